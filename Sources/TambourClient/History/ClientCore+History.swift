@@ -240,7 +240,7 @@ extension ClientCore {
         guard isLive, var screen = screens[looker] else { return }
         let chat = looker.chat
         let row = try tx.row(
-            "SELECT lastMessage, changesWanted FROM chat WHERE id = ?",
+            "SELECT lastMessage, changesWanted FROM chat WHERE id = ? AND status != 'REMOVED'",
             [chat.rawValue]
         )
         guard let row, let safe: Int64 = try tx.value(of: .chatsMark) else {

@@ -308,7 +308,7 @@ extension ClientCore {
     private func forgetStaleChats(_ tx: StoreTransaction) throws {
         for row in try tx.rows("SELECT id FROM chat WHERE isStale") {
             let chat = ChatID(row[0])
-            try tx.removeChat(chat, keepsDraft: true)
+            try tx.loseChat(chat, keepsDraft: true)
             forgetHistory(of: chat)
         }
     }

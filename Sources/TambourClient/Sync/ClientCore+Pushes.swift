@@ -299,7 +299,7 @@ extension ClientCore {
             // It is not this account's.
             if !chats.contains(where: { $0.id == chat }) {
                 guard isCurrent(.chat(chat), since: asked, tx) else { return try refresh(chat, tx) }
-                try tx.removeChat(chat, keepsDraft: !chat.isGroup)
+                try tx.loseChat(chat, keepsDraft: !chat.isGroup)
                 forgetHistory(of: chat)
             }
             for chat in chats {

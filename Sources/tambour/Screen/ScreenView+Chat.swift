@@ -4,6 +4,7 @@ import TambourProtocol
 /// The open chat: its title, its messages, and the line that is written.
 extension ScreenView {
     private var inputRows: Int { 6 }
+    private static let goneWords = "You are no longer in this chat; /leave deletes it"
 
     func drawChat(_ state: ScreenState, _ surface: inout Surface, _ whole: Rect) -> Seen {
         var area = whole
@@ -41,6 +42,9 @@ extension ScreenView {
         if case .reply(_, let quote) = state.intent {
             let above = area.takeBottom(1)
             surface.drawLine(["┃ ", quote.oneLine], in: above, style: state.theme[.quote])
+        }
+        if state.isOpenGone {
+            surface.drawLine(Self.goneWords, in: area.takeBottom(1), style: state.theme[.warning])
         }
         if let suggestions = state.suggestions, state.focus == .input {
             drawSuggestions(suggestions, state, &surface, &area)
@@ -147,7 +151,7 @@ extension ScreenView {
             switch line {
             case .gap:
                 let words =
-                    state.connection == .online
+                    state.connection == .online && !state.isOpenGone
                     ? "fetching what is missing here" : "messages are missing here"
                 drawRule(words, .warning, state, &surface, place)
             case .unread: drawRule("new", .unread, state, &surface, place)
