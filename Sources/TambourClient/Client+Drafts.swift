@@ -32,13 +32,13 @@ extension Client {
 
     /// Keeps what was begun to be written, here and on the account's other devices; an empty text throws it away.
     ///
-    /// - Throws: `ClientError.invalid` for more than a message may have.
+    /// What is longer than a message stays on this device alone, and whatever other devices save meanwhile does not take
+    /// its place: docs/decisions/0024-long-drafts.md
     public func saveDraft(
         _ text: String,
         in chat: ChatID,
         replyingTo message: MessageID? = nil
     ) async throws(ClientError) {
-        try Self.requireRoom(for: text)
         let draft = Draft(text: text, replyTo: message)
         try await wish { core, tx in
             let known = try tx.row("SELECT * FROM draft WHERE chat = ?", [chat.rawValue])
@@ -47,6 +47,9 @@ extension Client {
                 return
             }
             guard known.map(Draft.init) != draft else { return }
+            guard Self.fitsMessage(draft.text) else {
+                return try tx.putDraft(draft.text, replyTo: draft.replyTo, in: chat)
+            }
             try core.queue(
                 SaveDraftTask(
                     chat: chat.rawValue,

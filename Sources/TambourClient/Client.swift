@@ -127,18 +127,44 @@ public final class Client: Sendable {
     ) async throws(ClientError) -> OutgoingID {
         try Self.check(text)
         return try await wish { core, tx in
-            try core.discardDraft(draft, in: chat, tx)
-            return try core.queue(
-                SendTask(
-                    chat: chat.rawValue,
-                    cid: core.nextClientID(),
-                    text: text,
-                    elements: mentions.storedElements,
-                    replyTo: message?.rawValue,
-                    isSilent: isSilent
-                ),
+            try core.send(
+                MessagePart(text: text, mentions: mentions),
+                to: chat,
+                replyingTo: message,
+                isSilent: isSilent,
+                insteadOf: draft,
                 tx
             )
+        }
+    }
+
+    /// Sends a text of any length: as several messages, in order, where one has no room for it.
+    ///
+    /// The first of them answers `message`. The other parameters are those of `send`, the cuts those of `parts`.
+    /// - Returns: when all are stored here; they name the messages until the server has them.
+    /// - Throws: `ClientError.invalid` when there is nothing but white space in the text.
+    @discardableResult
+    public func sendInParts(
+        _ text: String,
+        to chat: ChatID,
+        replyingTo message: MessageID? = nil,
+        mentioning mentions: [Mention] = [],
+        isSilent: Bool = false,
+        insteadOf draft: Draft = .empty
+    ) async throws(ClientError) -> [OutgoingID] {
+        let parts = Self.parts(of: text, mentioning: mentions)
+        guard let first = parts.first else { throw .invalid(reason: "there is nothing to send") }
+        return try await wish { core, tx in
+            let begin = try core.send(
+                first,
+                to: chat,
+                replyingTo: message,
+                isSilent: isSilent,
+                insteadOf: draft,
+                tx
+            )
+            return try [begin]
+                + parts.dropFirst().map { try core.send($0, to: chat, isSilent: isSilent, tx) }
         }
     }
 
@@ -150,7 +176,8 @@ public final class Client: Sendable {
         to chat: ChatID
     ) async throws(ClientError) -> OutgoingID {
         try await wish { core, tx in
-            try core.queue(
+            try tx.requireMembership(of: chat)
+            return try core.queue(
                 SendTask(
                     chat: chat.rawValue,
                     cid: core.nextClientID(),
@@ -275,14 +302,26 @@ public final class Client: Sendable {
         )
     }
 
-    /// Leaves a group or channel.
+    /// Leaves a group or channel; one that the account is not in any more is deleted from this device.
     public func leave(_ chat: ChatID) async throws(ClientError) {
-        try await want(LeaveChatTask(chat: chat.rawValue))
+        try await putAway(chat, by: LeaveChatTask(chat: chat.rawValue))
     }
 
-    /// Puts a chat away until something new is said in it.
+    /// Puts a chat away until something new is said in it; one that the account is not in any more is deleted from
+    /// this device.
     public func hide(_ chat: ChatID) async throws(ClientError) {
-        try await want(HideChatTask(chat: chat.rawValue))
+        try await putAway(chat, by: HideChatTask(chat: chat.rawValue))
+    }
+
+    private func putAway(_ chat: ChatID, by task: some ClientTask) async throws(ClientError) {
+        try await wish { core, tx in
+            guard try tx.isGone(chat) else {
+                try core.queue(task, tx)
+                return
+            }
+            try tx.removeChat(chat)
+            core.forgetHistory(of: chat)
+        }
     }
 
     /// Says whether a chat alerts.
@@ -357,12 +396,8 @@ public final class Client: Sendable {
 
     /// - Throws: `ClientError.invalid` when the text is too long for a message.
     static func requireRoom(for text: String) throws(ClientError) {
-        guard text.utf16.count <= Limits.standard.maxTextUnits,
-            text.utf8.count <= Limits.standard.maxTextBytes
-        else {
-            throw .invalid(
-                reason: "a message has at most \(Limits.standard.maxTextUnits) characters"
-            )
+        guard fitsMessage(text) else {
+            throw .invalid(reason: "a message has at most \(maxMessageUnits) characters")
         }
     }
 
@@ -409,6 +444,32 @@ public final class Client: Sendable {
 }
 
 extension ClientCore {
+    /// Queues a message.
+    ///
+    /// - Parameter draft: thrown away, unless another one has taken its place.
+    fileprivate func send(
+        _ part: MessagePart,
+        to chat: ChatID,
+        replyingTo message: MessageID? = nil,
+        isSilent: Bool,
+        insteadOf draft: Client.Draft = .empty,
+        _ tx: StoreTransaction
+    ) throws -> OutgoingID {
+        try tx.requireMembership(of: chat)
+        try discardDraft(draft, in: chat, tx)
+        return try queue(
+            SendTask(
+                chat: chat.rawValue,
+                cid: nextClientID(),
+                text: part.text,
+                elements: part.mentions.storedElements,
+                replyTo: message?.rawValue,
+                isSilent: isSilent
+            ),
+            tx
+        )
+    }
+
     /// A number for a message that no other one of this installation has.
     func nextClientID() -> Int64 {
         clientIDs.next(nowMs: environment.wallMs(), random: environment.random()).rawValue

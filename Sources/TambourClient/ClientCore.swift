@@ -384,6 +384,7 @@ package final class ClientCore {
     private func finish(_ tx: StoreTransaction) throws {
         guard link.phase != .stopped else { return }
         if tx.changes.everything { try serveOthers(tx) }
+        try readHistories(of: tx.changes, tx)
         try askAboutStrangers(tx)
         try runTasks(tx)
         try runEntities(tx)

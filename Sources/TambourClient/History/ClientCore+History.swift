@@ -228,11 +228,19 @@ extension ClientCore {
         }
     }
 
+    /// What has changed may have left a gap on a screen, which is filled before anybody looks again.
+    func readHistories(of changes: ChangeSet, _ tx: StoreTransaction) throws {
+        let changed = changes.chats.union(changes.histories)
+        for looker in screens.keys.sorted() where changed.contains(looker.chat) {
+            try readHistory(for: looker, tx)
+        }
+    }
+
     private func readHistory(for looker: Looker, _ tx: StoreTransaction) throws {
         guard isLive, var screen = screens[looker] else { return }
         let chat = looker.chat
         let row = try tx.row(
-            "SELECT lastMessage, changesWanted FROM chat WHERE id = ?",
+            "SELECT lastMessage, changesWanted FROM chat WHERE id = ? AND status != 'REMOVED'",
             [chat.rawValue]
         )
         guard let row, let safe: Int64 = try tx.value(of: .chatsMark) else {

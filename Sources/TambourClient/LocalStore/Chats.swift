@@ -12,15 +12,15 @@ extension StoreTransaction {
         case push
     }
 
-    /// Stores a chat as the server describes it; one that is left or deleted is forgotten.
+    /// Stores a chat as the server describes it.
     ///
-    /// - Returns: whether it is in the list now.
+    /// - Returns: whether it is the account's: not when it was left or deleted, or somebody was taken out of it.
     @discardableResult
     func put(_ chat: Chat, from source: ChatSource, me: UserID) throws -> Bool {
         changes.chats.insert(chat.id)
         switch chat.status {
         case .removed, .left:
-            try removeChat(chat.id)
+            try loseChat(chat.id)
             return false
         default: break
         }
@@ -69,6 +69,40 @@ extension StoreTransaction {
         )
         if known == nil { try applySettings(of: [chat.id]) }
         return true
+    }
+
+    /// The chat is not the account's any more. A group stays readable, as far as it is held, until somebody puts it
+    /// away here; what was left here goes.
+    ///
+    /// - Parameter keepsDraft: as in `removeChat`.
+    func loseChat(_ chat: ChatID, keepsDraft: Bool = false) throws {
+        let known = try row("SELECT status FROM chat WHERE id = ?", [chat.rawValue])
+        let isLeft = known?["status"] == ChatStatus.left.name.description
+        guard chat.isGroup, known != nil, !isLeft else {
+            return try removeChat(chat, keepsDraft: keepsDraft)
+        }
+        changes.chats.insert(chat)
+        // Should it be the account's again, all of it is asked for.
+        try execute(
+            "UPDATE chat SET status = ?, unread = 0, isStale = 1 WHERE id = ?",
+            [ChatStatus.removed.name.description, chat.rawValue]
+        )
+    }
+
+    /// Whether a chat is held that is not the account's any more.
+    func isGone(_ chat: ChatID) throws -> Bool {
+        try row(
+            "SELECT 1 FROM chat WHERE id = ? AND status = ?",
+            [chat.rawValue, ChatStatus.removed.name.description]
+        ) != nil
+    }
+
+    /// - Throws: `ClientError.invalid` for a chat in which the account cannot write any more.
+    func requireMembership(of chat: ChatID) throws {
+        guard try isGone(chat) else { return }
+        throw ClientError.invalid(
+            reason: "you are no longer in this chat, so nothing can be sent there"
+        )
     }
 
     /// Forgets a chat and all that is held of it but what waits to be sent there.

@@ -23,6 +23,9 @@ public struct ChatSummary: Hashable, Sendable, Identifiable {
     public let isPinned: Bool
     /// Put away until something new is said.
     public let isHidden: Bool
+    /// Whether the account is not in it any more: it was taken out, it has left on another device, or the group was
+    /// deleted. What is held stays readable until `Client.leave` or `Client.hide` deletes it here.
+    public let isGone: Bool
     /// Whether the other person is online; false for groups.
     public let isOnline: Bool
     /// When something happened in it last, Unix milliseconds of the server.

@@ -70,7 +70,7 @@ struct Reader {
         FROM chat
         LEFT JOIN draft ON draft.chat = chat.id
         LEFT JOIN message ON message.chat = chat.id AND message.id = chat.lastMessage
-        WHERE chat.status NOT IN ('REMOVED', 'LEFT')
+        WHERE chat.status != 'LEFT'
         """
 
     private func summary(_ row: Row) throws -> ChatSummary {
@@ -94,6 +94,7 @@ struct Reader {
             isMuted: muted != 0 && (muted < 0 || muted > row["lastEventTime"]),
             isPinned: favourite != 0,
             isHidden: row["status"] == "HIDDEN",
+            isGone: row["status"] == "REMOVED",
             isOnline: isOnline,
             lastEventMs: row["lastEventTime"],
             preview: preview(of: row),

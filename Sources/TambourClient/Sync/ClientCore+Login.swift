@@ -212,7 +212,6 @@ extension ClientCore {
             }
             guard try putOwn(chat, tx, me) else { continue }
             try tx.execute("UPDATE chat SET changesWanted = 1 WHERE id = ?", [chat.id.rawValue])
-            try learnNewest(chat.lastMessage, after: chat.prevMessageID, in: chat.id, tx)
         }
     }
 
@@ -315,7 +314,7 @@ extension ClientCore {
     private func forgetStaleChats(_ tx: StoreTransaction) throws {
         for row in try tx.rows("SELECT id FROM chat WHERE isStale") {
             let chat = ChatID(row[0])
-            try tx.removeChat(chat, keepsDraft: true)
+            try tx.loseChat(chat, keepsDraft: true)
             forgetHistory(of: chat)
         }
     }

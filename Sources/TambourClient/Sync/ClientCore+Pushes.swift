@@ -77,7 +77,6 @@ extension ClientCore {
         if isOwn {
             guard try putOwn(chat, tx, me) else { return }
             // Its history may have been cleared.
-            try learnNewest(chat.lastMessage, after: chat.prevMessageID, in: chat.id, tx)
             try askChanges(of: chat.id, tx)
         } else if try !tx.put(chat, from: .push, me: me) {
             forgetHistory(of: chat.id)
@@ -95,7 +94,8 @@ extension ClientCore {
         try learn(.chat(chat.id), tx) { _ = try putOwn(chat, tx, me) }
     }
 
-    /// Stores a chat as it is for this account.
+    /// Stores a chat as it is for this account, with its newest message: nobody pushes the account's own acts to
+    /// the session that has done them.
     ///
     /// - Returns: whether it is in the list now.
     func putOwn(_ chat: Chat, _ tx: StoreTransaction, _ me: UserID) throws -> Bool {
@@ -124,6 +124,7 @@ extension ClientCore {
                 [generation + 1, chat.id.rawValue]
             )
         }
+        try learnNewest(chat.lastMessage, after: chat.prevMessageID, in: chat.id, tx)
         return true
     }
 
@@ -298,7 +299,7 @@ extension ClientCore {
             // It is not this account's.
             if !chats.contains(where: { $0.id == chat }) {
                 guard isCurrent(.chat(chat), since: asked, tx) else { return try refresh(chat, tx) }
-                try tx.removeChat(chat, keepsDraft: !chat.isGroup)
+                try tx.loseChat(chat, keepsDraft: !chat.isGroup)
                 forgetHistory(of: chat)
             }
             for chat in chats {
@@ -312,8 +313,7 @@ extension ClientCore {
                     forgetHistory(of: chat.id)
                     continue
                 }
-                guard try putOwn(chat, tx, me) else { continue }
-                try learnNewest(chat.lastMessage, after: chat.prevMessageID, in: chat.id, tx)
+                _ = try putOwn(chat, tx, me)
             }
         }
     }

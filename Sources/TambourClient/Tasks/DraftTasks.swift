@@ -15,14 +15,7 @@ struct SaveDraftTask: ClientTask {
     var mustBeAnswered: Bool { true }
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
-        try tx.execute(
-            """
-            INSERT INTO draft VALUES (?, ?, ?)
-            ON CONFLICT (chat) DO UPDATE SET text = excluded.text, replyTo = excluded.replyTo
-            """,
-            [chat, text, replyTo]
-        )
-        tx.changes.chats.insert(ChatID(chat))
+        try tx.putDraft(text, replyTo: replyTo.map(MessageID.init), in: ChatID(chat))
     }
 
     func request(_ tx: StoreTransaction) throws -> DraftSaveRequest {
@@ -99,11 +92,25 @@ struct DiscardDraftTask: ClientTask {
 }
 
 extension StoreTransaction {
-    /// Shows what the server has as the draft of a chat, unless something is done to the draft here.
+    /// Keeps a draft on this device.
+    func putDraft(_ text: String, replyTo: MessageID?, in chat: ChatID) throws {
+        try execute(
+            """
+            INSERT INTO draft VALUES (?, ?, ?)
+            ON CONFLICT (chat) DO UPDATE SET text = excluded.text, replyTo = excluded.replyTo
+            """,
+            [chat.rawValue, text, replyTo?.rawValue]
+        )
+        changes.chats.insert(chat)
+    }
+
+    /// Shows what the server has as the draft of a chat, unless something is done to the draft here, or it is one
+    /// that this device alone has.
     func showDraft(of chat: ChatID) throws {
         guard try !isChangingDraft(in: chat) else { return }
         let shown = "SELECT text, replyTo FROM draft WHERE chat = ?"
         let before = try row(shown, [chat.rawValue])
+        if let before, !Client.fitsMessage(before["text"]) { return }
         try execute("DELETE FROM draft WHERE chat = ?", [chat.rawValue])
         try execute(
             "INSERT INTO draft SELECT chat, text, replyTo FROM draft_saved WHERE chat = ?",

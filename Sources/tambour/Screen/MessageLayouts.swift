@@ -39,6 +39,7 @@ final class MessageLayouts {
         let words: [String]
         let newAfterMs: Int64?
         let isGapBefore: Bool
+        let isStart: Bool
     }
 
     private var known: [Key: Block] = [:]

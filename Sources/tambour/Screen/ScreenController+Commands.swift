@@ -63,8 +63,10 @@ extension ScreenController {
         case "pin": if let chat = state.openChat { togglePin(chat) }
         case "hide": perform { try await $0.hide(id) }
         case "leave":
-            confirm("Leave \(state.openTitle)?") { screen in
+            let title = state.openTitle
+            confirm(state.isOpenGone ? "Delete \(title) here?" : "Leave \(title)?") { screen in
                 screen.perform { try await $0.leave(id) }
+                if screen.state.open == id { screen.close() }
             }
         case "title", "describe":
             guard !rest.isEmpty else { return usage("/\(name) TEXT") }

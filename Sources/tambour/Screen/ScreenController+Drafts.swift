@@ -142,7 +142,7 @@ extension ScreenController {
         state.input.load(LineEditor.Draft(text: text, cursor: text.count))
         state.intent = intent(of: draft, in: chat)
         writing.stored = draft
-        // The line shows control characters in another way, and cuts what is too long.
+        // The line shows control characters in another way.
         writing.shown = Self.draft(state.input.text, state.intent) ?? .empty
     }
 

@@ -5,7 +5,9 @@ import TambourProtocol
 extension ScreenController {
     func handle(_ event: InputEvent) {
         switch event {
-        case .paste(let text): paste(text)
+        case .paste(let text):
+            state.notice = nil
+            paste(text)
         case .key(let press):
             state.notice = nil
             if handleAlways(press) { return }
@@ -31,12 +33,17 @@ extension ScreenController {
         switch state.focus {
         case .messages: break
         case .input:
-            if state.input.paste(text) == .limitReached { tellLimit() }
+            if state.input.paste(text) == .limitReached { tellLimit(of: state.input) }
             suggest()
             noteWriting()
-        case .prompt: _ = state.prompt?.editor.paste(text.oneLine)
+        case .prompt:
+            if state.prompt?.editor.paste(text.oneLine) == .limitReached {
+                tellLimit(of: state.prompt?.editor ?? LineEditor())
+            }
         case .panel:
-            _ = state.panel?.query?.paste(text.oneLine)
+            if state.panel?.query?.paste(text.oneLine) == .limitReached {
+                tellLimit(of: state.panel?.query ?? LineEditor())
+            }
             queryChanged()
         }
     }
@@ -155,6 +162,12 @@ extension ScreenController {
 }
 
 extension String {
+    /// Without line breaks at its ends; a text of nothing else stays as it is.
+    var trimmingNewlines: String {
+        guard let last = lastIndex(where: { !$0.isNewline }) else { return self }
+        return String(self[...last].drop { $0.isNewline })
+    }
+
     /// Without white space at its ends.
     var trimmed: String {
         let start = drop { $0.isWhitespace }

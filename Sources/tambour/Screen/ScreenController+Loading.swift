@@ -104,7 +104,8 @@ extension ScreenController {
             } else {
                 for chat in stale.chats {
                     let line = try? client.chat(chat)
-                    read.chats[chat] = line.flatMap { $0.isHidden ? nil : $0 }
+                    // A subscript would take nil for no entry, and the line would stay.
+                    read.chats.updateValue(line?.isHidden == false ? line : nil, forKey: chat)
                 }
             }
             if stale.history, let open {
@@ -209,7 +210,7 @@ extension ScreenController {
             state.scroll = view.scroll(
                 of: state,
                 width,
-                centering: isHeld ? anchor : nearest(to: anchor),
+                centering: anchor,
                 in: max(1, seen.paneRows)
             )
             if isHeld, state.focus == .messages {
@@ -219,11 +220,6 @@ extension ScreenController {
             // What is read stays where it is when something comes above or below it.
             state.scroll = view.scroll(of: state, width, keeping: bottom) ?? state.scroll
         }
-    }
-
-    /// The row that is held next to a message that is not.
-    private func nearest(to message: MessageID) -> MessageID {
-        state.rows.compactMap(\.message).last { $0 <= message } ?? message
     }
 
     var paneWidth: Int { ScreenView.textWidth(of: display?.size.columns ?? 80) }

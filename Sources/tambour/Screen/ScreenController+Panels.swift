@@ -155,7 +155,9 @@ extension ScreenController {
 
     private func fillGoTo() {
         guard let kind = state.panel?.kind else { return }
-        let items = state.chats.map { chat in
+        // Nothing can be forwarded to where the account is not any more.
+        let chats = kind == .goTo ? state.chats : state.chats.filter { !$0.isGone }
+        let items = chats.map { chat in
             let unread = chat.unread > 0 ? "\(chat.unread)" : ""
             return Panel.Item(
                 title: chat.title,

@@ -15,6 +15,22 @@ extension ScreenController {
         loadHistory()
     }
 
+    /// Shows no chat any more.
+    func close() {
+        guard let old = state.open else { return }
+        client.lookAway(from: old)
+        state.open = nil
+        state.openName = nil
+        state.rows = []
+        state.typing = nil
+        state.newAfterMs = nil
+        state.intent = .new
+        state.focus = .input
+        writing.generation += 1
+        seen = ScreenView.Seen()
+        follow()
+    }
+
     private func change(to chat: ChatID, name: String?) {
         leaveLine()
         if let old = state.open { client.lookAway(from: old) }

@@ -25,11 +25,13 @@ extension ScreenController {
         default: break
         }
         state.input.width = ScreenView.inputWidth(of: display?.size.columns ?? 80)
+        let before = state.input
         switch state.input.handle(press) {
         case .submitted(let text):
             state.suggestions = nil
-            submit(text)
-        case .limitReached: tellLimit()
+            // What cannot be sent stays where it can be changed.
+            if !submit(text) { state.input = before }
+        case .limitReached: tellLimit(of: state.input)
         case .handled:
             replaceEmojiName(press)
             suggest()
@@ -39,8 +41,11 @@ extension ScreenController {
         }
     }
 
-    func tellLimit() {
-        state.notice = ("a message has at most \(state.input.limit) characters", true)
+    /// Says that a line has no room for what was to come into it.
+    func tellLimit(of line: LineEditor) {
+        state.notice = (
+            "there is room for \(line.limit) characters here, so nothing was inserted", true
+        )
     }
 
     private func chooseMessage() {
@@ -171,13 +176,27 @@ extension ScreenController {
 
     // MARK: - Sending
 
-    private func submit(_ text: String) {
-        if Writing.isCommand(text) { return command(String(text.dropFirst())) }
-        let text = Writing.message(ofLine: text)
+    /// - Returns: false when the line cannot be sent as it is.
+    private func submit(_ text: String) -> Bool {
+        if Writing.isCommand(text) {
+            command(String(text.dropFirst()))
+            return true
+        }
+        let text = Writing.message(ofLine: text).trimmingNewlines
         guard let open = state.open else {
             let hint = state.keys.hint(.goToChat, "goes to one", before: ", ")
             state.notice = ("no chat is open: /find PHONE begins one\(hint)", true)
-            return
+            return false
+        }
+        if state.isOpenGone {
+            state.notice = ("you are no longer in \(state.openTitle), so nothing can be sent", true)
+            return false
+        }
+        if state.intent.isEdit, !Client.fitsMessage(text) {
+            let most = Client.maxMessageUnits
+            let length = text.utf16.count
+            state.notice = ("one message has room for \(most) characters, this has \(length)", true)
+            return false
         }
         let mentions = Self.mentions(in: text, of: namesHere)
         state.newAfterMs = nil
@@ -185,14 +204,14 @@ extension ScreenController {
         if case .edit(let row) = state.intent {
             endEdit()
             perform { try await $0.edit(row, in: open, text: text, mentioning: mentions) }
-            return
+            return true
         }
         var answered: MessageID?
         if case .reply(let message, _) = state.intent { answered = message }
         state.intent = .new
         let sent = Client.Draft(text: text, replyTo: answered)
         discardDraft(in: open, bySending: sent) { [answered] client, draft in
-            try await client.send(
+            try await client.sendInParts(
                 text,
                 to: open,
                 replyingTo: answered,
@@ -200,13 +219,14 @@ extension ScreenController {
                 insteadOf: draft
             )
         }
+        return true
     }
 
     private func editOutside() {
         display?.edit(state.input.text, maxBytes: 1 << 20) { [weak self] text in
             self?.later {
                 if let text {
-                    if !$0.state.input.setText(text) { $0.tellLimit() }
+                    if !$0.state.input.setText(text) { $0.tellLimit(of: $0.state.input) }
                     $0.suggest()
                     $0.noteWriting()
                 } else {

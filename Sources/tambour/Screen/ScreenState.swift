@@ -61,6 +61,21 @@ struct ScreenState {
 
     var openChat: ChatSummary? { chats.first { $0.id == open } }
 
+    /// Whether the open chat is one that the account is not in any more.
+    var isOpenGone: Bool { openChat?.isGone == true }
+
+    /// What Enter makes of a line that is longer than a message; nil for one that is not, and for a command.
+    var lengthHint: String? {
+        let line = input.text
+        guard !Writing.isCommand(line) else { return nil }
+        let text = Writing.message(ofLine: line).trimmingNewlines
+        if Client.fitsMessage(text) { return nil }
+        if intent.isEdit {
+            return "\(text.utf16.count - Client.maxMessageUnits) characters too many"
+        }
+        return "Enter sends \(Client.parts(of: text).count) messages"
+    }
+
     var openTitle: String { openChat?.title ?? openName ?? "" }
 
     var selectedRow: HistoryRow? { rows.first { $0.id == selected } }
@@ -69,7 +84,7 @@ struct ScreenState {
 /// A question with one line, or yes and no, for an answer.
 struct Prompt {
     let question: String
-    var editor = LineEditor(limit: 200)
+    var editor = LineEditor(limit: 4_000)
     /// A single key answers: y, or anything else for no.
     var isYesOrNo = false
     /// What an empty answer means; nil when there has to be one.

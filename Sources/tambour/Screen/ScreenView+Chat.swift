@@ -4,6 +4,7 @@ import TambourProtocol
 /// The open chat: its title, its messages, and the line that is written.
 extension ScreenView {
     private var inputRows: Int { 6 }
+    private static let goneWords = "You are no longer in this chat; /leave deletes it"
 
     func drawChat(_ state: ScreenState, _ surface: inout Surface, _ whole: Rect) -> Seen {
         var area = whole
@@ -41,6 +42,9 @@ extension ScreenView {
         if case .reply(_, let quote) = state.intent {
             let above = area.takeBottom(1)
             surface.drawLine(["┃ ", quote.oneLine], in: above, style: state.theme[.quote])
+        }
+        if state.isOpenGone {
+            surface.drawLine(Self.goneWords, in: area.takeBottom(1), style: state.theme[.warning])
         }
         if let suggestions = state.suggestions, state.focus == .input {
             drawSuggestions(suggestions, state, &surface, &area)
@@ -85,14 +89,16 @@ extension ScreenView {
             width: width,
             words: state.words,
             newAfterMs: state.newAfterMs,
-            isGapBefore: state.isGapBefore
+            isGapBefore: state.isGapBefore,
+            isStart: state.isStart
         )
         return layouts.lines(key) { layOut(state, width) }
     }
 
     private func layOut(_ state: ScreenState, _ width: Int) -> [Line] {
         var lines: [Line] = []
-        var isReadBefore = false
+        // The line comes once, behind what was read, or in front of the chat's first message.
+        var mayUnreadBegin = state.isStart
         if state.isGapBefore { lines.append(.gap) }
         var last: HistoryRow?
         var lastDay = ""
@@ -101,9 +107,9 @@ extension ScreenView {
             let isNewDay = day != lastDay
             if isNewDay { lines.append(.day(day)) }
             let isNew = state.newAfterMs.map { row.timeMs > $0 && !row.isOwn } ?? false
-            let isFirstNew = isNew && isReadBefore
+            let isFirstNew = isNew && mayUnreadBegin
             if isFirstNew { lines.append(.unread) }
-            isReadBefore = !isNew
+            mayUnreadBegin = !isNew && (mayUnreadBegin || row.timeMs <= state.newAfterMs ?? .max)
             let isAlike =
                 last?.sender == row.sender && last?.event == nil && row.quote == nil
                 && row.forwardedFrom == nil && !row.text.isEmpty
@@ -145,7 +151,7 @@ extension ScreenView {
             switch line {
             case .gap:
                 let words =
-                    state.connection == .online
+                    state.connection == .online && !state.isOpenGone
                     ? "fetching what is missing here" : "messages are missing here"
                 drawRule(words, .warning, state, &surface, place)
             case .unread: drawRule("new", .unread, state, &surface, place)

@@ -42,6 +42,7 @@ extension ScreenView {
             case .online: "online"
             }
         var parts = [connection]
+        if let hint = state.lengthHint { parts.append(hint) }
         if state.queueLength > 0 { parts.append("\(state.queueLength) waiting") }
         let unread = state.chats.reduce(0) { $0 + ($1.isMuted ? 0 : $1.unread) }
         if unread > 0 { parts.append("\(unread) unread") }

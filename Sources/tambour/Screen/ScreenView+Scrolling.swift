@@ -29,7 +29,8 @@ extension ScreenView {
         return lines.count - (last - (place.line - max(0, line))) - 1
     }
 
-    /// How far up the pane is when a message is in its middle.
+    /// How far up the pane is when a message is in its middle, or, where there is no such message, the next newer one,
+    /// and behind the newest of all that one.
     func scroll(
         of state: ScreenState,
         _ width: Int,
@@ -37,8 +38,10 @@ extension ScreenView {
         in rows: Int
     ) -> Int {
         let lines = lines(of: state, width)
+        let sent = state.rows.lazy.compactMap(\.message)
+        guard let target = sent.first(where: { $0 >= message }) ?? sent.last else { return 0 }
         let index = lines.firstIndex { line in
-            if case .message(let row, _, _) = line { row.message == message } else { false }
+            if case .message(let row, _, _) = line { row.message == target } else { false }
         }
         guard let index else { return 0 }
         return min(max(0, lines.count - index - 1 - rows / 2), max(0, lines.count - rows))

@@ -128,6 +128,7 @@ struct ScreenView {
             }
             text.append(preview.text.oneLine)
         }
+        if chat.isGone { text = ["no longer a member"] }
         if let draft = chat.draft, !isOpen { text = ["draft: ", draft.oneLine] }
         let below = Rect(
             column: area.column + 1,

@@ -100,10 +100,13 @@ struct ListedChatTests {
             let task = UpdateChatTask(chat: Self.chat.rawValue, title: "new")
             _ = try server.wish { try $0.queue(task, $1) }
             #expect(try Self.shown(server) == ["message 1"])
-            var chat = ScriptedServer.described(last: ScriptedServer.message(1))
+            var chat = ScriptedServer.described(
+                last: ScriptedServer.message(5),
+                before: ScriptedServer.message(4)
+            )
             chat.joinTime = 3_000_000
             try server.answer(.chatUpdate, ChatUpdateReply(chat: chat))
-            #expect(try Self.shown(server) == [])
+            #expect(try Self.shown(server) == ["message 5"])
         }
     }
 

@@ -1,14 +1,15 @@
 /// A line, or several, that a person edits with the keys of readline.
 ///
-/// Positions count grapheme clusters: the cursor never stands within one. Text longer than the
-/// limit is not taken. The text holds no control characters but line breaks and tabs.
+/// Positions count grapheme clusters: the cursor never stands within one. What the limit leaves no
+/// room for is refused whole, and nothing changes. The text holds no control characters but line
+/// breaks and tabs.
 struct LineEditor: Sendable {
     enum Outcome: Equatable, Sendable {
         /// The editor knows no use for this key now: it is the caller's.
         case ignored
         /// The text, the cursor, or nothing changed.
         case handled
-        /// The text reached its limit; what did not fit was left out.
+        /// There is no room for what was to be inserted: nothing has changed.
         case limitReached
         /// Enter: the text was taken out of the editor and put into the history.
         case submitted(String)
@@ -60,9 +61,13 @@ struct LineEditor: Sendable {
     private var interrupted = Draft.empty
 
     private static let maxUndo = 200
+    private static let maxUndoCharacters = 4_000_000
     private static let maxHistory = 500
 
-    init(limit: Int = 4000) { self.limit = limit }
+    /// More than anybody writes, and little enough to be laid out with every key.
+    static let longest = 64 * 4_000
+
+    init(limit: Int = LineEditor.longest) { self.limit = limit }
 
     // MARK: Contents
 
@@ -74,8 +79,7 @@ struct LineEditor: Sendable {
 
     /// Puts a stored text into the editor, as if it were new: there is nothing to undo.
     mutating func load(_ draft: Draft) {
-        let fitting = fitting(SafeText.multiline(draft.text), into: limit)
-        clusters = Array(fitting)
+        clusters = Array(SafeText.multiline(draft.text))
         cursor = min(max(0, draft.cursor), clusters.count)
         undoStack = []
         lastAction = .other
@@ -84,7 +88,7 @@ struct LineEditor: Sendable {
 
     /// Replaces the text, with the cursor at its end; undo brings the old one back.
     ///
-    /// - Returns: Whether all of it was taken.
+    /// - Returns: Whether there is room for it; else nothing changes.
     @discardableResult
     mutating func setText(_ text: String) -> Bool {
         saveForUndo()
@@ -301,20 +305,23 @@ struct LineEditor: Sendable {
 
     // MARK: Changing
 
-    /// Puts `text` in the place of `range`, as far as it fits, and the cursor behind it.
+    /// Puts `text` in the place of `range`, and the cursor behind it.
     ///
-    /// - Returns: Whether all of it was taken.
+    /// - Returns: Whether there is room for it; else nothing changes.
     private mutating func replace(_ range: Range<Int>, with text: String) -> Bool {
         let safe = SafeText.multiline(text)
         let kept = clusters[..<range.lowerBound]
         let rest = clusters[range.upperBound...]
-        let fitting = fitting(safe, into: limit - Self.units(of: kept) - Self.units(of: rest))
+        // What is longer than the limit can still be made shorter.
+        let isInsertion = !safe.isEmpty
+        let room = limit - Self.units(of: kept) - Self.units(of: rest)
+        if isInsertion, safe.utf16.count > room { return false }
         // What is inserted may cling to what is before it, and what follows to what is inserted.
-        let head = String(kept) + fitting
+        let head = String(kept) + safe
         let whole = head + String(rest)
         clusters = Array(whole)
         cursor = Self.boundary(in: clusters, atOrAfterByte: head.utf8.count)
-        return fitting.utf8.count == safe.utf8.count
+        return true
     }
 
     private static func boundary(in clusters: [Character], atOrAfterByte byte: Int) -> Int {
@@ -329,18 +336,6 @@ struct LineEditor: Sendable {
 
     private static func units(of clusters: ArraySlice<Character>) -> Int {
         clusters.reduce(0) { $0 + $1.utf16.count }
-    }
-
-    /// As many whole clusters of `text` as take at most `units`.
-    private func fitting(_ text: String, into units: Int) -> String {
-        guard text.utf16.count > units else { return text }
-        var rest = max(0, units)
-        return String(
-            text.prefix { cluster in
-                rest -= cluster.utf16.count
-                return rest >= 0
-            }
-        )
     }
 
     private mutating func insert(_ text: String) -> Outcome {
@@ -400,9 +395,9 @@ struct LineEditor: Sendable {
     }
 
     private mutating func yank(_ text: String, over range: Range<Int>) -> Outcome {
-        let isWhole = replace(range, with: text)
+        guard replace(range, with: text) else { return .limitReached }
         lastAction = .yank(min(range.lowerBound, cursor)..<cursor)
-        return isWhole ? .handled : .limitReached
+        return .handled
     }
 
     /// Swaps the clusters before and under the cursor; at the end of a line, the two before it.
@@ -421,7 +416,8 @@ struct LineEditor: Sendable {
 
     private mutating func saveForUndo() {
         undoStack.append(draft)
-        if undoStack.count > Self.maxUndo { undoStack.removeFirst() }
+        let kept = min(Self.maxUndo, Self.maxUndoCharacters / max(1, clusters.count) + 1)
+        if undoStack.count > kept { undoStack.removeFirst(undoStack.count - kept) }
     }
 
     private mutating func undo() -> Outcome {

@@ -112,7 +112,7 @@ struct LineEditorTests {
         #expect(editor.text == "ab")
     }
 
-    @Test("text beyond the limit of UTF-16 units is left out, never half a cluster")
+    @Test("what would go beyond the limit of UTF-16 units is refused whole")
     func limit() {
         var editor = LineEditor(limit: 5)
         #expect(play("abcd", on: &editor).last == .handled)
@@ -123,12 +123,18 @@ struct LineEditorTests {
         #expect(editor.remainingUnits == 0)
         let isWhole = editor.setText("😀😀😀")
         #expect(!isWhole)
-        #expect(editor.text == "😀😀")
-        editor.load(LineEditor.Draft(text: "1234567", cursor: 99))
-        #expect(editor.draft == LineEditor.Draft(text: "12345", cursor: 5))
+        #expect(editor.text == "abcde")
         editor.load(LineEditor.Draft(text: "😀😀", cursor: 2))
         #expect(editor.paste("ab") == .limitReached)
-        #expect(editor.text == "😀😀a")
+        #expect(editor.text == "😀😀")
+        _ = play("<C-_>", on: &editor)
+        #expect(editor.text == "😀😀")
+        // What is stored is shown whole, and can be made shorter.
+        editor.load(LineEditor.Draft(text: "1234567", cursor: 99))
+        #expect(editor.draft == LineEditor.Draft(text: "1234567", cursor: 7))
+        #expect(play("8", on: &editor) == [.limitReached])
+        _ = play("<backspace>", on: &editor)
+        #expect(editor.text == "123456")
     }
 
     @Test("a mark that is typed joins the cluster before the cursor")

@@ -1,0 +1,141 @@
+import TambourProtocol
+
+/// A part of a text that fits one message.
+public struct MessagePart: Hashable, Sendable {
+    public let text: String
+    /// Who is named in it, and where.
+    public let mentions: [Client.Mention]
+}
+
+extension Client {
+    /// The most UTF-16 units of one message.
+    public static let maxMessageUnits = Limits.standard.maxTextUnits
+
+    /// Whether a text is no longer than a message may be.
+    public static func fitsMessage(_ text: String) -> Bool {
+        // A UTF-16 unit is at most three bytes, so `maxTextBytes` always suffices.
+        text.utf16.count <= maxMessageUnits
+    }
+
+    /// Cuts a text into parts that fit a message each.
+    ///
+    /// A text that fits stays as it is. Others are cut after a paragraph, else after a line, else between words, else
+    /// between characters; a name is never cut. White space at the cuts and at the end goes, but not the indentation
+    /// of a line, and no part is empty.
+    ///
+    /// - Parameters:
+    ///   - text: a text of any length.
+    ///   - mentions: who is named in the text, and where.
+    ///   - limit: UTF-16 units of a part, at least 2.
+    /// - Returns: the parts in order; none of an empty text.
+    public static func parts(
+        of text: String,
+        mentioning mentions: [Mention] = [],
+        limit: Int = maxMessageUnits
+    ) -> [MessagePart] {
+        guard text.utf16.count > limit else {
+            return text.isEmpty ? [] : [MessagePart(text: text, mentions: mentions)]
+        }
+        return TextCutter(text, mentions, limit).parts()
+    }
+}
+
+/// Cuts a long text; indices count characters.
+private struct TextCutter {
+    private let characters: [Character]
+    /// Where each character begins, in UTF-16 units, and where the text ends.
+    private let offsets: [Int]
+    private let mentions: [Client.Mention]
+    private let limit: Int
+
+    init(_ text: String, _ mentions: [Client.Mention], _ limit: Int) {
+        // A character with very many marks is longer than a message.
+        characters = text.flatMap { character in
+            character.utf16.count <= limit
+                ? [character] : character.unicodeScalars.map { Character($0) }
+        }
+        var offset = 0
+        offsets =
+            characters.map { character in
+                defer { offset += character.utf16.count }
+                return offset
+            } + [text.utf16.count]
+        self.mentions = mentions
+        self.limit = limit
+    }
+
+    func parts() -> [MessagePart] {
+        var parts: [MessagePart] = []
+        var start = 0
+        while start < characters.count {
+            let cut = cut(after: start)
+            if let part = part(start..<cut) { parts.append(part) }
+            start = next(after: cut)
+        }
+        return parts
+    }
+
+    /// Where the part ends that begins at `start`.
+    private func cut(after start: Int) -> Int {
+        guard offsets[characters.count] - offsets[start] > limit else { return characters.count }
+        var end = start + 1
+        while offsets[end + 1] - offsets[start] <= limit { end += 1 }
+        // A paragraph or a line counts when the part is not much shorter for it.
+        let half = offsets[start] + limit / 2
+        var line: Int?
+        var word: Int?
+        for place in stride(from: end, to: start, by: -1) where isOutsideOfNames(place) {
+            let isLong = offsets[place] >= half
+            if isLong, isAfterParagraph(place) { return place }
+            if isLong, line == nil, characters[place - 1].isNewline { line = place }
+            if word == nil, isBetweenWords(place) { word = place }
+            if !isLong, line != nil || word != nil { break }
+        }
+        if let place = line ?? word { return place }
+        return stride(from: end, to: start, by: -1).first(where: isOutsideOfNames) ?? end
+    }
+
+    private func isAfterParagraph(_ place: Int) -> Bool {
+        place > 1 && characters[place - 1].isNewline && characters[place - 2].isNewline
+    }
+
+    private func isBetweenWords(_ place: Int) -> Bool {
+        characters[place - 1].isBlank || place < characters.count && characters[place].isBlank
+    }
+
+    private func isOutsideOfNames(_ place: Int) -> Bool {
+        let offset = offsets[place]
+        return !mentions.contains { $0.range.lowerBound < offset && offset < $0.range.upperBound }
+    }
+
+    /// Where the part after a cut begins: behind white space, up to the indentation of its first line.
+    private func next(after cut: Int) -> Int {
+        guard cut < characters.count else { return cut }
+        let text = characters[cut...].firstIndex { !$0.isBlank } ?? characters.count
+        guard text < characters.count else { return text }
+        let isAfterLine = characters[cut - 1].isNewline
+        let line = characters[cut..<text].lastIndex(where: \.isNewline).map { $0 + 1 }
+        return line ?? (isAfterLine ? cut : text)
+    }
+
+    /// The part without the white space at its end; nil when nothing else is in it.
+    private func part(_ range: Range<Int>) -> MessagePart? {
+        guard let last = characters[range].lastIndex(where: { !$0.isBlank }) else {
+            return nil
+        }
+        let units = offsets[range.lowerBound]..<offsets[last + 1]
+        let inside = mentions.compactMap { mention -> Client.Mention? in
+            guard mention.range.lowerBound >= units.lowerBound,
+                mention.range.upperBound <= units.upperBound
+            else { return nil }
+            let start = mention.range.lowerBound - units.lowerBound
+            return Client.Mention(user: mention.user, range: start..<start + mention.range.count)
+        }
+        return MessagePart(text: String(characters[range.lowerBound...last]), mentions: inside)
+    }
+}
+
+extension Character {
+    /// Whether nothing is seen of it: a space that carries a mark is seen.
+    fileprivate var isBlank: Bool { unicodeScalars.allSatisfy(\.properties.isWhitespace) }
+}

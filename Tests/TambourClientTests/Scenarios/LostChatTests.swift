@@ -1,0 +1,178 @@
+import TambourProtocol
+import TambourTesting
+import Testing
+
+@testable import TambourClient
+
+/// Groups that an account is not in any more.
+@Suite("Chats that are lost")
+struct LostChatTests {
+    /// How somebody loses a group.
+    enum Loss: CaseIterable {
+        case removed
+        case deleted
+        case leftElsewhere
+    }
+
+    private func lose(
+        _ group: ChatID,
+        by loss: Loss,
+        _ owner: WireClient,
+        _ member: WireClient
+    ) throws {
+        switch loss {
+        case .removed:
+            try owner.call(
+                ChatMembersUpdateRequest(
+                    chatID: group,
+                    userIDs: [member.userID],
+                    operation: .remove
+                )
+            )
+        case .deleted: try owner.call(ChatDeleteRequest(chatID: group, forAll: true))
+        case .leftElsewhere: try member.call(ChatLeaveRequest(chatID: group))
+        }
+    }
+
+    @Test(
+        "it is said so, what was read stays, and nothing is sent there",
+        arguments: Loss.allCases,
+        [true, false]
+    )
+    func lost(by loss: Loss, isOnline: Bool) async throws {
+        try await withWorld { world in
+            let (alice, bob, _) = try world.aliceAndBob()
+            let group = try bob.createGroup("Friends", with: [alice], cid: 1)
+            try bob.send("hello", to: group, cid: 2)
+            var client = try await world.onlineClient(of: alice)
+            client.look(at: group, rowsOnScreen: 10)
+            try await client.waitUntilIdle()
+            let held = try client.texts(of: group)
+            #expect(held.last == "hello")
+            if isOnline {
+                try lose(group, by: loss, bob, alice)
+                try await client.waitUntilIdle()
+            } else {
+                await client.stop()
+                try lose(group, by: loss, bob, alice)
+                client = try world.open("tambour")
+                try await client.startAndSync()
+                try await client.waitUntilIdle()
+            }
+            try await checkLost(group, client, held)
+            // Looking there asks for nothing that would be refused.
+            let before = await client.historyRequests()
+            client.look(at: group, rowsOnScreen: 100)
+            try await client.waitUntilIdle()
+            #expect(await client.historyRequests() == before)
+
+            try await client.leave(group)
+            #expect(try client.chat(group) == nil)
+            #expect(try client.history(of: group).rows.isEmpty)
+            #expect(try client.queueLength() == 0)
+        }
+    }
+
+    private func checkLost(_ group: ChatID, _ client: Client, _ held: [String]) async throws {
+        let line = try #require(try client.chat(group))
+        #expect(line.isGone)
+        #expect(line.unread == 0)
+        #expect(try client.texts(of: group) == held)
+        await #expect(throws: ClientError.self) { try await client.send("still here?", to: group) }
+        #expect(try client.queueLength() == 0)
+    }
+
+    @Test("a chat that is missing from a list read anew is lost too, and stays so")
+    func listedAnew() throws {
+        try withScriptedServer { server in
+            let group = ChatID(-4096)
+            func described(_ number: Int64) -> Chat {
+                var chat = ScriptedServer.described(last: ScriptedServer.message(number))
+                chat.id = group
+                chat.type = .chat
+                return chat
+            }
+            func isGone() throws -> Bool? {
+                try server.store.read { try Reader($0).chat(group)?.isGone }
+            }
+            server.login.chats = [described(1)]
+            server.reconnect()
+            #expect(try isGone() == false)
+            server.login.chats = []
+            server.login.resync = [.chats]
+            for _ in 1...2 {
+                server.reconnect()
+                #expect(try isGone() == true)
+            }
+            // It is the account's again.
+            server.login.chats = [described(2)]
+            server.reconnect()
+            #expect(try isGone() == false)
+        }
+    }
+
+    @Test("whoever is let in again sees what they may see, and can write")
+    func letInAgain() async throws {
+        try await withWorld { world in
+            let (alice, bob, _) = try world.aliceAndBob()
+            let group = try bob.createGroup("Friends", with: [alice], cid: 1)
+            try bob.send("hello", to: group, cid: 2)
+            let client = try await world.onlineClient(of: alice)
+            client.look(at: group, rowsOnScreen: 10)
+            try await client.waitUntilIdle()
+            try lose(group, by: .removed, bob, alice)
+            try await client.waitUntilIdle()
+            #expect(try client.chat(group)?.isGone == true)
+            try bob.send("unheard", to: group, cid: 3)
+            try bob.call(
+                ChatMembersUpdateRequest(
+                    chatID: group,
+                    userIDs: [alice.userID],
+                    operation: .add,
+                    showHistory: false
+                )
+            )
+            try await client.waitUntilIdle()
+            #expect(try client.chat(group)?.isGone == false)
+            try await client.send("back", to: group)
+            client.look(at: group, rowsOnScreen: 10)
+            try await client.waitUntilIdle()
+            let rows = try client.history(of: group).rows
+            #expect(rows.last?.text == "back")
+            #expect(!rows.contains { ["hello", "unheard"].contains($0.text) })
+        }
+    }
+
+    @Test("who leaves here sees it go at once")
+    func leaving() async throws {
+        try await withWorld { world in
+            let (alice, bob, _) = try world.aliceAndBob()
+            let group = try bob.createGroup("Friends", with: [alice], cid: 1)
+            let client = try await world.onlineClient(of: alice)
+            try await client.leave(group)
+            #expect(try client.chat(group) == nil)
+            try await client.waitUntilIdle()
+            #expect(try client.chat(group) == nil)
+        }
+    }
+
+    @Test(
+        "who was blocked is told why nothing is sent, and keeps the dialog",
+        arguments: [true, false]
+    )
+    func blocked(isByOther: Bool) async throws {
+        try await withWorld { world in
+            let (alice, bob, chat) = try world.aliceAndBob()
+            try bob.send("hello", to: chat, cid: 1)
+            let client = try await world.onlineClient(of: alice)
+            let (who, whom) = isByOther ? (bob, alice) : (alice, bob)
+            try who.call(ContactUpdateRequest(contactID: whom.userID, action: .block))
+            let sent = try await client.send("anybody there?", to: chat)
+            try await client.until("the refusal") { try $0.failure(of: sent) != nil }
+            #expect(try client.failure(of: sent)?.isEmpty == false)
+            #expect(try client.chat(chat)?.isGone == false)
+            #expect(try client.texts(of: chat).contains("hello"))
+            #expect(try client.texts(of: chat).last == "anybody there?")
+        }
+    }
+}
