@@ -35,6 +35,7 @@ FEATURES: dict[str, list[str]] = {
         "Delete for everybody, and be told",
         "Delete for oneself alone",
         "Delete what was said in a span of time",
+        "Delete what one member wrote",
         "Send a message later",
         "Share a contact",
         "Share a place",

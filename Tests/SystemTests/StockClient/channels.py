@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+
 from harness import Device, World, chat_info, check, fact, later_than, refused, same, scenario
 from pymax.api.chats.enums import ChannelPermissions
 from pymax.protocol import Opcode
+
+#: One for each channel: the same again would be answered with the channel that is there already.
+CIDS = itertools.count(1)
 
 
 async def create_channel(owner: Device, title: str, *readers: Device) -> int:
     """The library creates groups alone."""
     control = {"_type": "CONTROL", "event": "new", "chatType": "CHANNEL", "title": title, "userIds": [each.id for each in readers]}
-    created = await owner.invoke(Opcode.MSG_SEND, {"message": {"cid": 1, "attaches": [control]}})
+    created = await owner.invoke(Opcode.MSG_SEND, {"message": {"cid": next(CIDS), "attaches": [control]}})
     return created["chatId"]
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from cells import Room
-from channels import create_channel
-from harness import check, refused, same
+from harness import same
 from pymax.api.stories import StoryStatsFilter
 from pymax.files import File, Photo, Video
 from pymax.types.domain.attachments.keyboards.enums import ButtonType
@@ -82,28 +81,3 @@ async def bots(room: Room) -> None:
         await room.alice.client.send_callback("callback", ButtonType.CALLBACK)
     with room.unserved(room.alice):
         await room.alice.client.get_bot_init_data(room.bob.id)
-
-
-@cell("Comment on posts", unserved=(94,))
-async def comments(room: Room) -> None:
-    alice = room.alice
-    chat = await create_channel(alice.witness, "Drum news", room.bob.witness)
-    post = (await alice.client.send_message(chat, "tonight")).id
-    with room.unserved(alice):
-        await alice.client.delete_user_comments(chat, post, room.bob.id, 1)
-    for call in (
-        alice.client.set_channel_comments(chat, True),
-        alice.client.send_comment(chat, post, "first"),
-        alice.client.fetch_comments(chat, post),
-        alice.client.get_comment(chat, post, 1),
-        alice.client.get_comments(chat, post, [1]),
-        alice.client.edit_comment(chat, post, 1, "second"),
-        alice.client.delete_comment(chat, post, [1]),
-        alice.client.add_comment_reaction(chat, post, 1, "👍"),
-        alice.client.remove_comment_reaction(chat, post, 1),
-    ):
-        await refused(call, "proto.payload")
-    await refused(alice.client.block_comment_author(chat, post, [room.bob.id], 1), "not.allowed")
-    await alice.client.subscribe_comments(chat, post)
-    same((await alice.client.get_comments_info(chat, [post]))[0].comments_info, None, "comments")
-    check(alice.client.me, "the connection is gone")

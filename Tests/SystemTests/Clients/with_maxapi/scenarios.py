@@ -5,6 +5,7 @@ from __future__ import annotations
 import channels
 import chatting
 import coming_back
+import comments
 import own_things
 import reading
 import second_factor
@@ -33,6 +34,7 @@ scenario_cell("Delete for oneself alone", chatting.delete_for_me)
 scenario_cell("Send a message later", own_things.scheduled)
 scenario_cell("React to a message", own_things.reactions, short=True)
 scenario_cell("Vote in a poll", own_things.poll)
+scenario_cell("Comment on posts", comments.comments)
 
 scenario_cell("Page through the history", reading.history, short=True)
 scenario_cell("List chats", coming_back.chat_list)

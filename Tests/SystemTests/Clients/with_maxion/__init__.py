@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from with_maxion import (  # noqa: F401
     coming_back,
+    comments,
     groups,
     messages,
     not_served,

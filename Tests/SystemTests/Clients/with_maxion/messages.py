@@ -8,6 +8,7 @@ from maxion import ParseMode
 from maxion.raw.utils import Text
 
 from with_maxion.device import cell
+from with_maxion.groups import group
 
 
 @cell("Send and receive text", short=True)
@@ -138,6 +139,18 @@ async def delete_range(room: Room) -> None:
     await room.alice.raw.delete_message_range(chat, time, time)
     for party in (room.alice, carol):
         check(await party.raw.get_message(chat, sent.id) is None, f"{party} still has it")
+
+
+@cell("Delete what one member wrote")
+async def delete_user_messages(room: Room) -> None:
+    chat = await group(room, room.bob.id)
+    mine = await room.alice.client.send_message(chat, "hello")
+    sent = [await room.bob.client.send_message(chat, text) for text in ("one", "two")]
+    await room.alice.raw.delete_user_messages(chat, room.bob.id)
+    told = await room.bob.next("deleted")
+    same(sorted(told.payload["messageIds"]), [int(each.id) for each in sent], "what bob is told")
+    left = await room.bob.raw.get_messages(chat, [mine.id, *(each.id for each in sent)])
+    same([each.id for each in left], [str(mine.id)], "messages that are left")
 
 
 @cell("Share a contact")

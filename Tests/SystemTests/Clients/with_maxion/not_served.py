@@ -212,24 +212,6 @@ async def bots(room: Room) -> None:
     same(await raw.get_bot_commands(room.chat), {"commands": [], "contacts": []}, "commands")
 
 
-@cell("Comment on posts", unserved=(94,))
-async def comments(room: Room) -> None:
-    raw = room.alice.raw
-    same(
-        (await raw.get_comments_updates(room.chat, 1))["commentsInfoUpdates"][0]["commentsInfo"],
-        None,
-        "comments",
-    )
-    with room.unserved(room.alice):
-        await raw.delete_user_messages(room.chat, room.bob.id)
-    try:
-        await raw.send_comment(room.chat, 1, "first")
-    except RpcError as error:
-        same(error.code, "proto.payload", "the refusal")
-    else:
-        raise Failure("a comment was sent")
-
-
 @cell("Banners")
 async def banners(room: Room) -> None:
     same((await room.alice.raw.get_banners())["banners"], [], "banners")
