@@ -116,6 +116,9 @@ struct StockClientTests {
     @Test("keeps chats in folders")
     func folders() async throws { try await StockClient.play("folders") }
 
+    @Test("comments on a post")
+    func comments() async throws { try await StockClient.play("comments") }
+
     @Test("goes on with a draft on another device")
     func drafts() async throws { try await StockClient.play("drafts") }
 

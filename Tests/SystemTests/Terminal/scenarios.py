@@ -28,20 +28,6 @@ KNOWN = {
         ],
         "a narrow screen has no line while no chat is open",
     ),
-    **dict.fromkeys(
-        [f"acts: {name} on the own screen" for name in ("/add", "/remove", "/title", "pin-message", "Members: Alt-a")],
-        "what somebody does to a group comes to their own screen with the next message only",
-    ),
-    **dict.fromkeys(
-        [
-            "acts: /leave on the own screen",
-            "acts: /leave on the other device",
-        ],
-        "a chat that is gone stays in the list",
-    ),
-    "acts: /remove on the screen of who was removed": "nothing tells who was removed",
-    "kept: a paste of 76,000 characters": "what is longer than a message is cut",
-    "acts: /date on the own screen": "a jump to the first message of a chat ends elsewhere",
     "typed: a long line at 20x6, resized": "a line of six rows is higher than the screen, and the cursor below it",
 }
 
