@@ -20,12 +20,12 @@ final class DeviceWorld: Sendable {
 
     /// A line of an export, without what depends on who looks.
     private struct Line: Hashable, Decodable {
-        let id: Int64
+        let id: String
         let time: Int64
-        let sender: Int64?
+        let sender: String?
         let senderName: String
         let text: String
-        let replyTo: Int64?
+        let replyTo: String?
         let event: String?
         let attachments: [String]
         let reactions: [String: Int]
@@ -199,7 +199,7 @@ final class DeviceWorld: Sendable {
 
     /// Keeps `tambour tail` running; what it shows comes in order, and nothing twice.
     private func watch(_ device: Device) async throws {
-        struct Line: Decodable { let id: Int64 }
+        struct Line: Decodable { let id: String }
         for _ in 0..<10_000 where !device.isEnded("tail") {
             let (status, lines, errors) = try await device.tail()
             guard status == 128 + SIGKILL else {
@@ -207,7 +207,10 @@ final class DeviceWorld: Sendable {
             }
             // The last line may be half a line.
             let ids = lines.compactMap {
-                try? JSONDecoder().decode(Line.self, from: Data($0.utf8)).id
+                (try? JSONDecoder().decode(Line.self, from: Data($0.utf8))).flatMap { Int64($0.id) }
+            }
+            guard ids.count + 1 >= lines.count else {
+                throw Failure(description: "tail of device \(device.index) shows what is no message")
             }
             guard ids == Set(ids).sorted() else {
                 throw Failure(description: "tail of device \(device.index) is out of order")

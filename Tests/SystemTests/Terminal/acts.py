@@ -399,7 +399,10 @@ def leave(stage: Stage) -> None:
     stage.go_to("Passing", stage.own)
     stage.do("/leave")
     stage.answer("Leave Passing", "y")
-    stage.shown("no such chat in the list", lambda terminal: not row(terminal, "Passing"))
+    stage.shown(
+        "no such chat in the list, or one that says that it is lost",
+        lambda terminal: not row(terminal, "Passing") or "no longer a member" in terminal.text,
+    )
     stage.go_to("Friends", stage.own)
 
 

@@ -165,8 +165,9 @@ struct OwnActTests {
                 #expect(page.isStart)
                 #expect(page.rows.allSatisfy { !$0.isGapAfter })
             }
-            let shown = try [phone, laptop].map { try $0.history(of: group).rows.map(\.message) }
-            #expect(shown[0] == shown[1])
+            let shown = try [phone, laptop].filter { try $0.chat(group)?.isGone == false }
+                .map { try $0.history(of: group).rows.map(\.message) }
+            #expect(Set(shown).count <= 1)
         }
     }
 
@@ -183,8 +184,15 @@ struct OwnActTests {
         let served = try alice.call(ChatInfoRequest(chatIDs: [group])).chats.first
         for client in [phone, laptop] {
             let line = try client.chat(group)
-            #expect((line == nil) == (served == nil))
-            guard let line, let served else { continue }
+            // The device that leaves forgets the group, another one marks it.
+            guard let served else {
+                #expect(line?.isGone != false)
+                continue
+            }
+            guard let line else {
+                Issue.record("the group is not in the list")
+                continue
+            }
             let page = try client.history(of: group)
             let last = page.rows.last
             #expect(last?.message == served.lastMessage?.id)
@@ -193,6 +201,7 @@ struct OwnActTests {
             #expect(line.title == served.title.map { "\($0)" })
             #expect(line.unread == Int(served.newMessages ?? 0))
         }
+        guard served != nil else { return }
         let lines = try [phone, laptop].map { try $0.chat(group) }
         #expect(lines[0]?.preview == lines[1]?.preview)
     }
