@@ -206,8 +206,12 @@ final class DeviceWorld: Sendable {
                 throw Failure(description: "tail of device \(device.index): \(status) \(errors)")
             }
             // The last line may be half a line.
-            let ids = lines.compactMap {
-                (try? JSONDecoder().decode(Line.self, from: Data($0.utf8))).flatMap { Int64($0.id) }
+            let ids = lines.compactMap { text in
+                let line = try? JSONDecoder().decode(
+                    Line.self,
+                    from: Data(text.utf8)
+                )
+                return line.flatMap { Int64($0.id) }
             }
             guard ids.count + 1 >= lines.count else {
                 throw Failure(description: "tail of device \(device.index) shows what is no message")

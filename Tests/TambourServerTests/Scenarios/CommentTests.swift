@@ -104,4 +104,50 @@ struct CommentTests {
             #expect((push.ttl, push.mark, push.unread) == (false, 0, 0))
         }
     }
+
+    @Test("on a post that nobody knows are refused, whatever is asked")
+    func unknownPost() throws {
+        try withServer { server in
+            let owner = try server.signUp("Owner")
+            let reader = try server.signUp("Reader")
+            let stranger = try server.signUp("Stranger")
+            let channel = try owner.channel("News", with: [reader], cid: 1)
+            let post = try owner.send("news", to: channel, cid: 2).message.id
+            let made = try owner.comment("said", on: post, in: channel, cid: 3).id
+            let none = MessageID(made.rawValue + 1)
+            let requests: [any WireRequest] = [
+                ChatHistoryRequest(chatID: channel, backward: 1, postID: none),
+                ChatChangesRequest(chatID: channel, since: 1, postID: none),
+                ChatSubscribeRequest(chatID: channel, postID: none),
+                MsgGetRequest(chatID: channel, messageIDs: [made], postID: none),
+                MsgDeleteRequest(chatID: channel, messageIDs: [made], postID: none),
+                MsgTypingRequest(chatID: channel, postID: none),
+                MsgDeleteUserCommentsRequest(
+                    chatID: channel,
+                    postID: none,
+                    userID: owner.userID
+                ),
+                ChatMembersUpdateRequest(
+                    chatID: channel,
+                    userIDs: [reader.userID],
+                    operation: .add,
+                    type: .commentsBlacklist,
+                    cleanMsgPeriod: -1,
+                    postID: none
+                ),
+            ]
+            for request in requests {
+                #expect(try owner.refusal(of: request).code == .notFound, "\(type(of: request))")
+            }
+            let all = MsgDeleteUserCommentsRequest(
+                chatID: channel,
+                postID: post,
+                userID: owner.userID
+            )
+            #expect(try stranger.refusal(of: all).code == .chatNotFound)
+            #expect(try reader.refusal(of: all).code == .notAllowed)
+            try owner.call(all)
+            #expect(try reader.comments(on: post, in: channel).isEmpty)
+        }
+    }
 }
