@@ -207,14 +207,12 @@ final class DeviceWorld: Sendable {
             }
             // The last line may be half a line.
             let ids = lines.compactMap { text in
-                let line = try? JSONDecoder().decode(
-                    Line.self,
-                    from: Data(text.utf8)
-                )
+                let bytes = Data(text.utf8)
+                let line = try? JSONDecoder().decode(Line.self, from: bytes)
                 return line.flatMap { Int64($0.id) }
             }
             guard ids.count + 1 >= lines.count else {
-                throw Failure(description: "tail of device \(device.index) shows what is no message")
+                throw Failure(description: "tail of device \(device.index) is unreadable")
             }
             guard ids == Set(ids).sorted() else {
                 throw Failure(description: "tail of device \(device.index) is out of order")
