@@ -460,7 +460,8 @@ struct SpecificationCheckTests {
             let index = try #require(specification.enums.firstIndex { $0.name == "MarkType" })
             specification.enums[index].values.append(specification.enums[index].values[0])
         },
-        .opcode("an error without an example", of: "MSG_GET", "no example of its error not.allowed") {
+        .opcode("an error without an example", of: "MSG_GET", "no example of its error not.allowed")
+        {
             $0.errors.append("not.allowed")
         },
         Mistake("an opcode without examples", "MSG_GET has no example of its reply") {

@@ -620,7 +620,7 @@ EMPTY = [
 def test_empty_reply(alice: Device, bob: Device, group: Group, opcode: str) -> None:
     """The reply that has nothing to say is the byte 80."""
     value: dict[str, Any] = {}
-    if opcode.startswith(("CHAT", "MSG_TYPING", "DRAFT")):
+    if opcode.startswith(("CHAT", "MSG_TYPING", "MSG_DELETE_USER_COMMENTS", "DRAFT")):
         # Bob is no owner, who could not leave.
         chat = group(alice, bob)
         value = {"chatId": chat}
@@ -629,6 +629,8 @@ def test_empty_reply(alice: Device, bob: Device, group: Group, opcode: str) -> N
             value = {"link": updated["chat"]["link"]}
         elif opcode == "CHAT_PIN_SET_VISIBILITY":
             value["show"] = False
+        elif opcode == "MSG_DELETE_USER_COMMENTS":
+            value["userId"] = bob.user_id
     elif opcode == "COMPLAIN":
         value = {"ids": [alice.user_id]}
     elif opcode == "PROFILE_DELETE":

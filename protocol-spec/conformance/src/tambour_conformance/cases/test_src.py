@@ -257,7 +257,9 @@ def test_without_a_chat(login: LogIn, group: Group, cid: Cid) -> None:
     key = word()
     said = [say(alice, chat, cid(), key)["id"] for chat in (group(alice, bob), dialog(alice, bob))]
     equal(found(alice, key), said[::-1], "messages found")
-    equal(pages(alice, key, 1), [said[:0:-1], said[:1]], "pages")
+    # A page may be empty where a request has looked at as much as one may.
+    full = [page for page in pages(alice, key, 1) if page]
+    equal(full, [said[:0:-1], said[:1]], "pages with messages")
 
 
 @case("SRC-14")
