@@ -90,6 +90,9 @@ private final class Fallout {
         .msgDelete: { dialog, client in
             dialog.messages.values.map { MsgDeleteRequest(chatID: dialog.chat, messageIDs: [$0]) }
         },
+        .msgDeleteUserComments: { dialog, client in
+            [MsgDeleteUserCommentsRequest(chatID: dialog.chat, userID: client.userID)]
+        },
         .msgDeleteRange: { dialog, _ in
             [
                 MsgDeleteRangeRequest(
@@ -166,7 +169,9 @@ struct BlockedDialogTests {
     }
 
     /// What takes back something that the caller has said; it is told, and done once.
-    private static let takingBack: [Opcode] = [.msgDelete, .msgDeleteRange, .msgCancelReaction]
+    private static let takingBack: [Opcode] = [
+        .msgDelete, .msgDeleteRange, .msgDeleteUserComments, .msgCancelReaction,
+    ]
 
     @Test("every request that others are told of is tried")
     func complete() {

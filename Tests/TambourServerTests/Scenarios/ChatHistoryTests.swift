@@ -207,7 +207,6 @@ struct ChatHistoryTests {
             for request in [
                 ChatHistoryRequest(chatID: dialog, backward: -1),
                 ChatHistoryRequest(chatID: dialog, forward: .min),
-                ChatHistoryRequest(chatID: dialog, postID: MessageID(1)),
             ] {
                 #expect(try alice.code(of: request) == .protoPayload)
             }

@@ -185,7 +185,7 @@ struct MsgReactionTests {
                 reaction: NewReaction(id: "👍"),
                 postID: message
             )
-            #expect(try alice.code(of: comment) == .protoPayload)
+            #expect(try alice.code(of: comment) == .notFound)
         }
     }
 
@@ -320,7 +320,7 @@ struct MsgCancelReactionTests {
                 messageID: message,
                 postID: message
             )
-            #expect(try alice.code(of: comment) == .protoPayload)
+            #expect(try alice.code(of: comment) == .notFound)
             #expect(try alice.cancel(message, in: group) == info([]))
             #expect(try bob.chat(group)?.lastMessage?.reactionInfo == nil)
         }

@@ -159,7 +159,7 @@ def test_what_no_comment_may_be(login: LogIn, cid: Cid, kind: str) -> None:
 
 
 @case("CMT-04")
-def test_pages(login: LogIn, cid: Cid) -> None:
+def test_pages_of_comments(login: LogIn, cid: Cid) -> None:
     """Comments are paged as messages are."""
     alice, bob = login("alice"), login("bob")
     chat, post = posted(cid, alice, bob)
@@ -292,7 +292,7 @@ def test_changes(login: LogIn, cid: Cid) -> None:
 
 
 @case("CMT-08")
-def test_deleted(login: LogIn, cid: Cid) -> None:
+def test_comment_deleted(login: LogIn, cid: Cid) -> None:
     """Everybody deletes their own, administrators those of others, and with a post goes what is under it."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat, post = posted(cid, alice, bob, carol)
@@ -348,7 +348,7 @@ def test_reactions(login: LogIn, cid: Cid) -> None:
 
 
 @case("CMT-10")
-def test_edited(login: LogIn, cid: Cid) -> None:
+def test_comment_edited(login: LogIn, cid: Cid) -> None:
     """An own comment is edited, the owner of the channel edits none of others."""
     alice, bob = login("alice"), login("bob")
     chat, post = posted(cid, alice, bob)
