@@ -127,7 +127,9 @@ extension AdminService {
 
     func listChats(_ filter: AdminFilter, _ output: (String) throws -> Void) throws {
         let user = try filter[.user].map { try id(of: $0) }
-        let kind = try filter.choice(.kind, of: ChatKind.allCases.map { "\($0)" })
+        // Comments are listed with nothing: they belong to a post.
+        let kinds = ChatKind.allCases.filter { $0 != .comments }
+        let kind = try filter.choice(.kind, of: kinds.map { "\($0)" })
         let minMembers = try filter.number(.minMembers) ?? 0
         let first = try filter.number(.after).map { ChatKey($0) }
         try list(filter, from: first, output) { snapshot, after, limit in
