@@ -18,7 +18,7 @@ struct CommentStatements {
     let banCount: any SQLStatement
     let unbanAll: any SQLStatement
     let bannedPage: any SQLStatement
-    /// What goes with the comments on a post.
+    /// Deletes the rows that go with the comments on a post.
     let ofThread: [any SQLStatement]
 
     init(_ sql: any SQLConnection) throws {
@@ -177,7 +177,7 @@ extension WriteTransaction {
 
     /// The post that a chat of kind `comments` stands under.
     ///
-    /// - Throws: `ImpossibleRow` where there is none.
+    /// - Throws: `ImpossibleRow` if the chat has no post.
     func post(of comments: ChatKey) throws -> ChatState.Post {
         let statement = store.comments.post
         defer { statement.reset() }
@@ -281,7 +281,7 @@ extension WriteTransaction {
         while count < limit, let key = try firstComments(of: channel),
             let comments = try chat(key)
         {
-            // Each takes many statements, however few comments it has.
+            // A post costs many statements even with few comments.
             if posts == store.limits.erasedChatsPerStep { return limit }
             count += try eraseDeserted(comments, limit: limit - count)
             posts += 1

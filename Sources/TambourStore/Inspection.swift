@@ -69,7 +69,7 @@ extension ReadTransaction {
         try rows(
             """
             SELECT \(ChatSummary.columns) FROM chat c
-            WHERE c.id > $1 AND c.kind <> 4 ORDER BY c.id LIMIT $2
+            WHERE c.id > $1 AND c.kind <> \(ChatKind.comments.rawValue) ORDER BY c.id LIMIT $2
             """,
             key?.rawValue ?? .min,
             Int64(limit)

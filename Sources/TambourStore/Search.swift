@@ -106,7 +106,10 @@ struct SearchStatements {
             """
         )
         chatsAfter = try sql.prepare(
-            "SELECT id FROM chat WHERE id > $1 AND kind <> 4 ORDER BY id LIMIT $2"
+            """
+            SELECT id FROM chat WHERE id > $1 AND kind <> \(ChatKind.comments.rawValue)
+            ORDER BY id LIMIT $2
+            """
         )
     }
 }

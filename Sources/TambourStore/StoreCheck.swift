@@ -36,14 +36,14 @@ package enum StoreCheck {
             store.sql,
             """
             SELECT c.id FROM chat c
-            WHERE c.kind = 4 AND NOT EXISTS (SELECT 1 FROM comment_thread t WHERE t.chat = c.id)
+            WHERE c.kind = \(ChatKind.comments.rawValue) AND NOT EXISTS (SELECT 1 FROM comment_thread t WHERE t.chat = c.id)
             """
         ) { "chat \($0[0]): holds comments on no post" }
         problems += try rows(
             store.sql,
             """
             SELECT t.channel, t.post, t.chat FROM comment_thread t
-            WHERE NOT EXISTS (SELECT 1 FROM chat c WHERE c.id = t.chat AND c.kind = 4)
+            WHERE NOT EXISTS (SELECT 1 FROM chat c WHERE c.id = t.chat AND c.kind = \(ChatKind.comments.rawValue))
             """
         ) { "post \($0[1]) of chat \($0[0]): its comments, chat \($0[2]), are missing" }
         problems += try rows(

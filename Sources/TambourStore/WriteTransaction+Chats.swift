@@ -60,7 +60,7 @@ extension WriteTransaction {
         let isBig = statement.int(15) != 0 || kind == .channel || kind == .comments
         let low = UserID(statement.int(2))
         let high = UserID(statement.int(3))
-        // The same statement may have to find the channel.
+        // Loading the channel of comments binds this statement again.
         let details = ChatDetails(
             owner: UserID(statement.int(4)),
             title: statement.isNull(5) ? nil : Text(unchecked: Bytes(statement.bytes(5))),

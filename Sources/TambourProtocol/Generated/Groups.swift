@@ -852,8 +852,8 @@ package struct ChatMembersUpdateRequest: WirePayload, Hashable {
     package var userIDs: [UserID]
     /// What to do.
     package var operation: MemberOperation
-    /// MEMBER unless given; ADMIN gives and takes rights, JOIN_REQUEST lets in who asks, COMMENTS_BLACKLIST
-    /// keeps from commenting in a channel, BLOCKED answers `not.allowed`.
+    /// MEMBER unless given; ADMIN gives and takes rights, JOIN_REQUEST accepts or declines requests to join,
+    /// COMMENTS_BLACKLIST bans from commenting in a channel, BLOCKED answers `not.allowed`.
     package var type: MemberType?
     /// With add: whether they see what was said before.
     package var showHistory: Bool

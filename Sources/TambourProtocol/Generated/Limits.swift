@@ -494,8 +494,8 @@ package final class Limits: Sendable {
     package let maxSearchPage: Int
     /// 32 words. A sentence that was pasted; of a longer query the first ones count.
     package let maxSearchWords: Int
-    /// 256 users. A commit counts the unread messages of at most so many receivers in the store, which takes
-    /// some milliseconds. The other receivers get that push without a number; a later push brings it.
+    /// 256 users. A commit counts the unread messages of at most this many receivers, which takes some
+    /// milliseconds. The other receivers get that push without a number; a later push brings it.
     package let maxUnreadCounts: Int
     /// 3000 rows. Others wait for some milliseconds of a reader: then a page of chats ends, and a list of ids
     /// goes on after them.

@@ -127,7 +127,7 @@ extension AdminService {
 
     func listChats(_ filter: AdminFilter, _ output: (String) throws -> Void) throws {
         let user = try filter[.user].map { try id(of: $0) }
-        // Comments are listed with nothing: they belong to a post.
+        // Comments belong to a post and are not listed.
         let kinds = ChatKind.allCases.filter { $0 != .comments }
         let kind = try filter.choice(.kind, of: kinds.map { "\($0)" })
         let minMembers = try filter.number(.minMembers) ?? 0

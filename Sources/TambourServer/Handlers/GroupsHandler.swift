@@ -195,7 +195,7 @@ struct GroupsHandler: Sendable {
         guard [0, -1].contains(request.cleanMsgPeriod) else {
             throw RequestError.protoPayload("/cleanMsgPeriod: neither 0 nor -1")
         }
-        // Whoever is let in again may have been kept out under a post that is gone.
+        // Unbanning works after the post is deleted.
         let comments =
             isBanned && request.cleanMsgPeriod == -1
             ? try request.postID.map { try tx.known(channel.wireID, $0, to: caller.userID) } : nil
@@ -203,7 +203,7 @@ struct GroupsHandler: Sendable {
             var sight = Sight(of: caller.userID, found: found, limits: limits)
             for user in users {
                 let member = try tx.member(user, of: channel)
-                // Who has rights there is no reader to keep from anything.
+                // Administrators are not banned: their rights are taken first.
                 guard user != channel.owner, member?.permissions.isEmpty != false else {
                     throw RequestError.notAllowed
                 }

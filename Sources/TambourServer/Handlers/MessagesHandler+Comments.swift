@@ -135,9 +135,10 @@ extension MessagesHandler {
 }
 
 extension WriteTransaction {
-    /// Deletes for everybody what users have written in a chat or under a post: the newest at once, the rest in later steps.
+    /// Deletes for everybody what users have written in a chat or under a post: the newest at once, the rest in
+    /// later steps.
     ///
-    /// Nobody sweeps what others have written by naming somebody who never wrote there.
+    /// Users who never wrote under the post cost no sweep of its comments.
     func deleteMessages(
         of users: [UserID],
         in chat: ChatState,

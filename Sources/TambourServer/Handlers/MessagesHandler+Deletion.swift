@@ -191,7 +191,7 @@ extension MessagesHandler {
         _ tx: WriteTransaction
     ) throws -> Bool {
         if isEvent(record, in: chat) { return false }
-        // What they have said about a post people take back also when nobody comments there any more.
+        // Authors delete their comments even after commenting is turned off.
         if record.sender == caller.userID, chat.kind == .comments { return true }
         if record.sender == caller.userID, try ChatRules.may(.send, caller.userID, in: chat, tx) {
             return true

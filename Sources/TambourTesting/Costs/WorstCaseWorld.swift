@@ -212,7 +212,7 @@ package final class WorstCaseWorld {
             try fillPoll(votedIn: index == 0 ? users : Array(users.prefix(20)))
         }
         try fillVeiled()
-        try fillChannel()
+        (channel, posts) = try commentedChannel(posts: Limits.standard.maxIDsPerRequest)
         try fillPublicChats()
         try fillCircles()
         try fillStrangers()
@@ -313,42 +313,53 @@ package final class WorstCaseWorld {
         }
     }
 
-    private func fillChannel() throws {
-        let (me, everybody) = (alice.userID, [alice.userID, bob.userID] + users)
-        channel = try alice.channel("Posts", with: [bob], cid: nextCID())
-        let (channel, count) = (channel, Limits.standard.maxIDsPerRequest)
+    /// A channel of all users, and posts of it by Alice, each with a comment by Bob.
+    package func commentedChannel(posts count: Int) throws -> (chat: ChatID, posts: [MessageID]) {
+        let channel = try alice.channel("Posts", with: [bob], cid: nextCID())
+        let (me, members, first) = (alice.userID, users, nextCID())
+        lastCID += Int64(count)
         let found = Mutex<[MessageID]>([])
         try run { tx in
             guard let chat = try tx.chat(channel, visibleTo: me) else { return }
-            try tx.add(Array(everybody.dropFirst(2)), to: chat, showingHistory: true)
+            try tx.add(members, to: chat, showingHistory: true)
             for place in 0..<count {
-                let draft = MessageDraft(cid: Int64(5_000_000 + place), text: "post")
+                let draft = MessageDraft(cid: first + Int64(place), text: "post")
                 let post = try tx.append(draft, to: chat, from: me, on: DeviceID(1)).record.id
                 found.withLock { $0.append(post) }
             }
         }
-        posts = found.withLock { $0 }
-        for post in posts { try comment(on: post, count: 1) }
+        let posts = found.withLock { $0 }
+        try comment(on: posts, of: channel, count: 1)
+        return (channel, posts)
     }
 
-    /// A post under which Bob has written that often.
+    /// A post of `channel`, and a comment on it.
+    package func freshComment() throws -> (post: MessageID, comment: MessageID) {
+        let post = try send(to: channel)
+        return (post, try alice.comment("a", on: post, in: channel, cid: nextCID()).id)
+    }
+
+    /// A post of `channel` under which Bob has written that often.
     package func commentedPost(with count: Int) throws -> MessageID {
         let post = try send(to: channel)
-        try comment(on: post, count: count)
+        try comment(on: [post], of: channel, count: count)
         return post
     }
 
-    private func comment(on post: MessageID, count: Int) throws {
-        let (channel, author) = (channel, bob.userID)
-        let first = nextCID()
-        lastCID += Int64(count)
+    private func comment(on posts: [MessageID], of channel: ChatID, count: Int) throws {
+        let (author, first) = (bob.userID, nextCID())
+        lastCID += Int64(posts.count * count)
         try run { tx in
-            guard let chat = try tx.chat(channel, visibleTo: author),
+            guard let chat = try tx.chat(channel, visibleTo: author) else { return }
+            var cid = first
+            for post in posts {
                 let comments = try tx.comments(on: post, in: chat, visibleTo: author)
-            else { return }
-            for place in 0..<count {
-                let draft = MessageDraft(cid: first + Int64(place), text: "comment")
-                _ = try tx.append(draft, to: comments, from: author, on: DeviceID(1))
+                guard let comments else { continue }
+                for _ in 0..<count {
+                    cid += 1
+                    let draft = MessageDraft(cid: cid, text: "comment")
+                    _ = try tx.append(draft, to: comments, from: author, on: DeviceID(1))
+                }
             }
         }
     }

@@ -110,7 +110,76 @@ package enum WorstCases {
             }
         ],
         .chatMembers: [
-            { WorstCase(ChatMembersRequest(chatID: $0.crowd, query: "nobody"), by: $0.alice) }
+            { WorstCase(ChatMembersRequest(chatID: $0.crowd, query: "nobody"), by: $0.alice) },
+            { world in
+                let (channel, me, users) = (world.channel, world.alice.userID, world.users)
+                try world.run { tx in
+                    guard let chat = try tx.chat(channel, visibleTo: me) else { return }
+                    try tx.setBanned(true, users, from: chat)
+                }
+                let request = ChatMembersRequest(
+                    chatID: channel,
+                    type: .commentsBlacklist,
+                    query: "nobody"
+                )
+                return WorstCase(request, by: world.alice)
+            },
+        ],
+        .chatSubscribe: [
+            {
+                let request = ChatSubscribeRequest(chatID: $0.channel, postID: $0.posts[0])
+                return WorstCase(request, by: $0.alice)
+            }
+        ],
+        .msgDelete: [
+            { world in
+                let (chat, posts) = try world.commentedChannel(posts: limits.maxIDsPerRequest)
+                let request = MsgDeleteRequest(chatID: chat, messageIDs: posts)
+                return WorstCase(request, by: world.alice)
+            }
+        ],
+        .msgDeleteRange: [
+            { world in
+                let count = min(world.size.messages, limits.maxDeletedRange)
+                let (chat, posts) = try world.commentedChannel(posts: count)
+                let request = MsgDeleteRangeRequest(
+                    chatID: chat,
+                    startTime: posts[0].timeMs,
+                    endTime: posts[count - 1].timeMs
+                )
+                return WorstCase(request, by: world.alice)
+            }
+        ],
+        .msgReaction: [
+            { world in
+                let (post, comment) = try world.freshComment()
+                let request = MsgReactionRequest(
+                    chatID: world.channel,
+                    messageID: comment,
+                    reaction: NewReaction(id: "🔥"),
+                    postID: post
+                )
+                return WorstCase(request, by: world.alice)
+            }
+        ],
+        .msgCancelReaction: [
+            { world in
+                let (post, comment) = try world.freshComment()
+                try world.alice.call(
+                    MsgReactionRequest(
+                        chatID: world.channel,
+                        messageID: comment,
+                        reaction: NewReaction(id: "🔥"),
+                        postID: post
+                    )
+                )
+                let request = MsgCancelReactionRequest(
+                    chatID: world.channel,
+                    messageID: comment,
+                    postID: post
+                )
+                return WorstCase(request, by: world.alice)
+            }
         ],
         .msgSend: [largestForward, answerAboveFloors, contactCards, firstComment],
         .msgTyping: [

@@ -3,7 +3,8 @@ import TambourProtocol
 
 /// The open chat: its title, its messages, and the line that is written.
 extension ScreenView {
-    private var inputRows: Int { 6 }
+    /// The most rows of the line that is written.
+    private static let inputRows = 6
     private static let goneWords = "You are no longer in this chat; /leave deletes it"
 
     func drawChat(_ state: ScreenState, _ surface: inout Surface, _ whole: Rect) -> Seen {
@@ -26,7 +27,7 @@ extension ScreenView {
         return drawMessages(state, &surface, area)
     }
 
-    private func drawInput(_ state: ScreenState, _ surface: inout Surface, _ area: inout Rect) {
+    func drawInput(_ state: ScreenState, _ surface: inout Surface, _ area: inout Rect) {
         let prompt =
             switch state.intent {
             case .new: "> "
@@ -37,7 +38,8 @@ extension ScreenView {
         editor.width = Self.inputWidth(of: surface.size.columns)
         let layout = editor.layout()
         let cursor = layout.position(of: editor.cursor)
-        let height = min(inputRows, layout.lines.count)
+        // Above it stand at least a rule and a row.
+        let height = min(Self.inputRows, layout.lines.count, max(1, area.rows - 2))
         var box = area.takeBottom(height)
         if case .reply(_, let quote) = state.intent {
             let above = area.takeBottom(1)

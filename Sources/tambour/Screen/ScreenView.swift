@@ -55,6 +55,8 @@ struct ScreenView {
             _ = area.takeLeft(1)
             drawList(state, &surface, list)
         } else if state.open == nil {
+            // Commands are written here too: /find begins the first chat.
+            drawInput(state, &surface, &area)
             drawList(state, &surface, area)
             area = Rect(column: 0, row: 0, columns: 0, rows: 0)
         }

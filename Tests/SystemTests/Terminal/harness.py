@@ -16,9 +16,6 @@ from terminal import DEADLINE, Failure, Terminal, check, close_all
 #: The login code of everybody.
 CODE = "111111"
 
-#: Seconds that a check is waited for which is known to fail.
-PATIENCE = 1.5
-
 #: People in a test are quicker than people.
 LIMITS = {
     "maxCodesPerPhonePerHour": 1000, "maxCodesPerPhoneFromAllPerHour": 1000, "maxCodesPerAddressPerHour": 1000,
@@ -145,9 +142,6 @@ class World:
         self.server = Server(programs / "tambourd", folder)
         self.people: list[Person] = []
         self.fences = 0
-        #: Checks that are known to fail, and those of them which did not.
-        self.known: dict[str, str] = {}
-        self.surprises: list[str] = []
 
     def person(self, name: str, *, signed_in: bool = True) -> Person:
         person = Person(self, name, len(self.people) + 1)
@@ -168,21 +162,12 @@ class World:
 
     @contextmanager
     def checking(self, name: str) -> Iterator[None]:
-        """A check by its name. One that is known to fail is not waited for as long as others."""
-        is_known = name in self.known
-        Terminal.deadline = PATIENCE if is_known else DEADLINE
+        """A check by its name."""
         try:
             yield
         except Failure as failure:
-            if not is_known:
-                raise Failure(f"{name}: {failure}") from failure
-            print(f"  red {name}: {self.known[name]}", flush=True)
-        else:
-            fact(name)
-            if is_known:
-                self.surprises.append(name)
-        finally:
-            Terminal.deadline = DEADLINE
+            raise Failure(f"{name}: {failure}") from failure
+        fact(name)
 
     def close(self) -> None:
         close_all()
@@ -197,17 +182,14 @@ def is_idle(terminal: Terminal) -> bool:
     return " waiting" not in status and "updating" not in status and "fetching" not in terminal.text
 
 
-def play(name: str, programs: Path, known: dict[str, str]) -> bool:
+def play(name: str, programs: Path) -> bool:
     with tempfile.TemporaryDirectory(prefix="tambour-terminal-") as folder:
         world = World(Path(folder), programs)
-        world.known = known
         try:
             SCENARIOS[name](world)
-            return not world.surprises
+            return True
         except Failure as failure:
             print(f"FAILED {name}: {failure}", flush=True)
             return False
         finally:
             world.close()
-            for check_name in world.surprises:
-                print(f"FAILED {check_name}: it is known to fail, and does not; take it off the list", flush=True)

@@ -4,7 +4,7 @@
     scenarios.py FOLDER [SCENARIO]...      with the programs in FOLDER, such as .build/debug
 
 TAMBOUR_SOAK=1 plays the long forms. Needs `pyte`; `make test` installs it into .build/venv. Prints a line for each fact.
-Ends with 1 when one does not hold, or when one of `KNOWN` does.
+Ends with 1 when one does not hold.
 """
 
 from __future__ import annotations
@@ -18,19 +18,6 @@ import kept  # noqa: F401
 import typed  # noqa: F401
 from harness import SCENARIOS, play
 
-#: Checks that fail, and why. They are as they should be; whoever mends the cause takes them off.
-KNOWN = {
-    **dict.fromkeys(
-        [
-            f"typed: {state} at {size}"
-            for state in ("no chat open", "a command, no chat open")
-            for size in ("40x12", "20x6")
-        ],
-        "a narrow screen has no line while no chat is open",
-    ),
-    "typed: a long line at 20x6, resized": "a line of six rows is higher than the screen, and the cursor below it",
-}
-
 
 def main(arguments: list[str]) -> int:
     if arguments == ["--list"]:
@@ -40,7 +27,7 @@ def main(arguments: list[str]) -> int:
         print(f"unknown: {unknown}" if arguments else __doc__, file=sys.stderr)
         return 2
     programs = Path(arguments[0]).resolve()
-    results = [play(name, programs, KNOWN) for name in arguments[1:] or SCENARIOS]
+    results = [play(name, programs) for name in arguments[1:] or SCENARIOS]
     return 0 if all(results) else 1
 
 

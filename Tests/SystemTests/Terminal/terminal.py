@@ -62,9 +62,6 @@ class Stream(pyte.ByteStream):
 class Terminal:
     """One terminal, of a size in columns and rows, with a program in it."""
 
-    #: Seconds that `until` waits.
-    deadline = DEADLINE
-
     #: All that are open: whoever waits for one of them reads what all of them write.
     opened: list[Terminal] = []
 
@@ -112,7 +109,7 @@ class Terminal:
 
         Raises `Failure` with the screen when that takes too long, or when the program has ended before.
         """
-        end = time.monotonic() + Terminal.deadline
+        end = time.monotonic() + DEADLINE
         while not holds():
             left = end - time.monotonic()
             if left <= 0 or not Terminal.listen(left, self):

@@ -143,7 +143,7 @@ async def asked_by_bob(room: Room) -> int:
     return group.id
 
 
-@cell("List who asks to be let in")
+@cell("List join requests")
 async def join_requests(room: Room) -> None:
     chat = await asked_by_bob(room)
     same(
@@ -156,7 +156,7 @@ async def join_requests(room: Room) -> None:
     )
 
 
-@cell("Decline who asks")
+@cell("Decline a join request")
 async def decline(room: Room) -> None:
     chat = await asked_by_bob(room)
     await room.alice.client.decline_join_requests(chat, [room.bob.id])

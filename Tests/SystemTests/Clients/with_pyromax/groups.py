@@ -100,7 +100,7 @@ async def public_name(room: Room) -> None:
 
 
 @cell(
-    "List who asks to be let in",
+    "List join requests",
     fault=Line(CHATS, 531, "MembersContainsResponse("),
 )
 async def join_requests(room: Room) -> None:
@@ -119,7 +119,7 @@ async def asked_by_bob(room: Room) -> int:
     return chat
 
 
-@cell("Let in who asks", fault=Line(CHATS, 566, "self._cache_chat(chat)"))
+@cell("Accept a join request", fault=Line(CHATS, 566, "self._cache_chat(chat)"))
 async def confirm(room: Room) -> None:
     chat = await asked_by_bob(room)
     # It raises when he is let in already.
@@ -131,7 +131,7 @@ async def confirm(room: Room) -> None:
         await room.alice.client.confirm_join_request(chat, room.bob.id)
 
 
-@cell("Decline who asks", fault=Line(CHATS, 584, 'operation="remove"'))
+@cell("Decline a join request", fault=Line(CHATS, 584, 'operation="remove"'))
 async def decline(room: Room) -> None:
     one, many = await asked_by_bob(room), await asked_by_bob(room)
     await room.alice.answered(room.alice.client.decline_join_request(one, room.bob.id))
