@@ -20,8 +20,9 @@ def stands_behind(terminal: Terminal, text: str) -> bool:
     return row < terminal.screen.lines and terminal.screen.display[row][:column].endswith(text)
 
 
-#: Another one each time: what is still on the way to the screen may show the last one.
-LETTERS = itertools.cycle("bcdfghjklmnpqrstvwxz")
+#: Another one each time: what is still on the way to the screen may show the last one. No name on the screen ends
+#: with a capital, so a cursor behind one says that it was typed.
+LETTERS = itertools.cycle("BCDFGHJKLMNPQRSTVWXZ")
 
 
 def type_and_see(terminal: Terminal) -> None:
