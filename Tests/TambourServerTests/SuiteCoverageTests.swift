@@ -48,7 +48,7 @@ struct SuiteCoverageTests {
     ]
 
     /// Remembers what came of each request.
-    private final class Tour {
+    final class Tour {
         var seen: Set<Sight> = []
         var pushes: Set<Opcode> = []
 
@@ -102,6 +102,7 @@ struct SuiteCoverageTests {
             try chatting(tour, server, alice, bob)
             try groups(tour, server, alice, bob)
             try channels(tour, server, alice, bob)
+            try comments(tour, server, alice, bob)
             try people(tour, server, alice, bob)
             try reactions(tour, server, alice, bob)
             try polls(tour, alice, bob)

@@ -39,8 +39,10 @@ extension StoreTransaction {
         if source == .push, let known {
             readMark = max(readMark, known["readMark"])
             unread = known["unread"]
-            // A push says ACTIVE of a chat that only its receiver has put away.
-            if known["status"] == ChatStatus.hidden.name.description { merged.status = .hidden }
+            // A push says ACTIVE of a chat that only its receiver has put away, or is about to leave.
+            for status in [ChatStatus.hidden, .left] where known["status"] == "\(status.name)" {
+                merged.status = status
+            }
             if let old = Chat(stored: known["data"]) { merged.keepOwn(of: old) }
         }
         let others = chat.participants.pairs.lazy.filter { $0.0 != me }.map(\.1).max() ?? 0
@@ -87,6 +89,7 @@ extension StoreTransaction {
             "UPDATE chat SET status = ?, unread = 0, isStale = 1 WHERE id = ?",
             [ChatStatus.removed.name.description, chat.rawValue]
         )
+        if !keepsDraft { try forgetDraft(of: chat) }
     }
 
     /// Whether a chat is held that is not the account's any more.

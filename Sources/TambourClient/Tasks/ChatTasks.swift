@@ -113,6 +113,8 @@ struct LeaveChatTask: ClientTask {
         let asked = core.taskAsked.transactions
         guard core.isCurrent(.chat(ChatID(chat)), since: asked, tx) else {
             if try !tx.isChangingDraft(in: ChatID(chat)) { try tx.forgetDraft(of: ChatID(chat)) }
+            // Something else may have been learned of it; only an answer from now on makes it the account's again.
+            try tx.execute("UPDATE chat SET status = 'LEFT' WHERE id = ?", [chat])
             return try core.refresh(ChatID(chat), tx)
         }
         try tx.removeChat(ChatID(chat))

@@ -1,3 +1,4 @@
+import GRDB
 import TambourProtocol
 import TambourTesting
 import Testing
@@ -46,6 +47,7 @@ struct LostChatTests {
             try bob.send("hello", to: group, cid: 2)
             var client = try await world.onlineClient(of: alice)
             client.look(at: group, rowsOnScreen: 10)
+            try await client.saveDraft("half a sen", in: group)
             try await client.waitUntilIdle()
             let held = try client.texts(of: group)
             #expect(held.last == "hello")
@@ -78,6 +80,8 @@ struct LostChatTests {
         #expect(line.isGone)
         #expect(line.unread == 0)
         #expect(try client.texts(of: group) == held)
+        // As on every other device: the server has none any more.
+        #expect(try client.draft(in: group) == .empty)
         await #expect(throws: ClientError.self) { try await client.send("still here?", to: group) }
         #expect(try client.queueLength() == 0)
     }
@@ -153,6 +157,37 @@ struct LostChatTests {
             #expect(try client.chat(group) == nil)
             try await client.waitUntilIdle()
             #expect(try client.chat(group) == nil)
+        }
+    }
+
+    /// - Parameter unread: nil where all members are told the same.
+    @Test(
+        "what comes of a group between leaving it and the answer does not bring it back",
+        arguments: [nil, 1] as [Int64?]
+    )
+    func leavingDuringNews(unread: Int64?) throws {
+        try withScriptedServer { server in
+            let group = ChatID(-4096)
+            func line() throws -> ChatSummary? {
+                try server.store.read { try Reader($0).chat(group) }
+            }
+            var described = ScriptedServer.described(last: ScriptedServer.message(1))
+            (described.id, described.type) = (group, .chat)
+            server.login.chats = [described]
+            server.reconnect()
+            #expect(try line() != nil)
+            _ = try server.wish { core, tx in
+                try core.queue(LeaveChatTask(chat: group.rawValue), tx)
+            }
+            described.newMessages = unread
+            server.push(.notifChat, NotifChat(chat: described))
+            if unread == nil { #expect(try line() == nil) }
+            try server.answer(.chatLeave, ChatLeaveReply())
+            try server.answer(.chatInfo, ChatInfoReply(chats: []))
+            #expect(try line() == nil)
+            #expect(
+                try server.store.read { try Row.fetchAll($0, sql: "SELECT 1 FROM chat") }.isEmpty
+            )
         }
     }
 
