@@ -256,13 +256,14 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         machine.closed()
         isGone.store(true, ordering: .relaxed)
         shared.strangers.left(connection.id)
-        shared.metrics.connectionsClosed.add(1)
         if let timer { gateway.lane.cancel(timer) }
         timer = nil
         signOff()
         waiting = [:]
         heldPushes = []
         gateway.closed(self)
+        // Nothing comes of the connection any more.
+        shared.metrics.connectionsClosed.add(1)
         shared.logger.debug(
             "connection closed",
             metadata: ["connection": "\(connection.id)", "reason": "\(reason)"]

@@ -418,7 +418,15 @@ struct MessagesHandler: Sendable {
         in tx: WriteTransaction
     ) throws -> MsgSendReply {
         var message = try tx.message(first, in: chat, for: caller.userID)
-        if try tx.message(first.id, in: chat, visibleTo: caller.userID) == nil { message.remove() }
+        // Comments are gone with the post that they are under.
+        let isPostSeen = try chat.post.map {
+            try tx.comments(on: $0.id, in: $0.channel, visibleTo: caller.userID) != nil
+        }
+        if try isPostSeen == false
+            || tx.message(first.id, in: chat, visibleTo: caller.userID) == nil
+        {
+            message.remove()
+        }
         return try reply(
             message,
             previous: tx.previousID(of: first, in: chat),

@@ -1,3 +1,4 @@
+import Glibc
 import Synchronization
 package import TambourProtocol
 import TambourSQL
@@ -138,6 +139,7 @@ package final class WorstCaseWorld {
 
     /// Plays a request and counts what comes of it, but not what the engine does in its spare time.
     package func measure(_ play: WorstCase) throws -> Measured {
+        try waitForClosing(besides: play.client)
         try settle()
         for client in [alice, tablet, bob] { _ = try client.takePushes() }
         let stored = play.isCommand ? try usedBytes() : 0
@@ -162,6 +164,19 @@ package final class WorstCaseWorld {
     private static func bytes(of pushes: [WireClient.Push]) -> Int {
         pushes.reduce(0) { $0 + PacketHeader.size + $1.payload.count }
     }
+
+    /// Waits until nobody is connected but those who stay and who plays the case: whoever goes is written down.
+    private func waitForClosing(besides player: WireClient) throws {
+        let staying = [alice, tablet, bob, wanderer]
+        let most = staying.count + (staying.contains { $0 === player } ? 0 : 1)
+        let deadline = ContinuousClock.now + .seconds(60)
+        while server.server.connectionCount > most {
+            guard ContinuousClock.now < deadline else { throw StillConnected() }
+            sched_yield()
+        }
+    }
+
+    private struct StillConnected: Error {}
 
     /// Lets the engine do what it does in its spare time.
     private func settle() throws {

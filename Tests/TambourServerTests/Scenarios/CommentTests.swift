@@ -71,6 +71,38 @@ struct CommentTests {
         }
     }
 
+    @Test(
+        "are gone for their author with the post, also when they are sent again",
+        arguments: [false, true]
+    )
+    func again(byHiding: Bool) throws {
+        try withServer { server in
+            let owner = try server.signUp("Owner")
+            let reader = try server.signUp("Reader")
+            let channel = try owner.channel("News", with: [reader], cid: 1)
+            let post = try owner.send("news", to: channel, cid: 2).message.id
+            let said = try owner.comment("said", on: post, in: channel, cid: 3).id
+            let answer = NewMessage(
+                cid: 4,
+                text: "answered",
+                link: NewLink(type: .reply, messageID: said)
+            )
+            let request = MsgSendRequest(chatID: channel, postID: post, message: answer)
+            let first = try reader.call(request).message
+            #expect(first.link != nil)
+            if byHiding {
+                try reader.call(MsgDeleteRequest(chatID: channel, messageIDs: [post], forMe: true))
+            } else {
+                try reader.call(ChatClearRequest(chatID: channel))
+            }
+            let again = try reader.call(request).message
+            #expect(again.id == first.id)
+            #expect(again.status == .removed)
+            #expect(again.text.bytes.isEmpty)
+            #expect(again.link == nil)
+        }
+    }
+
     @Test("have later ids than their post")
     func later() throws {
         try withServer { server in
