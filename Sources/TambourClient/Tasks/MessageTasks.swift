@@ -213,6 +213,8 @@ struct MarkTask: ClientTask {
     var changedChat: ChatID? { ChatID(chat) }
     /// Only the newest counts.
     var coalescingKey: String? { "mark" }
+    // What is looked at is read by itself: only who asked for the mark waits for it.
+    var tellsRefusal: Bool { isUnread }
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
         guard let me = try tx.userID() else { return }

@@ -166,7 +166,7 @@ struct LostChatTests {
         }
     }
 
-    @Test("a draft that comes too late for a group is kept, and nothing is said of it")
+    @Test("a draft and a mark that come too late for a group are not spoken of, and the draft is kept")
     func lateDraft() throws {
         try withScriptedServer { server in
             let group = ChatID(-4096)
@@ -176,10 +176,16 @@ struct LostChatTests {
             server.reconnect()
             _ = try server.wish { core, tx in
                 try core.queue(SaveDraftTask(chat: group.rawValue, text: "half a sen"), tx)
+                let read = ScriptedServer.message(1).id.rawValue
+                try core.queue(
+                    MarkTask(chat: group.rawValue, message: read, isUnread: false),
+                    tx
+                )
             }
             described.status = .removed
             server.push(.notifChat, NotifChat(chat: described))
             try server.refuse(.draftSave, with: .chatNotFound)
+            try server.refuse(.chatMark, with: .chatNotFound)
             try server.answer(.chatInfo, ChatInfoReply(chats: []))
             #expect(server.refusals.isEmpty)
             let drafts = try server.store.read {
