@@ -166,7 +166,7 @@ struct LostChatTests {
         }
     }
 
-    @Test("a draft and a mark that come too late for a group are not spoken of, and the draft is kept")
+    @Test("nothing is said of a draft and a mark that come too late, and the draft is kept")
     func lateDraft() throws {
         try withScriptedServer { server in
             let group = ChatID(-4096)
