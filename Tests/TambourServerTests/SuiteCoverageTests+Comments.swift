@@ -5,16 +5,14 @@ import TambourTesting
 import Testing
 
 extension SuiteCoverageTests {
-    /// Below a post, and below one that is not there.
+    /// Plays the requests that name a post, for a post that is there and for one that is not.
     func comments(
         _ tour: Tour,
         _ server: TestServer,
         _ alice: WireClient,
         _ bob: WireClient
     ) throws {
-        let channel = try alice.createGroup("Talk", with: [bob], type: "CHANNEL", cid: 3_100)
-        let options = NameMap([("COMMENTS" as Text, true)])
-        try alice.call(ChatUpdateRequest(chatID: channel, options: options))
+        let channel = try alice.channel("Talk", with: [bob], cid: 3_100)
         let post = try alice.send("read", to: channel, cid: 3_101).message.id
         for post in [post, MessageID(1)] {
             try tour.play(bob, MsgTypingRequest(chatID: channel, postID: post))

@@ -70,7 +70,7 @@ extension StoreTransaction {
             ]
         )
         if known == nil { try applySettings(of: [chat.id]) }
-        // What was kept of a draft meanwhile was this device's alone.
+        // The group is the account's again, and so is its draft: the server's takes the place of this device's.
         if known?["status"] == "\(ChatStatus.removed.name)" { try showDraft(of: chat.id) }
         return true
     }

@@ -20,7 +20,7 @@ enum Dialer {
     /// Connects to `HOST:PORT`.
     ///
     /// - Parameter completion: called once, on some queue, with a connected socket that is the caller's to close, or
-    ///   why there is none; never called once the attempt is cancelled.
+    ///   why there is none; not called after the attempt was cancelled.
     static func connect(
         to server: String,
         completion:

@@ -100,6 +100,10 @@ struct LeaveChatTask: ClientTask {
     var changedChat: ChatID? { ChatID(chat) }
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
+        try showLeft(tx)
+    }
+
+    private func showLeft(_ tx: StoreTransaction) throws {
         try tx.execute("UPDATE chat SET status = 'LEFT' WHERE id = ?", [chat])
         tx.changes.chats.insert(ChatID(chat))
     }
@@ -113,8 +117,8 @@ struct LeaveChatTask: ClientTask {
         let asked = core.taskAsked.transactions
         guard core.isCurrent(.chat(ChatID(chat)), since: asked, tx) else {
             if try !tx.isChangingDraft(in: ChatID(chat)) { try tx.forgetDraft(of: ChatID(chat)) }
-            // Something else may have been learned of it; only an answer from now on makes it the account's again.
-            try tx.execute("UPDATE chat SET status = 'LEFT' WHERE id = ?", [chat])
+            // The news may be older than the leaving: the answer to the refresh decides.
+            try showLeft(tx)
             return try core.refresh(ChatID(chat), tx)
         }
         try tx.removeChat(ChatID(chat))

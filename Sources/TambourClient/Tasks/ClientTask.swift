@@ -35,7 +35,7 @@ protocol ClientTask: QueuedTask {
     var changedChat: ChatID? { get }
     /// Whether it stays in sight when the server refuses it, for somebody to try again or drop.
     var staysWhenRefused: Bool { get }
-    /// Whether people are told when the server refuses it: not of what nobody would miss.
+    /// Whether the client publishes the refusal for people; false for what the client does by itself.
     var tellsRefusal: Bool { get }
     /// Whether what became of it has to be known: when no answer comes in time, a login tells.
     var mustBeAnswered: Bool { get }

@@ -13,7 +13,7 @@ struct SaveDraftTask: ClientTask {
     var coalescingKey: String? { "draft" }
     // It can only be thrown away by who knows whether it was saved.
     var mustBeAnswered: Bool { true }
-    // It is still there.
+    // The draft stays on this device.
     var tellsRefusal: Bool { false }
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
@@ -64,6 +64,7 @@ struct DiscardDraftTask: ClientTask {
 
     var lane: String? { draftLane(ChatID(chat)) }
     var coalescingKey: String? { "draft" }
+    // What the server still has is shown again.
     var tellsRefusal: Bool { false }
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
@@ -113,7 +114,7 @@ extension StoreTransaction {
         guard try !isChangingDraft(in: chat) else { return }
         let shown = "SELECT text, replyTo FROM draft WHERE chat = ?"
         let before = try row(shown, [chat.rawValue])
-        if try before.map({ try isLocalDraft($0["text"], in: chat) }) == true { return }
+        if let before, try isLocalDraft(before["text"], in: chat) { return }
         try execute("DELETE FROM draft WHERE chat = ?", [chat.rawValue])
         try execute(
             "INSERT INTO draft SELECT chat, text, replyTo FROM draft_saved WHERE chat = ?",

@@ -213,7 +213,7 @@ struct MarkTask: ClientTask {
     var changedChat: ChatID? { ChatID(chat) }
     /// Only the newest counts.
     var coalescingKey: String? { "mark" }
-    // What is looked at is read by itself: only who asked for the mark waits for it.
+    // Whoever looks at a chat reads it; marking it as unread is a command.
     var tellsRefusal: Bool { isUnread }
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {

@@ -262,7 +262,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         waiting = [:]
         heldPushes = []
         gateway.closed(self)
-        // Nothing comes of the connection any more.
+        // Last, so that whoever sees the count fall knows that the user's last-seen time is on its way to the store.
         shared.metrics.connectionsClosed.add(1)
         shared.logger.debug(
             "connection closed",

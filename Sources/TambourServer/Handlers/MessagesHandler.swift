@@ -418,15 +418,16 @@ struct MessagesHandler: Sendable {
         in tx: WriteTransaction
     ) throws -> MsgSendReply {
         var message = try tx.message(first, in: chat, for: caller.userID)
-        // Comments are gone with the post that they are under.
-        let isPostSeen = try chat.post.map {
-            try tx.comments(on: $0.id, in: $0.channel, visibleTo: caller.userID) != nil
+        func isSeen() throws -> Bool {
+            // Whoever does not see a post does not see its comments.
+            if let post = chat.post,
+                try tx.comments(on: post.id, in: post.channel, visibleTo: caller.userID) == nil
+            {
+                return false
+            }
+            return try tx.message(first.id, in: chat, visibleTo: caller.userID) != nil
         }
-        if try isPostSeen == false
-            || tx.message(first.id, in: chat, visibleTo: caller.userID) == nil
-        {
-            message.remove()
-        }
+        if try !isSeen() { message.remove() }
         return try reply(
             message,
             previous: tx.previousID(of: first, in: chat),

@@ -165,7 +165,7 @@ package final class WorstCaseWorld {
         pushes.reduce(0) { $0 + PacketHeader.size + $1.payload.count }
     }
 
-    /// Waits until nobody is connected but those who stay and who plays the case: whoever goes is written down.
+    /// Waits until all connections of earlier cases are closed: the server stores a last-seen time for each.
     private func waitForClosing(besides player: WireClient) throws {
         let staying = [alice, tablet, bob, wanderer]
         let most = staying.count + (staying.contains { $0 === player } ? 0 : 1)

@@ -490,14 +490,15 @@ struct Truth {
 
     private func compareDrafts(_ db: Database, _ differs: (String) -> Void) throws {
         var heldDrafts: [ChatID: String] = [:]
-        // In a group that was lost a draft is the device's alone.
-        let shared = """
-            SELECT chat, text FROM draft
-            WHERE chat NOT IN (SELECT id FROM chat WHERE status = 'REMOVED')
-            """
+        // In a group that was lost a draft is the device's alone, and the server has none.
+        let lost = "(SELECT id FROM chat WHERE status = 'REMOVED')"
+        let shared = "SELECT chat, text FROM draft WHERE chat NOT IN \(lost)"
         for row in try Row.fetchAll(db, sql: shared) {
             heldDrafts[ChatID(row[0])] = row[1]
         }
+        let saved = "SELECT chat FROM draft_saved WHERE chat IN \(lost)"
+        let savedInLost = try Int64.fetchAll(db, sql: saved)
+        if !savedInLost.isEmpty { differs("drafts of lost groups are saved: \(savedInLost)") }
         if heldDrafts != drafts { differs("drafts are \(heldDrafts), should be \(drafts)") }
     }
 

@@ -7,7 +7,8 @@ import Testing
 @Suite("Listeners")
 struct ListenersTests {
     private static let listening = 300
-    private static let patience = 60
+    /// Seconds until waiting counts as a deadlock. Other tests may keep every thread busy for more than a minute.
+    private static let patience = 300
 
     @Test("are told while others end listening, and neither waits for the other")
     func ending() async {
