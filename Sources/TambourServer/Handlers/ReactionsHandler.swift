@@ -16,8 +16,9 @@ struct ReactionsHandler: Sendable {
         from caller: Caller,
         in tx: WriteTransaction
     ) throws -> MsgReactionReply {
-        let place = (request.chatID, request.postID)
-        let (chat, record) = try message(request.messageID, in: place, caller, tx)
+        let chat = try tx.known(request.chatID, request.postID, to: caller.userID)
+        try ChatRules.require(.react, of: caller.userID, in: chat, tx)
+        let record = try message(request.messageID, in: chat, caller, tx)
         try ChatRules.requireOpen(chat, for: caller.userID)
         let reaction = request.reaction.id
         guard request.reaction.reactionType == "EMOJI", ReactionRules.isEmoji(reaction) else {
@@ -50,8 +51,9 @@ struct ReactionsHandler: Sendable {
         from caller: Caller,
         in tx: WriteTransaction
     ) throws -> MsgCancelReactionReply {
-        let place = (request.chatID, request.postID)
-        let (chat, record) = try message(request.messageID, in: place, caller, tx)
+        // Who may not react any more can still take back what they said before.
+        let chat = try tx.known(request.chatID, request.postID, to: caller.userID)
+        let record = try message(request.messageID, in: chat, caller, tx)
         let before = try tx.reader.reaction(of: caller.userID, to: record)
         let counters = try record.counters(limits: limits)
         let after = ReactionRules.counters(counters, replacing: before, by: nil)
@@ -62,16 +64,14 @@ struct ReactionsHandler: Sendable {
 
     private func message(
         _ id: MessageID,
-        in place: (chat: ChatID, post: MessageID?),
+        in chat: ChatState,
         _ caller: Caller,
         _ tx: WriteTransaction
-    ) throws -> (chat: ChatState, record: MessageRecord) {
-        let chat = try tx.known(place.chat, place.post, to: caller.userID)
-        try ChatRules.require(.react, of: caller.userID, in: chat, tx)
+    ) throws -> MessageRecord {
         guard let record = try tx.message(id, in: chat, visibleTo: caller.userID) else {
             throw RequestError.notFound
         }
-        return (chat, record)
+        return record
     }
 
     /// Stores a change and tells of it: the others the counters, the caller's devices its reaction too.

@@ -343,6 +343,7 @@ def test_reactions(login: LogIn, cid: Cid) -> None:
     equal((push["postId"], push["totalCount"]), (post, 0), "the push of what was taken back")
     change(alice, chat, "add", bob.user_id, type="COMMENTS_BLACKLIST")
     bob.refused("not.allowed", "MSG_REACTION", {**place, **reaction})
+    bob.call("MSG_CANCEL_REACTION", place)
     bob.refused("not.found", "MSG_REACTION", {**place, **reaction, "postId": NOBODY})
     react(bob, chat, post)
 
@@ -426,6 +427,23 @@ def test_kept_from_commenting(login: LogIn, cid: Cid) -> None:
     fields["cleanMsgPeriod"] = 0
     change(carol, chat, "remove", bob.user_id, **fields)
     comment(bob, chat, say(alice, chat, cid())["id"], cid())
+
+
+@case("GRP-50")
+@pytest.mark.parametrize("as_owner", [False, True])
+def test_who_runs_a_channel_comments(login: LogIn, cid: Cid, as_owner: bool) -> None:
+    """Whoever comes to run the channel is on the list no more, also when the rights are gone again."""
+    alice, bob = login("alice"), login("bob")
+    chat, post = posted(cid, alice, bob)
+    change(alice, chat, "add", bob.user_id, type="COMMENTS_BLACKLIST")
+    refused("not.allowed", bob, chat, post, cid())
+    if as_owner:
+        alice.call("CHAT_UPDATE", {"chatId": chat, "changeOwnerId": bob.user_id})
+        bob.call("CHAT_UPDATE", {"chatId": chat, "changeOwnerId": alice.user_id})
+    else:
+        change(alice, chat, "add", bob.user_id, type="ADMIN", permissions=DELETE)
+    change(alice, chat, "remove", bob.user_id, type="ADMIN")
+    comment(bob, chat, post, cid())
 
 
 @case("MSG-27")
