@@ -96,6 +96,15 @@ extension ReadTransaction {
         return try comments(on: post, of: channel.key)?.count ?? 0
     }
 
+    /// The post that a chat of kind `comments` stands under; nil for other chats.
+    package func post(of comments: ChatKey) throws -> (channel: ChatKey, id: MessageID)? {
+        let statement = store.comments.post
+        defer { statement.reset() }
+        statement.bind(1, comments.rawValue)
+        guard try statement.step() else { return nil }
+        return (ChatKey(statement.int(0)), MessageID(statement.int(1)))
+    }
+
     private func sees(_ post: MessageID, in channel: ChatView) throws -> Bool {
         guard channel.kind == .channel else { return false }
         let (viewer, floor) = (channel.viewer, channel.floor)
@@ -179,13 +188,10 @@ extension WriteTransaction {
     ///
     /// - Throws: `ImpossibleRow` if the chat has no post.
     func post(of comments: ChatKey) throws -> ChatState.Post {
-        let statement = store.comments.post
-        defer { statement.reset() }
-        statement.bind(1, comments.rawValue)
-        guard try statement.step(), let channel = try chat(ChatKey(statement.int(0))) else {
+        guard let post = try reader.post(of: comments), let channel = try chat(post.channel) else {
             throw ImpossibleRow("comments: chat", comments.rawValue)
         }
-        return ChatState.Post(channel: channel, id: MessageID(statement.int(1)))
+        return ChatState.Post(channel: channel, id: post.id)
     }
 
     /// Stores the rows of comments that have none, under a key of their own.

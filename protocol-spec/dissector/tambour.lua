@@ -1815,6 +1815,7 @@ local spec = {
         },
         MsgGetReactionsRequest = {
             { key = "chatId", type = "chatId", required = true },
+            { key = "postId", type = "messageId" },
             { key = "messageIds", type = "list<messageId>", required = true, limitItems = { "maxIDsPerRequest" } },
         },
         MsgGetReactionsReply = {
@@ -1871,6 +1872,7 @@ local spec = {
         ComplainRequest = {
             { key = "ids", type = "list<int>", required = true, limitItems = { "maxReportedIDs" } },
             { key = "parentId", type = "chatId" },
+            { key = "postId", type = "messageId" },
             { key = "typeId", type = "int" },
             { key = "reason", type = "any", limitBytes = "maxReportBytes" },
             { key = "reasonId", type = "int" },

@@ -5,8 +5,9 @@
 /// introduction. A user is met who is or was a contact or the partner of a dialog; who is or was in a group
 /// with the caller; who owns or administers a channel that the caller reads, or reads one that the caller
 /// administers; who owns a public chat; who asks to be let into a chat where the caller decides; who wrote
-/// what was forwarded into a chat of the caller, or whose contact card was sent there; or whom the caller has
-/// just found by CONTACT_INFO_BY_PHONE, PUBLIC_SEARCH, LINK_INFO or CHAT_JOIN.
+/// what was forwarded into a chat of the caller, or whose contact card was sent there; who has commented in a
+/// channel that the caller reads; or whom the caller has just found by CONTACT_INFO_BY_PHONE, PUBLIC_SEARCH,
+/// LINK_INFO or CHAT_JOIN.
 package struct ContactInfoRequest: WirePayload, Hashable {
     /// Whom to look up.
     package var contactIDs: [UserID]

@@ -1748,7 +1748,8 @@ extension MsgDeleteRangeRequest: WireRequest {
 }
 
 /// Deletes for everybody what one user has written under a post, or without `postId` in a chat, in parts as
-/// CHAT_CLEAR does. Whoever may delete messages of others there may do it, and everybody for their own.
+/// CHAT_CLEAR does. Whoever may delete messages of others there may do it, and everybody for their own where
+/// they may write.
 package struct MsgDeleteUserCommentsRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID

@@ -195,7 +195,7 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let notifMsgYouReacted = Opcode(rawValue: 156)
     /// The user's own account changed, on another device or as to its second factor.
     package static let notifProfile = Opcode(rawValue: 159)
-    /// Reports messages of a chat, or users.
+    /// Reports messages of a chat, comments on a post, or users.
     package static let complain = Opcode(rawValue: 161)
     /// The reasons to choose from, in the language of the client.
     package static let complainReasonsGet = Opcode(rawValue: 162)
@@ -428,7 +428,7 @@ package struct OpInfo: Sendable {
         served(177, "DRAFT_DISCARD", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .draft, also: [], units: 1, itemUnits: 1, rowsRead: 2, rowsWritten: 5, bytesStored: 0, bytesTold: 85, tells: .ownSessions, processor: .light), [.chatNotFound, .userNotFound])
         served(178, "MSG_REACTION", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .react, also: [], units: 1, itemUnits: 1, rowsRead: 8, rowsWritten: 8, bytesStored: 0, bytesTold: 900, tells: .members, processor: .light), [.chatNotFound, .notFound, .notAllowed, .errorMessageLikeUnknownReaction, .errorTooManyLikes, .errorReactionsNotAllowed])
         served(179, "MSG_CANCEL_REACTION", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .react, also: [], units: 1, itemUnits: 1, rowsRead: 8, rowsWritten: 8, bytesStored: 0, bytesTold: 900, tells: .members, processor: .light), [.chatNotFound, .notFound])
-        served(180, "MSG_GET_REACTIONS", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .read, also: [], units: 10, itemUnits: 1, rowsRead: 2600, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .medium), [.chatNotFound])
+        served(180, "MSG_GET_REACTIONS", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .read, also: [], units: 10, itemUnits: 1, rowsRead: 2600, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .medium), [.chatNotFound, .notFound])
         served(181, "MSG_GET_DETAILED_REACTIONS", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .read, also: [], units: 10, itemUnits: 1, rowsRead: 1300, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [.chatNotFound, .notFound, .notAllowed])
         served(196, "CHAT_HIDE", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .settings, also: [], units: 1, itemUnits: 1, rowsRead: 9, rowsWritten: 6, bytesStored: 0, bytesTold: 31000, tells: .ownSessions, processor: .light), [.chatNotFound])
         served(198, "CHAT_SEARCH_COMMON_PARTICIPANTS", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .people, also: [], units: 10, itemUnits: 1, rowsRead: 14000, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .medium), [])

@@ -131,7 +131,7 @@ extension MsgReactionRequest: WireRequest {
     package static var opcode: Opcode { .msgReaction }
 }
 
-/// Takes the caller's reaction back. Also where the chat allows none any more.
+/// Takes the caller's reaction back. Also where the caller may not react any more, or the chat allows none.
 package struct MsgCancelReactionRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
@@ -253,19 +253,24 @@ extension MsgCancelReactionRequest: WireRequest {
 package struct MsgGetReactionsRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
+    /// The post whose comments are meant.
+    package var postID: MessageID?
     /// Which messages.
     package var messageIDs: [MessageID]
 
     package init(
         chatID: ChatID,
+        postID: MessageID? = nil,
         messageIDs: [MessageID]
     ) {
         self.chatID = chatID
+        self.postID = postID
         self.messageIDs = messageIDs
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
         var chatID: ChatID?
+        var postID: MessageID?
         var messageIDs: [MessageID]?
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
@@ -277,9 +282,13 @@ package struct MsgGetReactionsRequest: WirePayload, Hashable {
                     fieldName = "chatId"
                     try claim(0, in: &fieldsSeen)
                     chatID = ChatID(try reader.readID())
+                } else if reader.matches(wireKey, "postId") {
+                    fieldName = "postId"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { postID = MessageID(try reader.readID()) }
                 } else if reader.matches(wireKey, "messageIds") {
                     fieldName = "messageIds"
-                    try claim(1, in: &fieldsSeen)
+                    try claim(2, in: &fieldsSeen)
                     messageIDs = try reader.readList(maxItems: reader.limits.maxIDsPerRequest, duplicates: .merged) { (reader: inout MessagePackReader) throws(PayloadError) -> MessageID in MessageID(try reader.readID()) }
                 } else {
                     try reader.skip()
@@ -291,13 +300,19 @@ package struct MsgGetReactionsRequest: WirePayload, Hashable {
         reader.endContainer()
         guard let chatID else { throw missing("chatId") }
         guard let messageIDs else { throw missing("messageIds") }
-        return Self(chatID: chatID, messageIDs: messageIDs)
+        return Self(chatID: chatID, postID: postID, messageIDs: messageIDs)
     }
 
     package func write(to writer: inout MessagePackWriter) {
-        writer.writeMapHeader(2)
+        var fieldCount = 2
+        if postID != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
         writer.writeKey("chatId")
         writer.writeInt(chatID.rawValue)
+        if let postID {
+            writer.writeKey("postId")
+            writer.writeInt(postID.rawValue)
+        }
         writer.writeKey("messageIds")
         writer.writeArrayHeader(messageIDs.count)
         for item in messageIDs {

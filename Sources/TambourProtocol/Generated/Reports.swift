@@ -113,13 +113,15 @@ extension ChatComplainRequest: WireRequest {
     package static var opcode: Opcode { .chatComplain }
 }
 
-/// Reports messages of a chat, or users. Who has `maxReports` open reports gets `proto.payload` for a further
-/// one.
+/// Reports messages of a chat, comments on a post, or users. Who has `maxReports` open reports gets
+/// `proto.payload` for a further one.
 package struct ComplainRequest: WirePayload, Hashable {
     /// Messages of `parentId`; without it users, and chats where they are below zero.
     package var ids: [Int64]
     /// The chat of the messages.
     package var parentID: ChatID?
+    /// The post of the channel `parentId` whose comments are meant.
+    package var postID: MessageID?
     /// What the client calls this kind of thing; not looked at.
     package var typeID: Int64?
     /// A number, or what the caller says of it.
@@ -130,12 +132,14 @@ package struct ComplainRequest: WirePayload, Hashable {
     package init(
         ids: [Int64],
         parentID: ChatID? = nil,
+        postID: MessageID? = nil,
         typeID: Int64? = nil,
         reason: AnyValue? = nil,
         reasonID: Int64? = nil
     ) {
         self.ids = ids
         self.parentID = parentID
+        self.postID = postID
         self.typeID = typeID
         self.reason = reason
         self.reasonID = reasonID
@@ -144,6 +148,7 @@ package struct ComplainRequest: WirePayload, Hashable {
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
         var ids: [Int64]?
         var parentID: ChatID?
+        var postID: MessageID?
         var typeID: Int64?
         var reason: AnyValue?
         var reasonID: Int64?
@@ -161,17 +166,21 @@ package struct ComplainRequest: WirePayload, Hashable {
                     fieldName = "parentId"
                     try claim(1, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { parentID = ChatID(try reader.readID()) }
+                } else if reader.matches(wireKey, "postId") {
+                    fieldName = "postId"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { postID = MessageID(try reader.readID()) }
                 } else if reader.matches(wireKey, "typeId") {
                     fieldName = "typeId"
-                    try claim(2, in: &fieldsSeen)
+                    try claim(3, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { typeID = try reader.readInt() }
                 } else if reader.matches(wireKey, "reason") {
                     fieldName = "reason"
-                    try claim(3, in: &fieldsSeen)
+                    try claim(4, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { reason = try AnyValue.read(from: &reader, maxBytes: reader.limits.maxReportBytes) }
                 } else if reader.matches(wireKey, "reasonId") {
                     fieldName = "reasonId"
-                    try claim(4, in: &fieldsSeen)
+                    try claim(5, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { reasonID = try reader.readInt() }
                 } else {
                     try reader.skip()
@@ -182,12 +191,13 @@ package struct ComplainRequest: WirePayload, Hashable {
         }
         reader.endContainer()
         guard let ids else { throw missing("ids") }
-        return Self(ids: ids, parentID: parentID, typeID: typeID, reason: reason, reasonID: reasonID)
+        return Self(ids: ids, parentID: parentID, postID: postID, typeID: typeID, reason: reason, reasonID: reasonID)
     }
 
     package func write(to writer: inout MessagePackWriter) {
         var fieldCount = 1
         if parentID != nil { fieldCount += 1 }
+        if postID != nil { fieldCount += 1 }
         if typeID != nil { fieldCount += 1 }
         if reason != nil { fieldCount += 1 }
         if reasonID != nil { fieldCount += 1 }
@@ -200,6 +210,10 @@ package struct ComplainRequest: WirePayload, Hashable {
         if let parentID {
             writer.writeKey("parentId")
             writer.writeInt(parentID.rawValue)
+        }
+        if let postID {
+            writer.writeKey("postId")
+            writer.writeInt(postID.rawValue)
         }
         if let typeID {
             writer.writeKey("typeId")

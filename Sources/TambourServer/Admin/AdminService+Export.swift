@@ -220,6 +220,7 @@ private struct Export {
     /// The id by which the user knows a chat; nil for a dialog that is gone.
     private func chatID(of key: ChatKey) throws -> ChatID? {
         if key.rawValue < 0 { return ChatID(key.rawValue) }
+        if let post = try snapshot.post(of: key) { return ChatID(post.channel.rawValue) }
         return try snapshot.chatSummary(key)?.pair.map { .dialog($0.low, $0.high) }
     }
 
@@ -324,6 +325,7 @@ private struct Export {
                 case .message(let id, let key):
                     [
                         ("chat", try chatID(of: key).map { JSON($0) } ?? .null),
+                        ("post", try snapshot.post(of: key).map { JSON($0.id) } ?? .null),
                         ("message", JSON(id)),
                     ]
                 }

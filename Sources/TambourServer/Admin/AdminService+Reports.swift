@@ -5,7 +5,7 @@ extension AdminService {
     private static let reportsPerRead = 200
 
     /// A line for each report: id, time, who, about what, reason, and in quotes what the reporter says
-    /// and what the message says now.
+    /// and what the message or comment says now.
     func reports(_ output: (String) throws -> Void) throws {
         var last: Int64 = 0
         while true {
@@ -37,7 +37,12 @@ extension AdminService {
         case .chat(let chat):
             words += ["chat", "\(chat.rawValue)"]
         case .message(let id, let chat):
-            words += ["message", "\(id.rawValue)", "chat", "\(chat.rawValue)"]
+            if let post = try snapshot.post(of: chat) {
+                words += ["comment", "\(id.rawValue)", "post", "\(post.id.rawValue)"]
+                words += ["chat", "\(post.channel.rawValue)"]
+            } else {
+                words += ["message", "\(id.rawValue)", "chat", "\(chat.rawValue)"]
+            }
             if let record = try snapshot.record(id, in: chat) {
                 words += ["from", "\(record.sender.rawValue)"]
                 words.append(

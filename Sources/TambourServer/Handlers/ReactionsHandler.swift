@@ -111,14 +111,14 @@ struct ReactionsHandler: Sendable {
 
     /// Answers `MSG_GET_REACTIONS` (180): what the caller does not see is left out.
     ///
-    /// - Throws: `chat.not.found`.
+    /// - Throws: `chat.not.found`; `not.found` for a post the caller does not see.
     /// - Note: A query.
     func msgGetReactions(
         _ request: MsgGetReactionsRequest,
         from caller: Caller,
         in snapshot: ReadTransaction
     ) throws -> MsgGetReactionsReply {
-        let view = try snapshot.knownView(request.chatID, of: caller.userID)
+        let view = try snapshot.known(request.chatID, request.postID, of: caller.userID)
         var infos: [(MessageID, ReactionInfo)] = []
         for id in Set(request.messageIDs).sorted() {
             guard let record = try visible(id, in: view, snapshot) else { continue }

@@ -24,9 +24,9 @@ struct ReportsHandler: Sendable {
         try file(subjects, request.reason, request.reasonID, by: caller, in: tx)
     }
 
-    /// Answers `COMPLAIN` (161): reports messages of a chat, users, or chats.
+    /// Answers `COMPLAIN` (161): reports messages of a chat, comments on a post, users, or chats.
     ///
-    /// - Throws: `chat.not.found`, `user.not.found`, `not.found` for a message the caller does not see,
+    /// - Throws: `chat.not.found`, `user.not.found`, `not.found` for a post or message the caller does not see,
     ///   `proto.payload` for words that are too long and for too many open reports.
     /// - Note: A command.
     func complain(
@@ -36,7 +36,7 @@ struct ReportsHandler: Sendable {
     ) throws {
         var subjects: [Report.Subject] = []
         if let id = request.parentID {
-            let chat = try tx.knownChat(id, to: caller.userID)
+            let chat = try tx.known(id, request.postID, to: caller.userID)
             for id in request.ids {
                 guard
                     let record = try tx.message(

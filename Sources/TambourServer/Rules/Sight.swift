@@ -9,6 +9,7 @@ import TambourStore
 /// - owners and administrators of channels that they read, and readers of channels that they administer;
 /// - owners of public chats, and users who ask to join a chat where the viewer decides;
 /// - authors of messages forwarded into their chats, and users whose contact cards were sent there;
+/// - users who have commented in channels that they read;
 /// - users they have recently found by a phone, a name or a link;
 /// - erased users, who have nothing left to show.
 ///

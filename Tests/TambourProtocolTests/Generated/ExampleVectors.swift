@@ -2415,6 +2415,11 @@ extension ExampleVector {
                 .init(name: "too many ids", hex: "0a00003600b40000001882a663686174496403aa6d65737361676549647393010203", limits: ["maxIDsPerRequest": 2], error: "/messageIds: 3 items, limit 2"),
             ]))
         all.append(ExampleVector(
+            name: "MSG_GET_REACTIONS request: to a comment", type: "MsgGetReactionsRequest", opcode: 180, command: 0, dialect: [], sequence: 54,
+            hex: "0a00003600b40000002e83a6636861744964fda6706f73744964cf019871c1e7f00007aa6d65737361676549647391cf019871c1fb780008",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "MSG_GET_REACTIONS reply: one has some", type: "MsgGetReactionsReply", opcode: 180, command: 1, dialect: [], sequence: 54,
             hex: "0a01003600b4000000a681b16d657373616765735265616374696f6e7382b231313439363638363831333138343030303783aa746f74616c436f756e7403a8636f756e746572739282a5636f756e7402a87265616374696f6ea4f09f918d82a5636f756e7401a87265616374696f6ea4f09fa581ac796f75725265616374696f6ea4f09f918db231313439363638363834353935323030303882aa746f74616c436f756e7400a8636f756e7465727390",
             accept: [],
@@ -2422,6 +2427,11 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "MSG_GET_REACTIONS error: not a member", type: "ErrorReply", opcode: 180, command: 3, dialect: [], sequence: 54,
             hex: "0a03003600b40000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_GET_REACTIONS error: no such post", type: "ErrorReply", opcode: 180, command: 3, dialect: [], sequence: 54,
+            hex: "0a03003600b40000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
             accept: [],
             reject: []))
         all.append(ExampleVector(
@@ -2514,6 +2524,11 @@ extension ExampleVector {
             reject: [
                 .init(name: "no ids", hex: "0a00003a00a10000000b81a8706172656e74496403", limits: [:], error: "/ids: missing"),
             ]))
+        all.append(ExampleVector(
+            name: "COMPLAIN request: a comment", type: "ComplainRequest", opcode: 161, command: 0, dialect: [], sequence: 58,
+            hex: "0a00003a00a10000003384a369647391cf019871c1fb780008a8706172656e744964fda6706f73744964cf019871c1e7f00007a8726561736f6e496407",
+            accept: [],
+            reject: []))
         all.append(ExampleVector(
             name: "COMPLAIN request: a user", type: "ComplainRequest", opcode: 161, command: 0, dialect: [], sequence: 58,
             hex: "0a00003a00a10000001982a369647391cd03eaa6726561736f6ea8d181d0bfd0b0d0bc",

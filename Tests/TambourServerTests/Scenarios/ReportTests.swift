@@ -57,6 +57,24 @@ struct ReportTests {
         }
     }
 
+    @Test("a reported comment is listed with its post")
+    func reportedComment() throws {
+        try withPair { server, alice, bob, _ in
+            let channel = try alice.channel("News", with: [bob], cid: 1)
+            let post = try alice.send("news", to: channel, cid: 2).message.id
+            let comment = try bob.comment("Buy now", on: post, in: channel, cid: 3).id
+            try alice.call(
+                ComplainRequest(ids: [comment.rawValue], parentID: channel, postID: post)
+            )
+            let line = try #require(try server.reports().first)
+            let place =
+                "comment \(comment.rawValue) post \(post.rawValue) chat \(channel.rawValue)"
+            #expect(
+                line.hasSuffix("\(place) from \(bob.userID.rawValue) \"Buy now\" reason 0")
+            )
+        }
+    }
+
     @Test("what the caller does not see is refused, and nothing is reported")
     func refused() throws {
         try withPair { server, alice, bob, dialog in

@@ -348,6 +348,22 @@ def test_reactions(login: LogIn, cid: Cid) -> None:
     react(bob, chat, post)
 
 
+@case("CMT-14")
+def test_reactions_by_id(login: LogIn, cid: Cid) -> None:
+    """Reactions to the comments on one post come, and to no other message."""
+    alice, bob = login("alice"), login("bob")
+    chat, post = posted(cid, alice, bob)
+    made, plain = (comment(bob, chat, post, cid())["id"] for _ in range(2))
+    other = comment(bob, chat, say(alice, chat, cid())["id"], cid())["id"]
+    react_to = {"chatId": chat, "postId": post, "messageId": made}
+    alice.call("MSG_REACTION", {**react_to, "reaction": {"reactionType": "EMOJI", "id": "🔥"}})
+    value = {"chatId": chat, "messageIds": [made, plain, other, post]}
+    found = bob.call("MSG_GET_REACTIONS", {**value, "postId": post})["messagesReactions"]
+    equal({id: each.get("totalCount", 0) for id, each in found.items()}, {str(made): 1, str(plain): 0}, "reactions")
+    equal(set(bob.call("MSG_GET_REACTIONS", value)["messagesReactions"]), {str(post)}, "messages of the channel")
+    bob.refused("not.found", "MSG_GET_REACTIONS", {**value, "postId": NOBODY})
+
+
 @case("CMT-10")
 def test_comment_edited(login: LogIn, cid: Cid) -> None:
     """An own comment is edited, the owner of the channel edits none of others."""

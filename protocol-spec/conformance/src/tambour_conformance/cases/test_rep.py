@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tambour_conformance.cases.test_cmt import comment, posted
 from tambour_conformance.fixtures import Cid, Group, LogIn
 from tambour_conformance.talk import NOBODY, dialog, say
 from tambour_conformance.verdict import case, check, equal
@@ -63,6 +64,19 @@ def test_unknown(login: LogIn, group: Group, cid: Cid) -> None:
     bob.call("MSG_DELETE", {"chatId": chat, "messageIds": [said], "forMe": True})
     bob.refused("not.found", "COMPLAIN", {"ids": [said], "parentId": chat})
     bob.refused("user.not.found", "COMPLAIN", {"ids": [alice.user_id, NOBODY]})
+
+
+@case("REP-07")
+def test_comment(login: LogIn, cid: Cid) -> None:
+    """A comment can be reported by whoever sees the post; its author is not told."""
+    alice, bob = login("alice"), login("bob")
+    chat, post = posted(cid, alice, bob)
+    said = comment(bob, chat, post, cid(), "buy now")["id"]
+    value = {"ids": [said], "parentId": chat, "reason": 1}
+    equal(alice.call("COMPLAIN", {**value, "postId": post}).value, {"success": True}, "the reply")
+    bob.silence_by_fence()
+    alice.refused("not.found", "COMPLAIN", value)
+    alice.refused("not.found", "COMPLAIN", {**value, "postId": said})
 
 
 @case("REP-06")
