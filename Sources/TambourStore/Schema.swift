@@ -597,5 +597,12 @@ package enum Schema {
             CREATE INDEX delayed_key_ct ON delayed_key (user_id, ct);
             """
         ),
+        Migration(
+            22,
+            "dialects of sessions",
+            """
+            ALTER TABLE session ADD COLUMN dialect {text} NOT NULL DEFAULT '';
+            """
+        ),
     ]
 }
