@@ -1,3 +1,4 @@
+import TambourNet
 import TambourProtocol
 import TambourStore
 import TambourTesting
