@@ -93,6 +93,8 @@ package struct ContactInfoReply: WirePayload, Hashable {
             item.write(to: &writer)
         }
     }
+
+    package static var gates: Capabilities { [.tamtam] }
 }
 
 extension ContactInfoRequest: WireRequest {
@@ -193,6 +195,8 @@ package struct ContactInfoByPhoneReply: WirePayload, Hashable {
         writer.writeKey("contact")
         contact.write(to: &writer)
     }
+
+    package static var gates: Capabilities { [.tamtam] }
 }
 
 extension ContactInfoByPhoneRequest: WireRequest {
@@ -307,6 +311,8 @@ package struct SyncReply: WirePayload, Hashable {
         writer.writeKey("phones")
         phones.write(to: &writer)
     }
+
+    package static var gates: Capabilities { [.tamtam] }
 }
 
 extension SyncReply: CustomReflectable {
@@ -453,6 +459,8 @@ package struct ContactUpdateReply: WirePayload, Hashable {
             contact.write(to: &writer)
         }
     }
+
+    package static var gates: Capabilities { [.tamtam] }
 }
 
 extension ContactUpdateRequest: WireRequest {
@@ -700,6 +708,8 @@ package struct ContactListReply: WirePayload, Hashable {
             writer.writeInt(marker)
         }
     }
+
+    package static var gates: Capabilities { [.tamtam] }
 }
 
 extension ContactListRequest: WireRequest {
@@ -976,6 +986,8 @@ package struct ContactCreateReply: WirePayload, Hashable {
         writer.writeKey("new")
         writer.writeBool(isNew)
     }
+
+    package static var gates: Capabilities { [.tamtam] }
 }
 
 extension ContactCreateRequest: WireRequest {
@@ -1071,7 +1083,7 @@ package struct RemoveContactPhotoReply: WirePayload, Hashable {
         }
     }
 
-    package static var gates: Capabilities { [.classic] }
+    package static var gates: Capabilities { [.classic, .tamtam] }
 }
 
 extension RemoveContactPhotoRequest: WireRequest {
@@ -1226,7 +1238,7 @@ package struct ChatSearchCommonParticipantsReply: WirePayload, Hashable {
         }
     }
 
-    package static var gates: Capabilities { [.classic] }
+    package static var gates: Capabilities { [.classic, .tamtam] }
 }
 
 extension ChatSearchCommonParticipantsRequest: WireRequest {
@@ -1276,6 +1288,8 @@ package struct NotifContact: WirePayload, Hashable {
         writer.writeKey("contact")
         contact.write(to: &writer)
     }
+
+    package static var gates: Capabilities { [.tamtam] }
 }
 
 /// A user went online or offline. Sent to dialog partners: those in whose list of chats the dialog is one of
