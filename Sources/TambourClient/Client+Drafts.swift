@@ -33,7 +33,8 @@ extension Client {
     /// Keeps what was begun to be written, here and on the account's other devices; an empty text throws it away.
     ///
     /// What is longer than a message stays on this device alone, and whatever other devices save meanwhile does not take
-    /// its place: docs/decisions/0024-long-drafts.md
+    /// its place: docs/decisions/0024-long-drafts.md. So does what is for a group that the account is not in any more,
+    /// until it is let in again.
     public func saveDraft(
         _ text: String,
         in chat: ChatID,
@@ -47,7 +48,7 @@ extension Client {
                 return
             }
             guard known.map(Draft.init) != draft else { return }
-            guard Self.fitsMessage(draft.text) else {
+            guard try !tx.isLocalDraft(draft.text, in: chat) else {
                 return try tx.putDraft(draft.text, replyTo: draft.replyTo, in: chat)
             }
             try core.queue(

@@ -70,11 +70,13 @@ extension StoreTransaction {
             ]
         )
         if known == nil { try applySettings(of: [chat.id]) }
+        // What was kept of a draft meanwhile was this device's alone.
+        if known?["status"] == "\(ChatStatus.removed.name)" { try showDraft(of: chat.id) }
         return true
     }
 
-    /// The chat is not the account's any more. A group stays readable, as far as it is held, until somebody puts it
-    /// away here; what was left here goes.
+    /// The chat is not the account's any more. A group stays readable, as far as it is held, and its draft with it,
+    /// until somebody puts it away here; what was left here goes.
     ///
     /// - Parameter keepsDraft: as in `removeChat`.
     func loseChat(_ chat: ChatID, keepsDraft: Bool = false) throws {
@@ -89,7 +91,7 @@ extension StoreTransaction {
             "UPDATE chat SET status = ?, unread = 0, isStale = 1 WHERE id = ?",
             [ChatStatus.removed.name.description, chat.rawValue]
         )
-        if !keepsDraft { try forgetDraft(of: chat) }
+        if !keepsDraft { try forgetSavedDraft(of: chat) }
     }
 
     /// Whether a chat is held that is not the account's any more.
@@ -123,6 +125,11 @@ extension StoreTransaction {
 
     func forgetDraft(of chat: ChatID) throws {
         try execute("DELETE FROM draft WHERE chat = ?", [chat.rawValue])
+        try forgetSavedDraft(of: chat)
+    }
+
+    /// The server has no draft of a chat; what is shown stays.
+    private func forgetSavedDraft(of chat: ChatID) throws {
         try execute("DELETE FROM draft_saved WHERE chat = ?", [chat.rawValue])
         try forgetSentDrafts(of: chat)
     }

@@ -177,7 +177,7 @@ extension ClientCore {
                 }
                 tasks = next
                 try tx.removeOverlays(of: run.task)
-                publish(.refused(String(describing: error)))
+                if task.tellsRefusal { publish(.refused(String(describing: error))) }
             }
             try task.refused(in: self, tx)
         case .disconnected, .timedOut:

@@ -35,6 +35,8 @@ protocol ClientTask: QueuedTask {
     var changedChat: ChatID? { get }
     /// Whether it stays in sight when the server refuses it, for somebody to try again or drop.
     var staysWhenRefused: Bool { get }
+    /// Whether people are told when the server refuses it: not of what nobody would miss.
+    var tellsRefusal: Bool { get }
     /// Whether what became of it has to be known: when no answer comes in time, a login tells.
     var mustBeAnswered: Bool { get }
 
@@ -67,6 +69,7 @@ extension QueuedTask {
 extension ClientTask {
     var changedChat: ChatID? { nil }
     var staysWhenRefused: Bool { false }
+    var tellsRefusal: Bool { true }
     var mustBeAnswered: Bool { false }
 
     func start(_ run: TaskRun, in core: ClientCore, _ tx: StoreTransaction) throws {

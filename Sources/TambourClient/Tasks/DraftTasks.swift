@@ -13,6 +13,8 @@ struct SaveDraftTask: ClientTask {
     var coalescingKey: String? { "draft" }
     // It can only be thrown away by who knows whether it was saved.
     var mustBeAnswered: Bool { true }
+    // It is still there.
+    var tellsRefusal: Bool { false }
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
         try tx.putDraft(text, replyTo: replyTo.map(MessageID.init), in: ChatID(chat))
@@ -62,6 +64,7 @@ struct DiscardDraftTask: ClientTask {
 
     var lane: String? { draftLane(ChatID(chat)) }
     var coalescingKey: String? { "draft" }
+    var tellsRefusal: Bool { false }
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
         try tx.execute("DELETE FROM draft WHERE chat = ?", [chat])
@@ -110,7 +113,7 @@ extension StoreTransaction {
         guard try !isChangingDraft(in: chat) else { return }
         let shown = "SELECT text, replyTo FROM draft WHERE chat = ?"
         let before = try row(shown, [chat.rawValue])
-        if let before, !Client.fitsMessage(before["text"]) { return }
+        if try before.map({ try isLocalDraft($0["text"], in: chat) }) == true { return }
         try execute("DELETE FROM draft WHERE chat = ?", [chat.rawValue])
         try execute(
             "INSERT INTO draft SELECT chat, text, replyTo FROM draft_saved WHERE chat = ?",
@@ -120,6 +123,11 @@ extension StoreTransaction {
         guard try before != row(shown, [chat.rawValue]) else { return }
         changes.drafts.insert(chat)
         changes.chats.insert(chat)
+    }
+
+    /// Whether a draft is kept on this device alone: a long one, and one in a group that was lost.
+    func isLocalDraft(_ text: String, in chat: ChatID) throws -> Bool {
+        try !Client.fitsMessage(text) || isGone(chat)
     }
 
     /// Whether a draft is saved or thrown away here, or still has to be.

@@ -80,8 +80,11 @@ struct LostChatTests {
         #expect(line.isGone)
         #expect(line.unread == 0)
         #expect(try client.texts(of: group) == held)
-        // As on every other device: the server has none any more.
-        #expect(try client.draft(in: group) == .empty)
+        // The server has none any more; here it can still be copied, and changed.
+        #expect(try client.draft(in: group).text == "half a sen")
+        try await client.saveDraft("half a sentence", in: group)
+        try await client.waitUntilIdle()
+        #expect(try client.draft(in: group).text == "half a sentence")
         await #expect(throws: ClientError.self) { try await client.send("still here?", to: group) }
         #expect(try client.queueLength() == 0)
     }
@@ -127,6 +130,7 @@ struct LostChatTests {
             try lose(group, by: .removed, bob, alice)
             try await client.waitUntilIdle()
             #expect(try client.chat(group)?.isGone == true)
+            try await client.saveDraft("half a sen", in: group)
             try bob.send("unheard", to: group, cid: 3)
             try bob.call(
                 ChatMembersUpdateRequest(
@@ -138,6 +142,8 @@ struct LostChatTests {
             )
             try await client.waitUntilIdle()
             #expect(try client.chat(group)?.isGone == false)
+            // As on every other device.
+            #expect(try client.draft(in: group) == .empty)
             try await client.send("back", to: group)
             client.look(at: group, rowsOnScreen: 10)
             try await client.waitUntilIdle()
@@ -157,6 +163,29 @@ struct LostChatTests {
             #expect(try client.chat(group) == nil)
             try await client.waitUntilIdle()
             #expect(try client.chat(group) == nil)
+        }
+    }
+
+    @Test("a draft that comes too late for a group is kept, and nothing is said of it")
+    func lateDraft() throws {
+        try withScriptedServer { server in
+            let group = ChatID(-4096)
+            var described = ScriptedServer.described(last: ScriptedServer.message(1))
+            (described.id, described.type) = (group, .chat)
+            server.login.chats = [described]
+            server.reconnect()
+            _ = try server.wish { core, tx in
+                try core.queue(SaveDraftTask(chat: group.rawValue, text: "half a sen"), tx)
+            }
+            described.status = .removed
+            server.push(.notifChat, NotifChat(chat: described))
+            try server.refuse(.draftSave, with: .chatNotFound)
+            try server.answer(.chatInfo, ChatInfoReply(chats: []))
+            #expect(server.refusals.isEmpty)
+            let drafts = try server.store.read {
+                try String.fetchAll($0, sql: "SELECT text FROM draft")
+            }
+            #expect(drafts == ["half a sen"])
         }
     }
 

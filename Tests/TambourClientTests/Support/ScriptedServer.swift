@@ -31,6 +31,8 @@ final class ScriptedServer: ClientHost {
     private(set) var asked: [Asked] = []
     /// How often the client has logged in.
     private(set) var logins = 0
+    /// What people were told that the server had refused.
+    private(set) var refusals: [String] = []
     /// What each login brings.
     var login = LoginReply(
         profile: Profile(contact: User(id: ScriptedServer.me)),
@@ -264,7 +266,10 @@ final class ScriptedServer: ClientHost {
     func giveUp(_ run: TaskRun) {}
     func publish(_ changes: ChangeSet) {}
     func publish(_ state: ConnectionState) {}
-    func publish(_ event: ClientEvent) {}
+
+    func publish(_ event: ClientEvent) {
+        if case .refused(let reason) = event { refusals.append(reason) }
+    }
 }
 
 /// What there is to talk about.
