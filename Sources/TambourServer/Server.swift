@@ -3,7 +3,7 @@ import Glibc
 import Logging
 import Synchronization
 import TambourNet
-import TambourProtocol
+package import TambourProtocol
 import TambourSQL
 import TambourStore
 
@@ -49,7 +49,7 @@ package final class Server: @unchecked Sendable {
     package init(_ configuration: ServerConfiguration) throws {
         self.configuration = configuration
         if configuration.loginCodes.fixedDigits != nil,
-            let open = configuration.listen.first(where: { !$0.isLoopback })
+            let open = configuration.listen.first(where: { !$0.address.isLoopback })
         {
             throw StartError(
                 "fixed login codes let anybody in: \(open) is not a loopback address"
@@ -237,8 +237,8 @@ package final class Server: @unchecked Sendable {
         state.withLock { $0.admin = admin }
         admission.begin()
         var addresses: [String] = []
-        for address in configuration.listen {
-            let listener = try Listener(address: address)
+        for endpoint in configuration.listen {
+            let listener = try Listener(address: endpoint.address)
             state.withLock { $0.listeners.append(listener) }
             addresses.append(listener.boundAddress)
             listener.start { [admission] in
@@ -248,7 +248,7 @@ package final class Server: @unchecked Sendable {
                     close(socket)
                     return
                 }
-                accept(socket, peer)
+                accept(socket, peer, dialect: endpoint.dialect)
             }
         }
         return addresses
@@ -263,11 +263,17 @@ package final class Server: @unchecked Sendable {
 
     /// Serves a connected socket, which is the server's from now on.
     ///
-    /// - Parameter peer: the other side's address, as `127.0.0.1:43211`.
-    package func accept(_ socket: Int32, _ peer: String) {
+    /// - Parameters:
+    ///   - peer: the other side's address, as `127.0.0.1:43211`.
+    ///   - dialect: what the listener's clients speak; nil where each shows its own.
+    package func accept(_ socket: Int32, _ peer: String, dialect: Capabilities? = nil) {
         let index = nextLane.add(1, ordering: .relaxed).oldValue
         let gateway = gateways[(index & Int.max) % gateways.count]
-        gateway.lane.adopt(fileDescriptor: socket, peer: peer, delegate: Session(gateway: gateway))
+        gateway.lane.adopt(
+            fileDescriptor: socket,
+            peer: peer,
+            delegate: Session(gateway: gateway, dialect: dialect)
+        )
     }
 
     /// Live connections, logged in or not.

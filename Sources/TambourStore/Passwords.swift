@@ -162,9 +162,9 @@ extension WriteTransaction {
         try store.tracks.endSettingsOfUser.run()
     }
 
+    /// Voids what a code has led to and is no login yet: challenges, and tokens for one.
     func voidChallenges(of user: UserID) throws {
-        store.tracks.deleteOfUser.bind(1, user.rawValue)
-        store.tracks.deleteOfUser.bind(2, Track.Kind.challenge.rawValue)
-        try store.tracks.deleteOfUser.run()
+        store.tracks.deleteAfterCodeOfUser.bind(1, user.rawValue)
+        try store.tracks.deleteAfterCodeOfUser.run()
     }
 }

@@ -57,6 +57,8 @@ package struct SessionRecord: Sendable {
     package let client: String
     package let info: String
     package let address: String
+    /// The name of the dialect that its client speaks; empty for none of its own.
+    package let dialect: String
 
     /// About how many bytes it takes in the reply to 96, never fewer.
     package var wireSizeEstimate: Int {
@@ -71,12 +73,21 @@ package struct SessionOrigin: Sendable {
     package let client: String
     package let info: String
     package let address: String
+    /// The name of the dialect that it speaks; empty for none of its own.
+    package var dialect: String
 
-    package init(installation: String, client: String, info: String, address: String) {
+    package init(
+        installation: String,
+        client: String,
+        info: String,
+        address: String,
+        dialect: String = ""
+    ) {
         self.installation = installation
         self.client = client
         self.info = info
         self.address = address
+        self.dialect = dialect
     }
 }
 

@@ -624,5 +624,12 @@ package enum Schema {
             CREATE INDEX comment_ban_user ON comment_ban (user_id);
             """
         ),
+        Migration(
+            23,
+            "dialects of sessions",
+            """
+            ALTER TABLE session ADD COLUMN dialect {text} NOT NULL DEFAULT '';
+            """
+        ),
     ]
 }

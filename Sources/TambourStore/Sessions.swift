@@ -2,7 +2,7 @@ package import TambourProtocol
 import TambourSQL
 
 struct SessionStatements {
-    static let columns = "id, user_id, device, created, last_seen, client, info, address"
+    static let columns = "id, user_id, device, created, last_seen, client, info, address, dialect"
 
     let byToken: any SQLStatement
     let byID: any SQLStatement
@@ -39,8 +39,8 @@ struct SessionStatements {
         insert = try sql.prepare(
             """
             INSERT INTO session
-              (id, user_id, device, token_hash, created, last_seen, client, info, address)
-            VALUES ($1, $2, $3, $4, $5, $5, $6, $7, $8)
+              (id, user_id, device, token_hash, created, last_seen, client, info, address, dialect)
+            VALUES ($1, $2, $3, $4, $5, $5, $6, $7, $8, $9)
             """
         )
         delete = try sql.prepare("DELETE FROM session WHERE id = $1")
@@ -191,7 +191,8 @@ extension SessionRecord {
             lastSeen: row.int(4),
             client: row.string(5),
             info: row.string(6),
-            address: row.string(7)
+            address: row.string(7),
+            dialect: row.string(8)
         )
     }
 }

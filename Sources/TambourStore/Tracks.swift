@@ -17,7 +17,7 @@ struct TrackStatements {
     let checkEmail: any SQLStatement
     let end: any SQLStatement
     let endSettingsOfUser: any SQLStatement
-    let deleteOfUser: any SQLStatement
+    let deleteAfterCodeOfUser: any SQLStatement
     let endSignInsOfUser: any SQLStatement
     let endSignInsOfSession: any SQLStatement
     let prune: any SQLStatement
@@ -63,9 +63,11 @@ struct TrackStatements {
         endSettingsOfUser = try sql.prepare(
             "\(end) WHERE user_id = $1 AND kind = 0 AND expires > 0"
         )
-        deleteOfUser = try sql.prepare("DELETE FROM track WHERE user_id = $1 AND kind = $2")
+        deleteAfterCodeOfUser = try sql.prepare(
+            "DELETE FROM track WHERE user_id = $1 AND kind IN (1, 3)"
+        )
         let endSignIns =
-            "UPDATE track SET expires = 0 WHERE user_id = $1 AND kind IN (1, 2) AND expires > 0"
+            "UPDATE track SET expires = 0 WHERE user_id = $1 AND kind IN (1, 2, 3) AND expires > 0"
         endSignInsOfUser = try sql.prepare(endSignIns)
         endSignInsOfSession = try sql.prepare("\(endSignIns) AND session = $2")
         prune = try sql.prepare("DELETE FROM track WHERE created < $1")
@@ -91,6 +93,8 @@ package struct Track: Sendable {
         case challenge = 1
         /// Logging in by a QR code.
         case qr = 2
+        /// Asking for a login token after the code.
+        case signIn = 3
     }
 
     package let kind: Kind
@@ -267,8 +271,8 @@ extension WriteTransaction {
         try statement.run()
     }
 
-    /// Voids whatever would open another session of `user`: approved QR logins, challenges, and codes
-    /// that went to the phone.
+    /// Voids whatever would open another session of `user`: approved QR logins, challenges, logins after a
+    /// code, and codes that went to the phone.
     package func voidSignIns(of user: UserID) throws {
         writes += 1
         store.tracks.endSignInsOfUser.bind(1, user.rawValue)

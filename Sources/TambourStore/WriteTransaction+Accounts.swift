@@ -90,6 +90,7 @@ extension WriteTransaction {
         statement.bindWords(6, origin.client)
         statement.bindWords(7, origin.info)
         statement.bindText(8, origin.address)
+        statement.bindText(9, origin.dialect)
         try statement.run()
         return SessionID(lastSessionID)
     }

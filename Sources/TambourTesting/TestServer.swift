@@ -10,7 +10,9 @@ package import TambourStore
 /// A whole server in this process: a data directory of its own, a free port, codes kept in memory.
 package final class TestServer: Sendable {
     package let server: Server
-    package let address: String
+    /// Those that it listens on, in the order in which they were given.
+    package let addresses: [String]
+    package var address: String { addresses[0] }
     package let dataDirectory: String
     private let codes: Codes
     private let features: FeatureFile
@@ -52,6 +54,7 @@ package final class TestServer: Sendable {
     ///   - environment: its ids of users are replaced by `userIDs`.
     ///   - userIDs: large ones that rise, unless given: tests know the order of people by whom they sign up first.
     ///   - dataDirectory: of an earlier server, which must have stopped; nil makes a fresh one.
+    ///   - listen: listeners as on the command line; `addresses` has them in this order.
     ///   - logs: whether errors of the server are printed.
     package init(
         overrides: [String: Int] = [:],
@@ -60,6 +63,7 @@ package final class TestServer: Sendable {
         userIDs: UserIDSource = .rising(),
         linkPreviews: LinkPreviewSource? = nil,
         dataDirectory: String? = nil,
+        listen: [String] = ["127.0.0.1:0"],
         logs: Bool = true
     ) throws {
         var environment = environment
@@ -79,7 +83,7 @@ package final class TestServer: Sendable {
         let lanesOfRun = getenv("TAMBOUR_TEST_LANES").flatMap { Int(String(cString: $0)) }
         server = try Server(
             ServerConfiguration(
-                listen: [ListenAddress("127.0.0.1:0")],
+                listen: listen.map { try ListenEndpoint($0) },
                 dataDirectory: self.dataDirectory,
                 loginCodes: LoginCodeSource { codes.deliver($0, $1) },
                 linkPreviews: linkPreviews,
@@ -91,7 +95,7 @@ package final class TestServer: Sendable {
                 poisonsBuffers: true
             )
         )
-        address = try server.start()[0]
+        addresses = try server.start()
     }
 
     /// Stops gracefully and waits for it.

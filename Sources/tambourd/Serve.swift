@@ -17,7 +17,12 @@ extension Tambourd {
                 """
         )
 
-        @Option(help: "Where to listen; may be given several times, port 0 takes a free one.")
+        @Option(
+            help: """
+                Where to listen: HOST:PORT; may be given several times, port 0 takes a free one. \
+                tcp://HOST:PORT?dialect=tamtam is for apps of TamTam.
+                """
+        )
         var listen: [String] = []
 
         @Option(help: "The data directory; created when missing.")

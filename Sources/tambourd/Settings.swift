@@ -8,7 +8,7 @@ import Yams
 
 /// What the server is told, from flags over environment over file.
 struct Settings {
-    var listen: [ListenAddress]
+    var listen: [ListenEndpoint]
     var data: String
     var loginCodes: String
     var linkPreviews: String?
@@ -34,7 +34,9 @@ struct Settings {
             flags.listen.isEmpty
             ? reader.stringArray(forKey: "listen", default: ["127.0.0.1:7770"]) : flags.listen
         self.listen = try listen.map { text in
-            do { return try ListenAddress(text) } catch { throw Failure(String(describing: error)) }
+            do { return try ListenEndpoint(text) } catch {
+                throw Failure(String(describing: error))
+            }
         }
         data = flags.data ?? reader.string(forKey: "data", default: "./var")
         loginCodes = flags.loginCodes ?? reader.string(forKey: "loginCodes", default: "console")

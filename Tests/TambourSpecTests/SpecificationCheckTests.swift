@@ -190,6 +190,118 @@ struct SpecificationCheckTests {
         .field("a capability nobody knows", of: "Chat", "title", "unknown capability titles") {
             $0.capability = "titles"
         },
+        .field("a form in a dialect nobody knows", of: "Chat", "title", "unknown dialect icq") {
+            $0.forms = [DialectForm(dialect: "icq", change: .absent)]
+        },
+        .field(
+            "a capability for a dialect",
+            of: "Chat",
+            "title",
+            "unknown dialect history-more"
+        ) {
+            $0.forms = [DialectForm(dialect: "history-more", change: .absent)]
+        },
+        .field(
+            "two forms in one dialect",
+            of: "Chat",
+            "title",
+            "Chat.title: the form in tamtam is there twice"
+        ) {
+            $0.forms = [
+                DialectForm(dialect: "tamtam", change: .absent),
+                DialectForm(dialect: "tamtam", change: .prefix("x")),
+            ]
+        },
+        .field(
+            "other words for a number",
+            of: "Chat",
+            "owner",
+            "Chat.owner: 1 as 2 does not fit the type in tamtam"
+        ) {
+            $0.forms = [DialectForm(dialect: "tamtam", change: .words(["1": "2"]))]
+        },
+        .field(
+            "a word that is over the limit of the field",
+            of: "UserName",
+            "type",
+            "for ONEME is over the limit"
+        ) {
+            let word = String(repeating: "x", count: 4_000)
+            $0.forms = [DialectForm(dialect: "tamtam", change: .words(["ONEME": word]))]
+        },
+        .field(
+            "something before a number",
+            of: "Chat",
+            "owner",
+            "Chat.owner: after x does not fit the type in tamtam"
+        ) {
+            $0.forms = [DialectForm(dialect: "tamtam", change: .prefix("x"))]
+        },
+        .field(
+            "items left out of what is no list",
+            of: "Chat",
+            "lastMessage",
+            "without items whose id is 0 does not fit the type in tamtam"
+        ) {
+            $0.forms = [DialectForm(dialect: "tamtam", change: .leavesOut(key: "id", value: 0))]
+        },
+        .field(
+            "items left out by a field that they need not have",
+            of: "User",
+            "names",
+            "without items whose name is 0 does not fit the type in tamtam"
+        ) {
+            $0.forms = [DialectForm(dialect: "tamtam", change: .leavesOut(key: "name", value: 0))]
+        },
+        .field(
+            "a required field that is absent, and nothing in its place",
+            of: "Chat",
+            "id",
+            "Chat.id: is required, and nothing stands for it in tamtam"
+        ) {
+            $0.forms = [DialectForm(dialect: "tamtam", change: .absent)]
+        },
+        .opcode(
+            "a form of what only clients send",
+            of: "MSG_SEND",
+            "the server sends no requests to write otherwise"
+        ) {
+            $0.request?.fields[0].forms = [DialectForm(dialect: "tamtam", change: .absent)]
+        },
+        Mistake("a dialect on top of a later one", "its base tamtam is none of those before it") {
+            $0.dialects[0].base = "tamtam"
+        },
+        Mistake("a moved number nobody knows", "nobody knows the moved number 999") {
+            $0.dialects[1].movedOpcodes.append(999)
+        },
+        Mistake("a moved number twice", "dialect tamtam: the moved number 78 is there twice") {
+            $0.dialects[1].movedOpcodes.append(78)
+        },
+        .example(
+            "an example in a dialect nobody knows",
+            of: "AUTH_CONFIRM",
+            .reply,
+            "unknown dialect icq"
+        ) {
+            $0.dialect = "icq"
+        },
+        .example(
+            "an example of a dialect that changes nothing",
+            of: "AUTH_CONFIRM",
+            .reply,
+            "the dialect changes nothing of it"
+        ) {
+            $0.plain = $0.value
+        },
+        .example(
+            "an example that is not what the dialect makes of it",
+            of: "AUTH_CONFIRM",
+            .reply,
+            "the value is not what the server would write"
+        ) {
+            $0.dialect = "tamtam"
+            $0.plain = $0.value
+        },
         .field("a limit of texts on a number", of: "NewMessage", "cid", "limit is for texts") {
             $0.limitUnits = "maxTextUnits"
         },
@@ -356,7 +468,7 @@ struct SpecificationCheckTests {
         },
         Mistake("a dialect that is a capability", "dialect lz4-large is there twice") {
             specification in
-            specification.dialects += [specification.capabilities[0]]
+            specification.dialects[0].documented = specification.capabilities[0]
         },
         .field(
             "a copy of nothing",
@@ -602,6 +714,36 @@ struct SpecificationCheckTests {
         _ = loader.load()
         let problem = try #require(loader.problems.first)
         #expect(problem.text.hasSuffix(": a type may nest 32 deep"))
+    }
+
+    @Test(
+        "reads no form of a dialect that is none",
+        arguments: [
+            "gone", "{prefix: [x]}", "{words: {}}", "{leavesOut: {id: x}}", "{}", "[absent]",
+        ]
+    )
+    func strangeForm(_ form: String) throws {
+        let folder = FileManager.default.temporaryDirectory.appending(
+            path: "tambour-spec-\(UUID())"
+        )
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let original = Repository.root.appending(path: "protocol-spec").resolvingSymlinksInPath()
+        try FileManager.default.copyItem(at: original, to: folder)
+        let file = folder.appending(path: "types.yaml")
+        let text = try String(contentsOf: file, encoding: .utf8)
+        let strange = text.replacing(
+            "inDialect: {tamtam: absent}",
+            with: "inDialect: {tamtam: \(form)}",
+            maxReplacements: 1
+        )
+        try #require(strange != text)
+        try Data(strange.utf8).write(to: file)
+        var loader = SpecificationLoader(root: folder)
+        _ = loader.load()
+        #expect(
+            loader.problems.first?.text
+                == "inDialect tamtam: expected absent, words, prefix or leavesOut"
+        )
     }
 
     @Test("does not crash at a version that is none", arguments: [Int.min, -1, 0])

@@ -222,6 +222,26 @@ struct AccountStoreTests {
         #expect(device[2] == DeviceID(1))
     }
 
+    @Test("a session keeps its dialect, also over a restart", arguments: SQLEngine.available)
+    func dialect(engine: SQLEngine) throws {
+        let store = try TestStore(engine)
+        let user = try store.users(1)[0]
+        var spoken = origin
+        spoken.dialect = "tamtam"
+        let sessions = try store.batch { tx in
+            [
+                try tx.createSession(of: user, tokenHash: hash(1), origin: spoken),
+                try tx.createSession(of: user, tokenHash: hash(2), origin: origin),
+            ]
+        }
+        try store.reopen()
+        let found = try store.read { snapshot in
+            try sessions.map { try snapshot.session($0)?.dialect }
+                + [snapshot.session(tokenHash: hash(1))?.dialect]
+        }
+        #expect(found == ["tamtam", "", "tamtam"])
+    }
+
     @Test(
         "a session's id is not given again while the writer lives",
         arguments: SQLEngine.available

@@ -838,6 +838,11 @@ local spec = {
             { key = "LOGIN", type = "TokenAttr" },
             { key = "REGISTER", type = "TokenAttr" },
             { key = "AUTH", type = "TokenAttr" },
+            { key = "NEW", type = "TokenAttr" },
+        },
+        TokenTypes = {
+            { key = "AUTH", type = "string", sensitive = true, limitBytes = "maxShortStringBytes" },
+            { key = "NEW", type = "string", sensitive = true, limitBytes = "maxShortStringBytes" },
         },
         PasswordChallenge = {
             { key = "trackId", type = "string", required = true, limitBytes = "maxShortStringBytes" },
@@ -1028,6 +1033,11 @@ local spec = {
             { key = "requestMaxDuration", type = "int", required = true },
             { key = "requestCountLeft", type = "int", required = true },
             { key = "altActionDuration", type = "int", required = true },
+            { key = "verifyToken", type = "string", sensitive = true, limitBytes = "maxShortStringBytes" },
+            { key = "retries", type = "int" },
+            { key = "codeDelay", type = "int" },
+            { key = "callDelay", type = "int" },
+            { key = "requestType", type = "string", limitBytes = "maxShortStringBytes" },
         },
         AuthCodeRequest = {
             { key = "token", type = "string", required = true, sensitive = true, limitBytes = "maxShortStringBytes" },
@@ -1038,6 +1048,7 @@ local spec = {
             { key = "tokenAttrs", type = "TokenAttrs", required = true },
             { key = "passwordChallenge", type = "PasswordChallenge" },
             { key = "profile", type = "Profile" },
+            { key = "tokenTypes", type = "TokenTypes" },
         },
         LoginRequest = {
             { key = "token", type = "string", required = true, sensitive = true, limitBytes = "maxShortStringBytes" },
@@ -1100,7 +1111,8 @@ local spec = {
         LogoutRequest = {},
         LogoutReply = {},
         AuthConfirmRequest = {
-            { key = "firstName", type = "text", required = true, limit = "maxNameUnits" },
+            { key = "firstName", type = "text", limit = "maxNameUnits" },
+            { key = "name", type = "text", limit = "maxNameUnits" },
             { key = "lastName", type = "text", limit = "maxNameUnits" },
             { key = "token", type = "string", required = true, sensitive = true, limitBytes = "maxShortStringBytes" },
             { key = "tokenType", type = "string", limitBytes = "maxShortStringBytes" },
@@ -1865,7 +1877,7 @@ local spec = {
         ChatComplainRequest = {
             { key = "ids", type = "list<chatId>", limitItems = { "maxReportedIDs" } },
             { key = "chatId", type = "chatId" },
-            { key = "reason", type = "any", limitBytes = "maxReportBytes" },
+            { key = "reason", type = "any", aliases = { "complaint" }, limitBytes = "maxReportBytes" },
             { key = "reasonId", type = "int" },
         },
         ChatComplainReply = {},
@@ -2026,6 +2038,8 @@ local spec = {
         },
     },
     sensitive = {
+        AUTH = true,
+        NEW = true,
         contactList = true,
         email = true,
         password = true,
@@ -2038,6 +2052,7 @@ local spec = {
         token = true,
         trackId = true,
         verifyCode = true,
+        verifyToken = true,
     },
 }
 

@@ -5,7 +5,7 @@
 package struct AuthRequestRequest: WirePayload, Hashable {
     /// Digits, with or without a plus and separators.
     package var phone: String
-    /// START_AUTH or RESEND.
+    /// START_AUTH or RESEND; its sender is no app of TamTam.
     package var type: String?
     /// A fingerprint of the app; ignored.
     package var mode: AnyValue?
@@ -13,7 +13,7 @@ package struct AuthRequestRequest: WirePayload, Hashable {
     package var language: String?
     /// Never demanded.
     package var captchaToken: String?
-    /// SMS (TamTam clients).
+    /// SMS: without `type`, its sender is an app of TamTam.
     package var requestType: String?
 
     package init(
@@ -140,19 +140,31 @@ package struct AuthRequestReply: WirePayload, Hashable {
     package var requestCountLeft: Int64
     /// How long until another way is offered; ms.
     package var altActionDuration: Int64
+    /// How long to wait before asking again; seconds. Only in the dialect `tamtam`.
+    package var codeDelay: Int64?
+    /// How long until a call is offered; seconds. Only in the dialect `tamtam`.
+    package var callDelay: Int64?
+    /// SMS. Only in the dialect `tamtam`.
+    package var requestType: String?
 
     package init(
         token: String,
         codeLength: Int64,
         requestMaxDuration: Int64,
         requestCountLeft: Int64,
-        altActionDuration: Int64
+        altActionDuration: Int64,
+        codeDelay: Int64? = nil,
+        callDelay: Int64? = nil,
+        requestType: String? = nil
     ) {
         self.token = token
         self.codeLength = codeLength
         self.requestMaxDuration = requestMaxDuration
         self.requestCountLeft = requestCountLeft
         self.altActionDuration = altActionDuration
+        self.codeDelay = codeDelay
+        self.callDelay = callDelay
+        self.requestType = requestType
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
@@ -161,6 +173,9 @@ package struct AuthRequestReply: WirePayload, Hashable {
         var requestMaxDuration: Int64?
         var requestCountLeft: Int64?
         var altActionDuration: Int64?
+        var codeDelay: Int64?
+        var callDelay: Int64?
+        var requestType: String?
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
         do throws(PayloadError) {
@@ -187,6 +202,18 @@ package struct AuthRequestReply: WirePayload, Hashable {
                     fieldName = "altActionDuration"
                     try claim(4, in: &fieldsSeen)
                     altActionDuration = try reader.readInt()
+                } else if reader.matches(wireKey, "codeDelay") {
+                    fieldName = "codeDelay"
+                    try claim(5, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { codeDelay = try reader.readInt() }
+                } else if reader.matches(wireKey, "callDelay") {
+                    fieldName = "callDelay"
+                    try claim(6, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { callDelay = try reader.readInt() }
+                } else if reader.matches(wireKey, "requestType") {
+                    fieldName = "requestType"
+                    try claim(7, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { requestType = try reader.readString() }
                 } else {
                     try reader.skip()
                 }
@@ -200,11 +227,17 @@ package struct AuthRequestReply: WirePayload, Hashable {
         guard let requestMaxDuration else { throw missing("requestMaxDuration") }
         guard let requestCountLeft else { throw missing("requestCountLeft") }
         guard let altActionDuration else { throw missing("altActionDuration") }
-        return Self(token: token, codeLength: codeLength, requestMaxDuration: requestMaxDuration, requestCountLeft: requestCountLeft, altActionDuration: altActionDuration)
+        return Self(token: token, codeLength: codeLength, requestMaxDuration: requestMaxDuration, requestCountLeft: requestCountLeft, altActionDuration: altActionDuration, codeDelay: codeDelay, callDelay: callDelay, requestType: requestType)
     }
 
     package func write(to writer: inout MessagePackWriter) {
-        writer.writeMapHeader(5)
+        var fieldCount = 5
+        if writer.capabilities.contains(.tamtam) { fieldCount += 1 }
+        if writer.capabilities.contains(.tamtam) { fieldCount += 1 }
+        if codeDelay != nil, writer.capabilities.contains(.tamtam) { fieldCount += 1 }
+        if callDelay != nil, writer.capabilities.contains(.tamtam) { fieldCount += 1 }
+        if requestType != nil, writer.capabilities.contains(.tamtam) { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
         writer.writeKey("token")
         writer.writeString(token)
         writer.writeKey("codeLength")
@@ -215,7 +248,29 @@ package struct AuthRequestReply: WirePayload, Hashable {
         writer.writeInt(requestCountLeft)
         writer.writeKey("altActionDuration")
         writer.writeInt(altActionDuration)
+        if writer.capabilities.contains(.tamtam) {
+            writer.writeKey("verifyToken")
+            writer.writeString(token)
+        }
+        if writer.capabilities.contains(.tamtam) {
+            writer.writeKey("retries")
+            writer.writeInt(requestCountLeft)
+        }
+        if let codeDelay, writer.capabilities.contains(.tamtam) {
+            writer.writeKey("codeDelay")
+            writer.writeInt(codeDelay)
+        }
+        if let callDelay, writer.capabilities.contains(.tamtam) {
+            writer.writeKey("callDelay")
+            writer.writeInt(callDelay)
+        }
+        if let requestType, writer.capabilities.contains(.tamtam) {
+            writer.writeKey("requestType")
+            writer.writeString(requestType)
+        }
     }
+
+    package static var gates: Capabilities { [.tamtam] }
 }
 
 extension AuthRequestReply: CustomReflectable {
@@ -227,6 +282,9 @@ extension AuthRequestReply: CustomReflectable {
             "requestMaxDuration": requestMaxDuration as Any,
             "requestCountLeft": requestCountLeft as Any,
             "altActionDuration": altActionDuration as Any,
+            "codeDelay": codeDelay as Any,
+            "callDelay": callDelay as Any,
+            "requestType": requestType as Any,
         ], displayStyle: .struct)
     }
 }
@@ -238,13 +296,14 @@ extension AuthRequestRequest: WireRequest {
     package static var opcode: Opcode { .authRequest }
 }
 
-/// Checks a login code. A known user gets a LOGIN token, a new phone a REGISTER token.
+/// Checks a login code. A known user gets a LOGIN token, a new phone a REGISTER token; in the dialect tamtam
+/// these are AUTH and NEW, both for AUTH_CONFIRM.
 package struct AuthCodeRequest: WirePayload, Hashable {
     /// From AUTH_REQUEST.
     package var token: String
     /// The code.
     package var verifyCode: String
-    /// CHECK_CODE.
+    /// CHECK_CODE, or PHONE from an app of TamTam.
     package var authTokenType: String?
 
     package init(
@@ -326,21 +385,26 @@ package struct AuthCodeReply: WirePayload, Hashable {
     package var passwordChallenge: PasswordChallenge?
     /// The account of a known user.
     package var profile: Profile?
+    /// The same tokens as in `tokenAttrs`. Only in the dialect `tamtam`.
+    package var tokenTypes: TokenTypes?
 
     package init(
         tokenAttrs: TokenAttrs,
         passwordChallenge: PasswordChallenge? = nil,
-        profile: Profile? = nil
+        profile: Profile? = nil,
+        tokenTypes: TokenTypes? = nil
     ) {
         self.tokenAttrs = tokenAttrs
         self.passwordChallenge = passwordChallenge
         self.profile = profile
+        self.tokenTypes = tokenTypes
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
         var tokenAttrs: TokenAttrs?
         var passwordChallenge: PasswordChallenge?
         var profile: Profile?
+        var tokenTypes: TokenTypes?
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
         do throws(PayloadError) {
@@ -359,6 +423,10 @@ package struct AuthCodeReply: WirePayload, Hashable {
                     fieldName = "profile"
                     try claim(2, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { profile = try Profile.read(from: &reader) }
+                } else if reader.matches(wireKey, "tokenTypes") {
+                    fieldName = "tokenTypes"
+                    try claim(3, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { tokenTypes = try TokenTypes.read(from: &reader) }
                 } else {
                     try reader.skip()
                 }
@@ -368,13 +436,14 @@ package struct AuthCodeReply: WirePayload, Hashable {
         }
         reader.endContainer()
         guard let tokenAttrs else { throw missing("tokenAttrs") }
-        return Self(tokenAttrs: tokenAttrs, passwordChallenge: passwordChallenge, profile: profile)
+        return Self(tokenAttrs: tokenAttrs, passwordChallenge: passwordChallenge, profile: profile, tokenTypes: tokenTypes)
     }
 
     package func write(to writer: inout MessagePackWriter) {
         var fieldCount = 1
         if passwordChallenge != nil { fieldCount += 1 }
         if profile != nil { fieldCount += 1 }
+        if tokenTypes != nil, writer.capabilities.contains(.tamtam) { fieldCount += 1 }
         writer.writeMapHeader(fieldCount)
         writer.writeKey("tokenAttrs")
         tokenAttrs.write(to: &writer)
@@ -386,9 +455,13 @@ package struct AuthCodeReply: WirePayload, Hashable {
             writer.writeKey("profile")
             profile.write(to: &writer)
         }
+        if let tokenTypes, writer.capabilities.contains(.tamtam) {
+            writer.writeKey("tokenTypes")
+            tokenTypes.write(to: &writer)
+        }
     }
 
-    package static var gates: Capabilities { [.classic] }
+    package static var gates: Capabilities { [.classic, .tamtam] }
 }
 
 extension AuthCodeRequest: WireRequest {
@@ -650,7 +723,7 @@ extension LoginRequest: CustomReflectable {
 package struct LoginReply: WirePayload, Hashable {
     /// The caller.
     package var profile: Profile
-    /// Newest first.
+    /// Newest first. In the dialect `tamtam` without items whose id is 0.
     package var chats: [Chat]
     /// Kinds that come whole though a mark was sent, chats page by page with CHATS_LIST; absent when there
     /// are none. Only for clients with the capability `resync`.
@@ -825,6 +898,7 @@ package struct LoginReply: WirePayload, Hashable {
         writer.writeKey("profile")
         profile.write(to: &writer)
         writer.writeKey("chats")
+        let chats = writer.capabilities.contains(.tamtam) ? chats.filter { $0.id.rawValue != 0 } : chats
         writer.writeArrayHeader(chats.count)
         for item in chats {
             item.write(to: &writer)
@@ -885,7 +959,7 @@ package struct LoginReply: WirePayload, Hashable {
         }
     }
 
-    package static var gates: Capabilities { [.resync, .syncMore, .classic] }
+    package static var gates: Capabilities { [.resync, .syncMore, .classic, .tamtam] }
 }
 
 extension LoginReply: CustomReflectable {
@@ -1102,7 +1176,7 @@ package struct SyncMoreReply: WirePayload, Hashable {
         }
     }
 
-    package static var gates: Capabilities { [.classic] }
+    package static var gates: Capabilities { [.classic, .tamtam] }
 }
 
 extension SyncMoreRequest: WireRequest {
@@ -1289,7 +1363,7 @@ package struct Login2Reply: WirePayload, Hashable {
         }
     }
 
-    package static var gates: Capabilities { [.syncMore, .classic] }
+    package static var gates: Capabilities { [.syncMore, .classic, .tamtam] }
 }
 
 extension Login2Request: WireRequest {
@@ -1343,15 +1417,17 @@ extension LogoutRequest: WireRequest {
     package static var opcode: Opcode { .logout }
 }
 
-/// Finishes a registration.
+/// Finishes a registration; in the dialect tamtam also the login of a known user, by an AUTH token.
 package struct AuthConfirmRequest: WirePayload, Hashable {
-    /// First name.
-    package var firstName: Text
+    /// First name; without it and without `name`, a registration is refused with `proto.payload`.
+    package var firstName: Text?
+    /// Whole name of an app of TamTam, where `firstName` is absent.
+    package var name: Text?
     /// Last name.
     package var lastName: Text?
-    /// The REGISTER token.
+    /// The token of AUTH: REGISTER, NEW or AUTH.
     package var token: String
-    /// REGISTER.
+    /// REGISTER, or NEW and AUTH from an app of TamTam. What the token is good for, the server knows.
     package var tokenType: String?
     /// Avatar from the gallery; ignored.
     package var photoID: Int64?
@@ -1363,7 +1439,8 @@ package struct AuthConfirmRequest: WirePayload, Hashable {
     package var deviceID: String?
 
     package init(
-        firstName: Text,
+        firstName: Text? = nil,
+        name: Text? = nil,
         lastName: Text? = nil,
         token: String,
         tokenType: String? = nil,
@@ -1373,6 +1450,7 @@ package struct AuthConfirmRequest: WirePayload, Hashable {
         deviceID: String? = nil
     ) {
         self.firstName = firstName
+        self.name = name
         self.lastName = lastName
         self.token = token
         self.tokenType = tokenType
@@ -1384,6 +1462,7 @@ package struct AuthConfirmRequest: WirePayload, Hashable {
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
         var firstName: Text?
+        var name: Text?
         var lastName: Text?
         var token: String?
         var tokenType: String?
@@ -1400,34 +1479,38 @@ package struct AuthConfirmRequest: WirePayload, Hashable {
                 if reader.matches(wireKey, "firstName") {
                     fieldName = "firstName"
                     try claim(0, in: &fieldsSeen)
-                    firstName = try reader.readText(maxUTF16: reader.limits.maxNameUnits)
+                    if !reader.readNilIfPresent() { firstName = try reader.readText(maxUTF16: reader.limits.maxNameUnits) }
+                } else if reader.matches(wireKey, "name") {
+                    fieldName = "name"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { name = try reader.readText(maxUTF16: reader.limits.maxNameUnits) }
                 } else if reader.matches(wireKey, "lastName") {
                     fieldName = "lastName"
-                    try claim(1, in: &fieldsSeen)
+                    try claim(2, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { lastName = try reader.readText(maxUTF16: reader.limits.maxNameUnits) }
                 } else if reader.matches(wireKey, "token") {
                     fieldName = "token"
-                    try claim(2, in: &fieldsSeen)
+                    try claim(3, in: &fieldsSeen)
                     token = try reader.readString(maxBytes: reader.limits.maxShortStringBytes)
                 } else if reader.matches(wireKey, "tokenType") {
                     fieldName = "tokenType"
-                    try claim(3, in: &fieldsSeen)
+                    try claim(4, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { tokenType = try reader.readString(maxBytes: reader.limits.maxShortStringBytes) }
                 } else if reader.matches(wireKey, "photoId") {
                     fieldName = "photoId"
-                    try claim(4, in: &fieldsSeen)
+                    try claim(5, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { photoID = try reader.readInt() }
                 } else if reader.matches(wireKey, "avatarType") {
                     fieldName = "avatarType"
-                    try claim(5, in: &fieldsSeen)
+                    try claim(6, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { avatarType = try reader.readString(maxBytes: reader.limits.maxShortStringBytes) }
                 } else if reader.matches(wireKey, "deviceType") {
                     fieldName = "deviceType"
-                    try claim(6, in: &fieldsSeen)
+                    try claim(7, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { deviceType = try reader.readString(maxBytes: reader.limits.maxShortStringBytes) }
                 } else if reader.matches(wireKey, "deviceId") {
                     fieldName = "deviceId"
-                    try claim(7, in: &fieldsSeen)
+                    try claim(8, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { deviceID = try reader.readString(maxBytes: reader.limits.maxShortStringBytes) }
                 } else {
                     try reader.skip()
@@ -1437,13 +1520,14 @@ package struct AuthConfirmRequest: WirePayload, Hashable {
             throw error.within(fieldName)
         }
         reader.endContainer()
-        guard let firstName else { throw missing("firstName") }
         guard let token else { throw missing("token") }
-        return Self(firstName: firstName, lastName: lastName, token: token, tokenType: tokenType, photoID: photoID, avatarType: avatarType, deviceType: deviceType, deviceID: deviceID)
+        return Self(firstName: firstName, name: name, lastName: lastName, token: token, tokenType: tokenType, photoID: photoID, avatarType: avatarType, deviceType: deviceType, deviceID: deviceID)
     }
 
     package func write(to writer: inout MessagePackWriter) {
-        var fieldCount = 2
+        var fieldCount = 1
+        if firstName != nil { fieldCount += 1 }
+        if name != nil { fieldCount += 1 }
         if lastName != nil { fieldCount += 1 }
         if tokenType != nil { fieldCount += 1 }
         if photoID != nil { fieldCount += 1 }
@@ -1451,8 +1535,14 @@ package struct AuthConfirmRequest: WirePayload, Hashable {
         if deviceType != nil { fieldCount += 1 }
         if deviceID != nil { fieldCount += 1 }
         writer.writeMapHeader(fieldCount)
-        writer.writeKey("firstName")
-        writer.writeText(firstName)
+        if let firstName {
+            writer.writeKey("firstName")
+            writer.writeText(firstName)
+        }
+        if let name {
+            writer.writeKey("name")
+            writer.writeText(name)
+        }
         if let lastName {
             writer.writeKey("lastName")
             writer.writeText(lastName)
@@ -1487,6 +1577,7 @@ extension AuthConfirmRequest: CustomReflectable {
     package var customMirror: Mirror {
         Mirror(self, children: [
             "firstName": firstName as Any,
+            "name": name as Any,
             "lastName": lastName as Any,
             "token": "(secret)",
             "tokenType": tokenType as Any,
@@ -1500,9 +1591,9 @@ extension AuthConfirmRequest: CustomReflectable {
 
 /// The answer to AUTH_CONFIRM.
 package struct AuthConfirmReply: WirePayload, Hashable {
-    /// The new user's id.
+    /// The user's id.
     package var userToken: Int64
-    /// The new account.
+    /// The account.
     package var profile: Profile
     /// LOGIN.
     package var tokenType: TokenType
@@ -1575,7 +1666,7 @@ package struct AuthConfirmReply: WirePayload, Hashable {
         writer.writeString(token)
     }
 
-    package static var gates: Capabilities { [.classic] }
+    package static var gates: Capabilities { [.classic, .tamtam] }
 }
 
 extension AuthConfirmReply: CustomReflectable {
@@ -1896,7 +1987,7 @@ package struct PhoneBindConfirmReply: WirePayload, Hashable {
         profile.write(to: &writer)
     }
 
-    package static var gates: Capabilities { [.classic] }
+    package static var gates: Capabilities { [.classic, .tamtam] }
 }
 
 extension PhoneBindConfirmRequest: WireRequest {
@@ -2887,7 +2978,7 @@ package struct AuthLoginCheckPasswordReply: WirePayload, Hashable {
         }
     }
 
-    package static var gates: Capabilities { [.classic] }
+    package static var gates: Capabilities { [.classic, .tamtam] }
 }
 
 extension AuthLoginCheckPasswordRequest: WireRequest {
@@ -3051,7 +3142,7 @@ package struct AuthLoginRestorePasswordReply: WirePayload, Hashable {
         }
     }
 
-    package static var gates: Capabilities { [.classic] }
+    package static var gates: Capabilities { [.classic, .tamtam] }
 }
 
 extension AuthLoginRestorePasswordReply: CustomReflectable {
@@ -3498,7 +3589,7 @@ package struct LoginByQrReply: WirePayload, Hashable {
         }
     }
 
-    package static var gates: Capabilities { [.classic] }
+    package static var gates: Capabilities { [.classic, .tamtam] }
 }
 
 extension LoginByQrRequest: WireRequest {

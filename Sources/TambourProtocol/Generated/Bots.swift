@@ -183,6 +183,8 @@ package struct ChatBotCommandsReply: WirePayload, Hashable {
             item.write(to: &writer)
         }
     }
+
+    package static var gates: Capabilities { [.tamtam] }
 }
 
 extension ChatBotCommandsRequest: WireRequest {
@@ -308,6 +310,8 @@ package struct BotInfoReply: WirePayload, Hashable {
             presence.write(to: &writer)
         }
     }
+
+    package static var gates: Capabilities { [.tamtam] }
 }
 
 extension BotInfoRequest: WireRequest {

@@ -42,6 +42,12 @@ extension Capabilities {
     /// The client named no capability. It gets all that the known clients of this wire read, also what is
     /// written for one of them alone.
     package static let classic = Capabilities(rawValue: 1 << 48)
+    /// The client is an app of TamTam: its listener or its sign-in says so, and its token keeps it. What
+    /// these apps read otherwise is written as they read it; the numbers whose meaning has moved since are
+    /// not served.
+    package static let tamtam = Capabilities(rawValue: 1 << 49)
+    /// Every dialect, with those that it builds on.
+    package static let dialectTable: [(name: String, value: Capabilities)] = [("classic", [.classic]), ("tamtam", [.tamtam, .classic])]
     /// The bits of all dialects, also of those of later versions.
     package static let dialects = Capabilities(rawValue: 255 << 48)
 }

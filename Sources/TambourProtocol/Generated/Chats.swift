@@ -89,7 +89,7 @@ package struct ChatInfoReply: WirePayload, Hashable {
         }
     }
 
-    package static var gates: Capabilities { [.classic] }
+    package static var gates: Capabilities { [.classic, .tamtam] }
 }
 
 extension ChatInfoRequest: WireRequest {
@@ -347,7 +347,7 @@ package struct ChatHistoryReply: WirePayload, Hashable {
         }
     }
 
-    package static var gates: Capabilities { [.historyMore, .classic] }
+    package static var gates: Capabilities { [.historyMore, .classic, .tamtam] }
 }
 
 extension ChatHistoryRequest: WireRequest {
@@ -841,7 +841,7 @@ package struct ChatsListReply: WirePayload, Hashable {
         writer.writeInt(marker)
     }
 
-    package static var gates: Capabilities { [.classic] }
+    package static var gates: Capabilities { [.classic, .tamtam] }
 }
 
 extension ChatsListRequest: WireRequest {
@@ -934,7 +934,7 @@ package struct ChatPersonalConfigReply: WirePayload, Hashable {
         chat.write(to: &writer)
     }
 
-    package static var gates: Capabilities { [.classic] }
+    package static var gates: Capabilities { [.classic, .tamtam] }
 }
 
 extension ChatPersonalConfigRequest: WireRequest {
@@ -1321,5 +1321,5 @@ package struct NotifChat: WirePayload, Hashable {
         chat.write(to: &writer)
     }
 
-    package static var gates: Capabilities { [.classic] }
+    package static var gates: Capabilities { [.classic, .tamtam] }
 }

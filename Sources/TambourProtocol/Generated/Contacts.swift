@@ -94,6 +94,8 @@ package struct ContactInfoReply: WirePayload, Hashable {
             item.write(to: &writer)
         }
     }
+
+    package static var gates: Capabilities { [.tamtam] }
 }
 
 extension ContactInfoRequest: WireRequest {
@@ -194,6 +196,8 @@ package struct ContactInfoByPhoneReply: WirePayload, Hashable {
         writer.writeKey("contact")
         contact.write(to: &writer)
     }
+
+    package static var gates: Capabilities { [.tamtam] }
 }
 
 extension ContactInfoByPhoneRequest: WireRequest {
@@ -308,6 +312,8 @@ package struct SyncReply: WirePayload, Hashable {
         writer.writeKey("phones")
         phones.write(to: &writer)
     }
+
+    package static var gates: Capabilities { [.tamtam] }
 }
 
 extension SyncReply: CustomReflectable {
@@ -454,6 +460,8 @@ package struct ContactUpdateReply: WirePayload, Hashable {
             contact.write(to: &writer)
         }
     }
+
+    package static var gates: Capabilities { [.tamtam] }
 }
 
 extension ContactUpdateRequest: WireRequest {
@@ -701,6 +709,8 @@ package struct ContactListReply: WirePayload, Hashable {
             writer.writeInt(marker)
         }
     }
+
+    package static var gates: Capabilities { [.tamtam] }
 }
 
 extension ContactListRequest: WireRequest {
@@ -977,6 +987,8 @@ package struct ContactCreateReply: WirePayload, Hashable {
         writer.writeKey("new")
         writer.writeBool(isNew)
     }
+
+    package static var gates: Capabilities { [.tamtam] }
 }
 
 extension ContactCreateRequest: WireRequest {
@@ -1072,7 +1084,7 @@ package struct RemoveContactPhotoReply: WirePayload, Hashable {
         }
     }
 
-    package static var gates: Capabilities { [.classic] }
+    package static var gates: Capabilities { [.classic, .tamtam] }
 }
 
 extension RemoveContactPhotoRequest: WireRequest {
@@ -1227,7 +1239,7 @@ package struct ChatSearchCommonParticipantsReply: WirePayload, Hashable {
         }
     }
 
-    package static var gates: Capabilities { [.classic] }
+    package static var gates: Capabilities { [.classic, .tamtam] }
 }
 
 extension ChatSearchCommonParticipantsRequest: WireRequest {
@@ -1277,6 +1289,8 @@ package struct NotifContact: WirePayload, Hashable {
         writer.writeKey("contact")
         contact.write(to: &writer)
     }
+
+    package static var gates: Capabilities { [.tamtam] }
 }
 
 /// A user went online or offline. Sent to dialog partners: those in whose list of chats the dialog is one of

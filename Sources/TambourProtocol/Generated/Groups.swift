@@ -206,7 +206,7 @@ package struct ChatClearReply: WirePayload, Hashable {
         chat.write(to: &writer)
     }
 
-    package static var gates: Capabilities { [.classic] }
+    package static var gates: Capabilities { [.classic, .tamtam] }
 }
 
 extension ChatClearRequest: WireRequest {
@@ -368,7 +368,7 @@ package struct ChatJoinReply: WirePayload, Hashable {
         chat.write(to: &writer)
     }
 
-    package static var gates: Capabilities { [.classic] }
+    package static var gates: Capabilities { [.classic, .tamtam] }
 }
 
 extension ChatJoinRequest: WireRequest {
@@ -597,7 +597,7 @@ package struct ChatUpdateReply: WirePayload, Hashable {
         chat.write(to: &writer)
     }
 
-    package static var gates: Capabilities { [.classic] }
+    package static var gates: Capabilities { [.classic, .tamtam] }
 }
 
 extension ChatUpdateRequest: WireRequest {
@@ -833,6 +833,8 @@ package struct ChatMembersReply: WirePayload, Hashable {
             writer.writeInt(marker)
         }
     }
+
+    package static var gates: Capabilities { [.tamtam] }
 }
 
 extension ChatMembersRequest: WireRequest {
@@ -1035,7 +1037,7 @@ package struct ChatMembersUpdateReply: WirePayload, Hashable {
         chat.write(to: &writer)
     }
 
-    package static var gates: Capabilities { [.classic] }
+    package static var gates: Capabilities { [.classic, .tamtam] }
 }
 
 extension ChatMembersUpdateRequest: WireRequest {
@@ -1131,7 +1133,7 @@ package struct LinkInfoReply: WirePayload, Hashable {
         }
     }
 
-    package static var gates: Capabilities { [.classic] }
+    package static var gates: Capabilities { [.classic, .tamtam] }
 }
 
 extension LinkInfoRequest: WireRequest {
@@ -1229,7 +1231,7 @@ package struct ChatSuggestReply: WirePayload, Hashable {
         }
     }
 
-    package static var gates: Capabilities { [.classic] }
+    package static var gates: Capabilities { [.classic, .tamtam] }
 }
 
 extension ChatSuggestRequest: WireRequest {

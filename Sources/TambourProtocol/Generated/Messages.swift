@@ -223,7 +223,7 @@ package struct MsgSendReply: WirePayload, Hashable {
         }
     }
 
-    package static var gates: Capabilities { [.classic] }
+    package static var gates: Capabilities { [.classic, .tamtam] }
 }
 
 extension MsgSendRequest: WireRequest {
@@ -1174,7 +1174,7 @@ package struct NotifMessage: WirePayload, Hashable {
         }
     }
 
-    package static var gates: Capabilities { [.classic] }
+    package static var gates: Capabilities { [.classic, .tamtam] }
 }
 
 /// A message is new, edited or removed, or somebody has voted in its poll: then with the status EDITED too.
@@ -1737,7 +1737,7 @@ package struct MsgDeleteRangeReply: WirePayload, Hashable {
         chat.write(to: &writer)
     }
 
-    package static var gates: Capabilities { [.classic] }
+    package static var gates: Capabilities { [.classic, .tamtam] }
 }
 
 extension MsgDeleteRangeRequest: WireRequest {

@@ -1555,11 +1555,12 @@ package struct QRStatus: WireValue, Hashable {
 package struct UserName: WireValue, Hashable {
     /// Full name as shown.
     package var name: String?
-    /// First name.
+    /// First name. In the dialect `tamtam` absent.
     package var firstName: String?
-    /// Last name.
+    /// Last name. In the dialect `tamtam` absent.
     package var lastName: String?
-    /// ONEME (chosen by the user), TT, or CUSTOM (given by the asking user).
+    /// ONEME (chosen by the user), TT, or CUSTOM (given by the asking user). In the dialect `tamtam` ONEME as
+    /// TT.
     package var type: String?
 
     package init(
@@ -1615,27 +1616,29 @@ package struct UserName: WireValue, Hashable {
     package func write(to writer: inout MessagePackWriter) {
         var fieldCount = 0
         if name != nil { fieldCount += 1 }
-        if firstName != nil { fieldCount += 1 }
-        if lastName != nil { fieldCount += 1 }
+        if firstName != nil, !writer.capabilities.contains(.tamtam) { fieldCount += 1 }
+        if lastName != nil, !writer.capabilities.contains(.tamtam) { fieldCount += 1 }
         if type != nil { fieldCount += 1 }
         writer.writeMapHeader(fieldCount)
         if let name {
             writer.writeKey("name")
             writer.writeString(name)
         }
-        if let firstName {
+        if let firstName, !writer.capabilities.contains(.tamtam) {
             writer.writeKey("firstName")
             writer.writeString(firstName)
         }
-        if let lastName {
+        if let lastName, !writer.capabilities.contains(.tamtam) {
             writer.writeKey("lastName")
             writer.writeString(lastName)
         }
         if let type {
             writer.writeKey("type")
-            writer.writeString(type)
+            writer.writeString(writer.capabilities.contains(.tamtam) && type == "ONEME" ? "TT" : type)
         }
     }
+
+    package static var gates: Capabilities { [.tamtam] }
 }
 
 /// A user as others see them.
@@ -1661,7 +1664,7 @@ package struct User: WireValue, Hashable {
         get { shared.value.names }
         set { shared = shared.changed { $0.names = newValue } }
     }
-    /// TT, ONEME, OFFICIAL, BOT, SERVICE_ACCOUNT.
+    /// TT, ONEME, OFFICIAL, BOT, SERVICE_ACCOUNT. In the dialect `tamtam` ONEME as TT.
     package var options: [String] {
         get { shared.value.options }
         set { shared = shared.changed { $0.options = newValue } }
@@ -1896,7 +1899,7 @@ package struct User: WireValue, Hashable {
         writer.writeKey("options")
         writer.writeArrayHeader(options.count)
         for item in options {
-            writer.writeString(item)
+            writer.writeString(writer.capabilities.contains(.tamtam) && item == "ONEME" ? "TT" : item)
         }
         if let phone {
             writer.writeKey("phone")
@@ -1939,6 +1942,8 @@ package struct User: WireValue, Hashable {
             writer.writeInt(registrationTime)
         }
     }
+
+    package static var gates: Capabilities { [.tamtam] }
 }
 
 extension User: CustomReflectable {
@@ -2019,9 +2024,9 @@ package struct SettingsChange: WireValue, Hashable {
 
 /// The asking user's own account.
 package struct Profile: WireValue, Hashable {
-    /// The user, with their own phone.
+    /// The user, with their own phone. In the dialect `tamtam` absent.
     package var contact: User
-    /// 2: a password is set, 3: an e-mail address is known, 4: a hint exists.
+    /// 2: a password is set, 3: an e-mail address is known, 4: a hint exists. In the dialect `tamtam` absent.
     package var profileOptions: [Int64]
 
     package init(
@@ -2062,7 +2067,9 @@ package struct Profile: WireValue, Hashable {
     }
 
     package func write(to writer: inout MessagePackWriter) {
-        var fieldCount = 2
+        var fieldCount = 0
+        if !writer.capabilities.contains(.tamtam) { fieldCount += 1 }
+        if !writer.capabilities.contains(.tamtam) { fieldCount += 1 }
         if writer.capabilities.contains(.classic) { fieldCount += 1 }
         if writer.capabilities.contains(.classic) { fieldCount += 1 }
         if writer.capabilities.contains(.classic) { fieldCount += 1 }
@@ -2079,12 +2086,16 @@ package struct Profile: WireValue, Hashable {
         if contact.gender != nil, writer.capabilities.contains(.classic) { fieldCount += 1 }
         if contact.registrationTime != nil, writer.capabilities.contains(.classic) { fieldCount += 1 }
         writer.writeMapHeader(fieldCount)
-        writer.writeKey("contact")
-        contact.write(to: &writer)
-        writer.writeKey("profileOptions")
-        writer.writeArrayHeader(profileOptions.count)
-        for item in profileOptions {
-            writer.writeInt(item)
+        if !writer.capabilities.contains(.tamtam) {
+            writer.writeKey("contact")
+            contact.write(to: &writer)
+        }
+        if !writer.capabilities.contains(.tamtam) {
+            writer.writeKey("profileOptions")
+            writer.writeArrayHeader(profileOptions.count)
+            for item in profileOptions {
+                writer.writeInt(item)
+            }
         }
         if writer.capabilities.contains(.classic) {
             writer.writeKey("id")
@@ -2109,7 +2120,7 @@ package struct Profile: WireValue, Hashable {
             writer.writeKey("options")
             writer.writeArrayHeader(contact.options.count)
             for item in contact.options {
-                writer.writeString(item)
+                writer.writeString(writer.capabilities.contains(.tamtam) && item == "ONEME" ? "TT" : item)
             }
         }
         if let phone = contact.phone, writer.capabilities.contains(.classic) {
@@ -2154,7 +2165,7 @@ package struct Profile: WireValue, Hashable {
         }
     }
 
-    package static var gates: Capabilities { [.classic] }
+    package static var gates: Capabilities { [.classic, .tamtam] }
 }
 
 /// Whether a user is online.
@@ -3803,7 +3814,7 @@ package struct PublicResult: WireValue, Hashable {
         }
     }
 
-    package static var gates: Capabilities { [.classic] }
+    package static var gates: Capabilities { [.classic, .tamtam] }
 }
 
 /// Who has looked at a message.
@@ -3941,7 +3952,7 @@ package struct Chat: WireValue, Hashable {
         get { shared.value.access }
         set { shared = shared.changed { $0.access = newValue } }
     }
-    /// Public name, or invitation, from `join/` on.
+    /// Public name, or invitation, from `join/` on. In the dialect `tamtam` after https://tt.me/.
     package var link: Text? {
         get { shared.value.link }
         set { shared = shared.changed { $0.link = newValue } }
@@ -4315,7 +4326,7 @@ package struct Chat: WireValue, Hashable {
         }
         if let link {
             writer.writeKey("link")
-            writer.writeText(link)
+            writer.writeText(link, after: writer.capabilities.contains(.tamtam) ? "https://tt.me/" : "")
         }
         if let description {
             writer.writeKey("description")
@@ -4358,7 +4369,7 @@ package struct Chat: WireValue, Hashable {
         }
     }
 
-    package static var gates: Capabilities { [.classic] }
+    package static var gates: Capabilities { [.classic, .tamtam] }
 }
 
 /// A member of a chat, as CHAT_MEMBERS lists them.
@@ -4442,6 +4453,8 @@ package struct ChatMember: WireValue, Hashable {
             writer.writeInt(permissions)
         }
     }
+
+    package static var gates: Capabilities { [.tamtam] }
 }
 
 /// What a client says about itself. Nothing in it is demanded.
@@ -5041,23 +5054,28 @@ package struct TokenAttrs: WireValue, Hashable {
     package var login: TokenAttr?
     /// A new phone: finish the registration with it.
     package var register: TokenAttr?
-    /// The same for TamTam clients.
+    /// A known user of the dialect tamtam: AUTH_CONFIRM gives a LOGIN token for it.
     package var auth: TokenAttr?
+    /// A new phone in the dialect tamtam: finish the registration with it. Only in the dialect `tamtam`.
+    package var new: TokenAttr?
 
     package init(
         login: TokenAttr? = nil,
         register: TokenAttr? = nil,
-        auth: TokenAttr? = nil
+        auth: TokenAttr? = nil,
+        new: TokenAttr? = nil
     ) {
         self.login = login
         self.register = register
         self.auth = auth
+        self.new = new
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
         var login: TokenAttr?
         var register: TokenAttr?
         var auth: TokenAttr?
+        var new: TokenAttr?
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
         do throws(PayloadError) {
@@ -5076,6 +5094,10 @@ package struct TokenAttrs: WireValue, Hashable {
                     fieldName = "AUTH"
                     try claim(2, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { auth = try TokenAttr.read(from: &reader) }
+                } else if reader.matches(wireKey, "NEW") {
+                    fieldName = "NEW"
+                    try claim(3, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { new = try TokenAttr.read(from: &reader) }
                 } else {
                     try reader.skip()
                 }
@@ -5084,7 +5106,7 @@ package struct TokenAttrs: WireValue, Hashable {
             throw error.within(fieldName)
         }
         reader.endContainer()
-        return Self(login: login, register: register, auth: auth)
+        return Self(login: login, register: register, auth: auth, new: new)
     }
 
     package func write(to writer: inout MessagePackWriter) {
@@ -5092,6 +5114,7 @@ package struct TokenAttrs: WireValue, Hashable {
         if login != nil { fieldCount += 1 }
         if register != nil { fieldCount += 1 }
         if auth != nil { fieldCount += 1 }
+        if new != nil, writer.capabilities.contains(.tamtam) { fieldCount += 1 }
         writer.writeMapHeader(fieldCount)
         if let login {
             writer.writeKey("LOGIN")
@@ -5105,6 +5128,81 @@ package struct TokenAttrs: WireValue, Hashable {
             writer.writeKey("AUTH")
             auth.write(to: &writer)
         }
+        if let new, writer.capabilities.contains(.tamtam) {
+            writer.writeKey("NEW")
+            new.write(to: &writer)
+        }
+    }
+
+    package static var gates: Capabilities { [.tamtam] }
+}
+
+/// The tokens of TokenAttrs by themselves, for the dialect tamtam.
+package struct TokenTypes: WireValue, Hashable {
+    /// A known user.
+    package var auth: String?
+    /// A new phone.
+    package var new: String?
+
+    package init(
+        auth: String? = nil,
+        new: String? = nil
+    ) {
+        self.auth = auth
+        self.new = new
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var auth: String?
+        var new: String?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "AUTH") {
+                    fieldName = "AUTH"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { auth = try reader.readString() }
+                } else if reader.matches(wireKey, "NEW") {
+                    fieldName = "NEW"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { new = try reader.readString() }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        return Self(auth: auth, new: new)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 0
+        if auth != nil { fieldCount += 1 }
+        if new != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        if let auth {
+            writer.writeKey("AUTH")
+            writer.writeString(auth)
+        }
+        if let new {
+            writer.writeKey("NEW")
+            writer.writeString(new)
+        }
+    }
+}
+
+extension TokenTypes: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "auth": "(secret)",
+            "new": "(secret)",
+        ], displayStyle: .struct)
     }
 }
 

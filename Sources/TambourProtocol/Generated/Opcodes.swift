@@ -30,7 +30,7 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let sync = Opcode(rawValue: 21)
     /// Changes settings of the caller: their own by name, and those of their chats.
     package static let config = Opcode(rawValue: 22)
-    /// Finishes a registration.
+    /// Finishes a registration; in the dialect tamtam also the login of a known user, by an AUTH token.
     package static let authConfirm = Opcode(rawValue: 23)
     /// A page of sticker sets.
     package static let assetsGet = Opcode(rawValue: 26)
@@ -324,15 +324,17 @@ package struct OpInfo: Sendable {
     package let feature: Features
     /// Whether a request is answered; known numbers that are not answer `proto.opcode`.
     package let isServed: Bool
+    /// The dialects in which the number means something else, and answers `proto.opcode`.
+    package let movedIn: Capabilities
 
     /// By number. Numbers nobody has seen are nil.
     package static let table: [OpInfo?] = {
         var table = [OpInfo?](repeating: nil, count: 1043)
-        func served(_ number: Int, _ name: String, _ direction: Direction, _ states: States, _ kind: Kind?, _ idempotency: Idempotency?, _ cost: RequestCost?, _ errors: [RequestError.Code], _ feature: Features = []) {
-            table[number] = OpInfo(opcode: Opcode(rawValue: UInt16(number)), name: name, direction: direction, states: states, kind: kind, idempotency: idempotency, cost: cost, errors: errors, feature: feature, isServed: kind != nil)
+        func served(_ number: Int, _ name: String, _ direction: Direction, _ states: States, _ kind: Kind?, _ idempotency: Idempotency?, _ cost: RequestCost?, _ errors: [RequestError.Code], _ feature: Features = [], movedIn: Capabilities = []) {
+            table[number] = OpInfo(opcode: Opcode(rawValue: UInt16(number)), name: name, direction: direction, states: states, kind: kind, idempotency: idempotency, cost: cost, errors: errors, feature: feature, isServed: kind != nil, movedIn: movedIn)
         }
-        func known(_ number: Int, _ name: String, _ direction: Direction) {
-            served(number, name, direction, [], nil, nil, nil, [])
+        func known(_ number: Int, _ name: String, _ direction: Direction, movedIn: Capabilities = []) {
+            served(number, name, direction, [], nil, nil, nil, [], movedIn: movedIn)
         }
         served(1, "PING", .clientToServer, [.connected, .initialized, .loggedIn], .session, .safe, RequestCost(bucket: .signal, also: [], units: 1, itemUnits: 1, rowsRead: 0, rowsWritten: 6, bytesStored: 0, bytesTold: 1300, tells: .contacts, processor: .light), [])
         served(5, "LOG", .clientToServer, [.initialized, .loggedIn], .session, .unsafe, RequestCost(bucket: .log, also: [], units: 1, itemUnits: 1, rowsRead: 0, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [])
@@ -345,7 +347,7 @@ package struct OpInfo: Sendable {
         served(20, "LOGOUT", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .signOut, also: [], units: 1, itemUnits: 1, rowsRead: 45, rowsWritten: 30, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [])
         served(21, "SYNC", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .phoneBook, also: [], units: 0, itemUnits: 1, rowsRead: 6500, rowsWritten: 6500, bytesStored: 520000, bytesTold: 0, tells: .nobody, processor: .medium), [])
         served(22, "CONFIG", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .settings, also: [], units: 1, itemUnits: 1, rowsRead: 3, rowsWritten: 2600, bytesStored: 275000, bytesTold: 275000, tells: .ownSessions, processor: .medium), [.chatNotFound])
-        served(23, "AUTH_CONFIRM", .clientToServer, [.initialized, .loggedIn], .command, .unsafe, RequestCost(bucket: .auth, also: [], units: 1, itemUnits: 1, rowsRead: 6, rowsWritten: 10, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [.errorCodeExpired, .authBlocked])
+        served(23, "AUTH_CONFIRM", .clientToServer, [.initialized, .loggedIn], .command, .unsafe, RequestCost(bucket: .auth, also: [], units: 1, itemUnits: 1, rowsRead: 108, rowsWritten: 14, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [.errorCodeExpired, .authBlocked])
         served(26, "ASSETS_GET", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .read, also: [], units: 10, itemUnits: 1, rowsRead: 0, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [])
         served(27, "ASSETS_UPDATE", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .read, also: [], units: 10, itemUnits: 1, rowsRead: 0, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [])
         served(28, "ASSETS_GET_BY_IDS", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .read, also: [], units: 10, itemUnits: 1, rowsRead: 0, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [])
@@ -388,7 +390,7 @@ package struct OpInfo: Sendable {
         served(89, "LINK_INFO", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .search, also: [], units: 1, itemUnits: 1, rowsRead: 7, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [])
         served(91, "MSG_GET_COMMENTS_INFO", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .read, also: [], units: 10, itemUnits: 1, rowsRead: 3100, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .medium), [.chatNotFound])
         served(92, "MSG_DELETE_RANGE", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .remove, also: [], units: 100, itemUnits: 1, rowsRead: 150000, rowsWritten: 101000, bytesStored: 640000, bytesTold: 100000, tells: .members, processor: .medium), [.chatNotFound, .notAllowed])
-        served(94, "MSG_DELETE_USER_COMMENTS", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .remove, also: [], units: 100, itemUnits: 1, rowsRead: 24000, rowsWritten: 12600, bytesStored: 0, bytesTold: 9300, tells: .members, processor: .medium), [.chatNotFound, .notFound, .notAllowed])
+        served(94, "MSG_DELETE_USER_COMMENTS", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .remove, also: [], units: 100, itemUnits: 1, rowsRead: 24000, rowsWritten: 12600, bytesStored: 0, bytesTold: 9300, tells: .members, processor: .medium), [.chatNotFound, .notFound, .notAllowed], movedIn: [.tamtam])
         served(96, "SESSIONS_INFO", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .read, also: [], units: 50, itemUnits: 1, rowsRead: 110, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [])
         served(97, "SESSIONS_CLOSE", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .signOut, also: [], units: 1, itemUnits: 1, rowsRead: 160, rowsWritten: 560, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .medium), [])
         served(98, "PHONE_BIND_REQUEST", .clientToServer, [.loggedIn], .command, .unsafe, RequestCost(bucket: .account, also: [], units: 1, itemUnits: 1, rowsRead: 5, rowsWritten: 5, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [.errorPhoneWrong, .authBlocked])
@@ -473,12 +475,12 @@ package struct OpInfo: Sendable {
         known(62, "CHAT_LIVESTREAM_INFO", .clientToServer)
         known(63, "CHAT_CREATE", .clientToServer)
         known(76, "VIDEO_CHAT_START", .clientToServer)
-        known(78, "VIDEO_CHAT_START_ACTIVE", .clientToServer)
+        known(78, "VIDEO_CHAT_START_ACTIVE", .clientToServer, movedIn: [.tamtam])
         known(80, "PHOTO_UPLOAD", .clientToServer)
         known(81, "STICKER_UPLOAD", .clientToServer)
         known(82, "VIDEO_UPLOAD", .clientToServer)
         known(83, "VIDEO_PLAY", .clientToServer)
-        known(84, "VIDEO_CHAT_CREATE_JOIN_LINK", .clientToServer)
+        known(84, "VIDEO_CHAT_CREATE_JOIN_LINK", .clientToServer, movedIn: [.tamtam])
         known(85, "MUSIC_PLAY30", .clientToServer)
         known(87, "FILE_UPLOAD", .clientToServer)
         known(88, "FILE_DOWNLOAD", .clientToServer)
@@ -529,7 +531,7 @@ package struct OpInfo: Sendable {
         known(240, "MULTI_PIN_240", .clientToServer)
         known(241, "MULTI_PIN_241", .clientToServer)
         known(243, "MULTI_PIN_243", .clientToServer)
-        known(256, "ORG_INFO", .clientToServer)
+        known(256, "ORG_INFO", .clientToServer, movedIn: [.tamtam])
         known(259, "ASSETS_REMOVE", .clientToServer)
         known(260, "ASSETS_MOVE", .clientToServer)
         known(261, "ASSETS_LIST_MODIFY", .clientToServer)

@@ -53,9 +53,10 @@ package indirect enum Push: WirePush {
 
     package var gates: Capabilities {
         switch self {
-            case .notifMessage: [.classic]
-            case .notifChat: [.classic]
-            case .notifProfile: [.classic]
+            case .notifMessage: [.classic, .tamtam]
+            case .notifContact: [.tamtam]
+            case .notifChat: [.classic, .tamtam]
+            case .notifProfile: [.classic, .tamtam]
             default: []
         }
     }

@@ -7,7 +7,7 @@ package struct ChatComplainRequest: WirePayload, Hashable {
     package var ids: [ChatID]
     /// One chat more; without any it is `proto.payload`.
     package var chatID: ChatID?
-    /// A number, or what the caller says of it.
+    /// A number, or what the caller says of it, as the SPAM of an app of TamTam.
     package var reason: AnyValue?
     /// Another name of a `reason` that is a number.
     package var reasonID: Int64?
@@ -43,7 +43,7 @@ package struct ChatComplainRequest: WirePayload, Hashable {
                     fieldName = "chatId"
                     try claim(1, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { chatID = ChatID(try reader.readID()) }
-                } else if reader.matches(wireKey, "reason") {
+                } else if reader.matches(wireKey, "reason") || reader.matches(wireKey, "complaint") {
                     fieldName = "reason"
                     try claim(2, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { reason = try AnyValue.read(from: &reader, maxBytes: reader.limits.maxReportBytes) }

@@ -387,7 +387,7 @@ package struct PublicSearchReply: WirePayload, Hashable {
         }
     }
 
-    package static var gates: Capabilities { [.classic] }
+    package static var gates: Capabilities { [.classic, .tamtam] }
 }
 
 extension PublicSearchRequest: WireRequest {

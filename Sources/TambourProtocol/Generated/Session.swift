@@ -792,7 +792,7 @@ package struct ProfileReply: WirePayload, Hashable {
         profile.write(to: &writer)
     }
 
-    package static var gates: Capabilities { [.classic] }
+    package static var gates: Capabilities { [.classic, .tamtam] }
 }
 
 extension ProfileRequest: WireRequest {
@@ -1012,7 +1012,7 @@ package struct NotifProfile: WirePayload, Hashable {
         profile.write(to: &writer)
     }
 
-    package static var gates: Capabilities { [.classic] }
+    package static var gates: Capabilities { [.classic, .tamtam] }
 }
 
 /// Sets the time at which the caller's account is erased, `profileDeleteDelayMs` from now, or takes that

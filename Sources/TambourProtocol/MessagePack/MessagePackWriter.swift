@@ -149,6 +149,12 @@ package struct MessagePackWriter: ~Copyable {
         text.bytes.withUnsafeBytes { putString($0) }
     }
 
+    /// Writes a string that begins with `prefix`.
+    package mutating func writeText(_ text: Text, after prefix: StaticString) {
+        guard prefix.utf8CodeUnitCount > 0 else { return writeText(text) }
+        writeText(Text("\(prefix)\(text)"))
+    }
+
     /// Writes a string.
     package mutating func writeString(_ string: String) {
         var string = string

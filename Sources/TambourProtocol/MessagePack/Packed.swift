@@ -39,7 +39,7 @@ extension Packed: WireValue {
         return Self(unchecked: bytes)
     }
 
-    /// Copies the bytes; unpacks them only for who cannot read all that may be in there.
+    /// Copies the bytes; unpacks them only for a reader who gets something else than was packed.
     package func write(to writer: inout MessagePackWriter) {
         guard let value = unpacked(unlessReadWith: writer.capabilities) else {
             return writer.writeRaw(bytes)
@@ -53,10 +53,11 @@ extension Packed: WireValue {
         unpacked(unlessReadWith: capabilities)?.canBeRead(with: capabilities) ?? true
     }
 
-    /// Nil when there is nothing to leave out. Limits may have been narrowed since the bytes were
+    /// Nil when there is nothing to change: bytes are packed for all capabilities and in no dialect. Limits may have been narrowed since the bytes were
     /// checked; bytes that cannot be read at all, of a store that went bad, go out as they are.
     private func unpacked(unlessReadWith capabilities: Capabilities) -> Value? {
-        if capabilities.isSuperset(of: Value.gates) { return nil }
+        let gates = Value.gates
+        if capabilities.intersection(gates) == gates.subtracting(.dialects) { return nil }
         return try? value(limits: .unlimited)
     }
 }

@@ -1,12 +1,11 @@
 package import Logging
-package import TambourNet
 package import TambourProtocol
 package import TambourStore
 
 /// Everything `tambourd serve` can be told.
 package struct ServerConfiguration: Sendable {
     /// Where to listen; port 0 takes a free one.
-    package var listen: [ListenAddress]
+    package var listen: [ListenEndpoint]
     /// The directory that holds everything: database, lock, admin socket. Created when missing.
     package var dataDirectory: String
     /// How login codes reach people.
@@ -25,7 +24,7 @@ package struct ServerConfiguration: Sendable {
     package var poisonsBuffers: Bool
 
     package init(
-        listen: [ListenAddress],
+        listen: [ListenEndpoint],
         dataDirectory: String,
         loginCodes: LoginCodeSource,
         linkPreviews: LinkPreviewSource? = nil,

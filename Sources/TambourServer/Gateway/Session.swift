@@ -70,6 +70,11 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         didSet { knownRequester = nil }
     }
     private(set) var capabilities: Capabilities = .classic { didSet { knownRequester = nil } }
+    /// What the client named in SESSION_INIT. A client that named something speaks no dialect.
+    private var named: Capabilities = []
+    /// Set once, by whatever tells it first: the listener, a clue before login, or the token. Without any of
+    /// these a login makes it `classic`.
+    private var dialect: Capabilities?
     /// nil for clients that named none in SESSION_INIT.
     private(set) var features: SessionFeatures?
     /// The answers that its lane has counted in the metrics.
@@ -125,8 +130,11 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     private var timer: TimerToken?
     private var timerAt = Int64.max
 
-    init(gateway: LaneGateway) {
+    /// - Parameter dialect: that of the listener; nil where the client shows it.
+    init(gateway: LaneGateway, dialect: Capabilities? = nil) {
         self.gateway = gateway
+        self.dialect = dialect
+        capabilities = dialect ?? .classic
         shared = gateway.shared
         let limits = gateway.shared.limits
         machine = SessionStateMachine(maxQueries: limits.maxOutboundBytes / limits.maxReplyBytes)
@@ -386,9 +394,10 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         }
     }
 
-    /// Whether the opcode belongs to a feature that is off for this client.
+    /// Whether the opcode belongs to a feature that is off for this client, or is another one in its dialect.
     private func isOff(_ info: OpInfo) -> Bool {
-        !info.feature.isEmpty
+        if !info.movedIn.isDisjoint(with: capabilities) { return true }
+        return !info.feature.isEmpty
             && !info.feature.isDisjoint(with: gateway.rules.killed.union(features?.off ?? []))
     }
 
@@ -435,12 +444,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             info: words(agent?.deviceName, agent?.osVersion),
             address: origin.address
         )
-        let wasCounted = isCounted
-        capabilities = Capabilities(names: hello.capabilities ?? [])
-        if capabilities.isEmpty { capabilities = .classic }
-        if let caller, isCounted != wasCounted {
-            shared.accounts.count(caller.userID, isCounted: isCounted)
-        }
+        named = Capabilities(names: hello.capabilities ?? [])
+        settleCapabilities()
         language = RequestError.Language(locale: agent?.locale)
         appVersion = agent?.appVersion.flatMap { AppVersion($0) }
         features = SessionFeatures(hello)
@@ -458,9 +463,28 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             phoneAutoCompleteEnabled: false,
             lang: true,
             qrAuthEnabled: true,
-            capabilities: hello.capabilities == nil ? nil : capabilities.names,
+            capabilities: hello.capabilities == nil ? nil : named.names,
             features: hello.features == nil ? nil : features?.answers ?? []
         )
+    }
+
+    // MARK: - Dialects
+
+    /// Takes what tells the dialect, if nothing did before.
+    private func speak(_ told: Capabilities?) {
+        guard dialect == nil, let told else { return }
+        dialect = told
+        settleCapabilities()
+    }
+
+    /// What the client reads: what it named, or else its dialect.
+    private func settleCapabilities() {
+        let wasCounted = isCounted
+        capabilities = named.isEmpty ? dialect ?? .classic : named
+        origin.dialect = capabilities == .classic ? "" : capabilities.dialect ?? ""
+        if let caller, isCounted != wasCounted {
+            shared.accounts.count(caller.userID, isCounted: isCounted)
+        }
     }
 
     // MARK: - Features
@@ -579,6 +603,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     private func start(_ request: Request) {
         let shared = shared
         let gateway = gateway
+        if case .command(let command) = request.work, caller == nil {
+            speak(DialectRules.clue(in: command))
+        }
         let requester = requester
         switch request.work {
         case .login(let login):
@@ -795,6 +822,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         }
         if let caller, caller.sessionID != session.id { signOff() }
         isSignedInByCode = false
+        speak(Capabilities(dialect: session.dialect))
         if caller == nil { register(session) }
         token = login.token
         isHoldingPushes = true
@@ -825,6 +853,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     }
 
     private func register(_ session: SessionRecord) {
+        // What nothing has told so far, nothing tells later.
+        speak(.classic)
         caller = Caller(
             userID: session.userID,
             sessionID: session.id,

@@ -68,7 +68,10 @@ struct AuthHandler: Sendable {
             codeLength: Int64(code.count),
             requestMaxDuration: Self.resendMs,
             requestCountLeft: Int64(limits.maxCodesPerPhonePerHour - fromHere - 1),
-            altActionDuration: Self.resendMs
+            altActionDuration: Self.resendMs,
+            codeDelay: Self.resendMs / 1000,
+            callDelay: Self.resendMs / 1000,
+            requestType: "SMS"
         )
     }
 
@@ -92,6 +95,7 @@ struct AuthHandler: Sendable {
 
     /// Answers `AUTH` (18): a login token for a known phone, a registration token for a new one.
     ///
+    /// A client of the dialect tamtam gets its login token from `AUTH_CONFIRM`, and here one for that.
     /// A wrong code is counted, so this refusal is one that writes.
     /// - Throws: `error.code.expired` for an unknown, old or used-up request, `login.blocked`.
     /// - Note: A command.
@@ -109,6 +113,18 @@ struct AuthHandler: Sendable {
         if let account = try tx.reader.account(phone: code.phone) {
             guard !account.isBlocked else { throw RequestError.loginBlocked }
             try tx.spendLoginCode(tokenHash: tokenHash)
+            if requester.capabilities.contains(.tamtam),
+                try tx.reader.password(of: account.id) == nil
+            {
+                let token = try openTrack(.signIn, user: account.id, in: tx)
+                return .success(
+                    AuthCodeReply(
+                        tokenAttrs: TokenAttrs(auth: TokenAttr(token: token)),
+                        profile: try tx.reader.profile(of: account),
+                        tokenTypes: TokenTypes(auth: token)
+                    )
+                )
+            }
             return .success(try admit(account, from: requester, in: tx))
         }
         try tx.spendLoginCode(tokenHash: tokenHash)
@@ -118,8 +134,14 @@ struct AuthHandler: Sendable {
             phone: code.phone,
             expires: tx.ct + Int64(limits.loginCodeLifetimeMs)
         )
+        let attribute = TokenAttr(token: token)
         return .success(
-            AuthCodeReply(tokenAttrs: TokenAttrs(register: TokenAttr(token: token)))
+            requester.capabilities.contains(.tamtam)
+                ? AuthCodeReply(
+                    tokenAttrs: TokenAttrs(new: attribute),
+                    tokenTypes: TokenTypes(new: token)
+                )
+                : AuthCodeReply(tokenAttrs: TokenAttrs(register: attribute))
         )
     }
 
@@ -189,10 +211,11 @@ struct AuthHandler: Sendable {
         TokenAttrs(login: TokenAttr(token: try openSession(of: user, from: requester, in: tx)))
     }
 
-    /// Answers `AUTH_CONFIRM` (23): makes the account and logs it in.
+    /// Answers `AUTH_CONFIRM` (23): makes the account and logs it in, or logs in the known user whose code a
+    /// client of the dialect tamtam has checked.
     ///
-    /// - Throws: `error.code.expired` when the registration token is unknown or too old, or somebody
-    ///   has the phone since its code was checked: the token says that nobody had it.
+    /// - Throws: `error.code.expired` when the token is unknown or too old, or somebody has the phone of a
+    ///   registration since its code was checked: the token says that nobody had it.
     /// - Note: A command.
     func authConfirm(
         _ request: AuthConfirmRequest,
@@ -200,10 +223,24 @@ struct AuthHandler: Sendable {
         in tx: WriteTransaction
     ) throws -> AuthConfirmReply {
         let tokenHash = Tokens.hash(request.token)
+        if let track = try tx.reader.track(idHash: tokenHash, now: tx.ct), track.kind == .signIn,
+            let user = track.user, let account = try tx.reader.account(user)
+        {
+            guard !account.isBlocked else { throw RequestError.authBlocked }
+            try tx.endTrack(tokenHash)
+            return try confirmed(account, from: requester, in: tx)
+        }
         guard let phone = try tx.reader.registrationPhone(tokenHash: tokenHash, now: tx.ct) else {
             throw RequestError.errorCodeExpired
         }
-        let firstName = try PersonName.required(request.firstName, "/firstName")
+        let firstName =
+            if let name = request.firstName {
+                try PersonName.required(name, "/firstName")
+            } else if let name = request.name {
+                try PersonName.required(name, "/name")
+            } else {
+                throw RequestError.protoPayload("/firstName: missing")
+            }
         let lastName = try request.lastName.flatMap { try PersonName.optional($0, "/lastName") }
         // Whoever has registered the phone or moved to it since may be another person.
         if let owner = try tx.reader.account(phone: phone) {
@@ -211,15 +248,22 @@ struct AuthHandler: Sendable {
         }
         try tx.spendRegistration(tokenHash: tokenHash)
         let id = try tx.createAccount(phone: phone, firstName: firstName, lastName: lastName)
-        let token = try openSession(of: id, from: requester, in: tx)
         guard let account = try tx.reader.account(id) else {
             preconditionFailure("the account was inserted in this transaction")
         }
-        return AuthConfirmReply(
-            userToken: id.rawValue,
+        return try confirmed(account, from: requester, in: tx)
+    }
+
+    private func confirmed(
+        _ account: Account,
+        from requester: Requester,
+        in tx: WriteTransaction
+    ) throws -> AuthConfirmReply {
+        AuthConfirmReply(
+            userToken: account.id.rawValue,
             profile: try tx.reader.profile(of: account),
             tokenType: .login,
-            token: token
+            token: try openSession(of: account.id, from: requester, in: tx)
         )
     }
 

@@ -27,12 +27,13 @@ enum ChatLink {
     /// - Throws: `proto.payload` for what can be none.
     static func publicName(in link: Text, limits: Limits) throws -> Text {
         var text = "\(link)"[...]
-        if let scheme = text.ranges(of: "://").first {
-            text = text[scheme.upperBound...]
-            guard let slash = text.firstIndex(of: "/") else {
-                throw RequestError.protoPayload("/link: an address without a name")
-            }
+        let scheme = text.ranges(of: "://").first
+        if let scheme { text = text[scheme.upperBound...] }
+        // Apps also send an address without its scheme: tt.me/name. No name has a dot.
+        if let slash = text.firstIndex(of: "/"), scheme != nil || text[..<slash].contains(".") {
             text = text[text.index(after: slash)...]
+        } else if scheme != nil {
+            throw RequestError.protoPayload("/link: an address without a name")
         }
         if text.first == "@" { text.removeFirst() }
         if text.last == "/" { text.removeLast() }

@@ -95,7 +95,12 @@ struct Bounds {
             let units = limit(field.limitUnits).map { Extent.bytes(3).times($0) }
             guard let most = [units?.bytes, limit(field.limitBytes)].compactMap(\.self).min()
             else { return leafWithoutLimit(field) }
-            return most == .max ? .failing(.overflow) : .bytes(Self.size(ofString: most))
+            let prefix = field.forms.map { form in
+                if case .prefix(let prefix) = form.change { prefix.utf8.count } else { 0 }
+            }
+            let (sum, overflow) = most.addingReportingOverflow(prefix.max() ?? 0)
+            return overflow || sum == .max
+                ? .failing(.overflow) : .bytes(Self.size(ofString: sum))
         case .any:
             guard field.anyCheck == .reader else {
                 // It is never sent on, so nobody reads it inside of something else.

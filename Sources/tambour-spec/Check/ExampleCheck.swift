@@ -58,14 +58,25 @@ struct ExampleCheck {
             return
         }
         let model = PayloadModel(specification: specification)
-        let canonical: WireNode
+        let plain = example.plain ?? value
+        var canonical: WireNode
         do {
-            canonical = try model.canonical(value, as: type)
+            canonical = try model.canonical(plain, as: type)
         } catch {
             complain(example.origin, "the value is refused: \(error)")
             return
         }
-        if canonical != value {
+        let isPlain = canonical == plain
+        if let dialect = example.dialect {
+            if !specification.isDialect(dialect) {
+                complain(example.origin, "unknown dialect \(dialect)")
+            }
+            canonical = model.projected(canonical, as: type, in: dialect)
+        }
+        if example.plain == value {
+            complain(example.origin, "the dialect changes nothing of it: leave out \"plain\"")
+        }
+        if !isPlain || canonical != value {
             complain(
                 example.origin,
                 "the value is not what the server would write: unknown keys, another order or a missing default"

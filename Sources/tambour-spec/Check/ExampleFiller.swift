@@ -40,9 +40,12 @@ struct ExampleFiller {
                 )
             }
             if example.hex == "auto", let value = example.value,
-                let canonical = try? model.canonical(value, as: type)
+                let canonical = try? model.canonical(example.plain ?? value, as: type)
             {
-                found.append((example.hexLine, packet(canonical)))
+                let written = example.dialect.map {
+                    model.projected(canonical, as: type, in: $0)
+                }
+                found.append((example.hexLine, packet(written ?? canonical)))
             }
             for accept in example.accepts where accept.hex == "auto" {
                 if let wire = accept.wire { found.append((accept.hexLine, packet(wire))) }

@@ -64,7 +64,7 @@ struct SpecificationCheck {
         unique(specification.features.map { ($0.documented.name, $0.documented.origin) }, "feature")
         for (what, entries, most) in [
             ("capability", specification.capabilities, CapabilitiesSource.firstDialect),
-            ("dialect", specification.dialects, CapabilitiesSource.mostDialects),
+            ("dialect", specification.dialects.map(\.documented), CapabilitiesSource.mostDialects),
             ("feature", specification.features.map(\.documented), UInt64.bitWidth),
         ] {
             if entries.count > most {
@@ -81,6 +81,7 @@ struct SpecificationCheck {
             }
         }
         checkFeatures()
+        checkDialects()
         unique(specification.states.map { ($0.name, $0.origin) }, "state")
         if !specification.acceptedVersions.contains(specification.writtenVersion) {
             complain(
@@ -107,6 +108,26 @@ struct SpecificationCheck {
                         "feature \(feature.name): \(name) is no query and no command"
                     )
                 }
+            }
+        }
+    }
+
+    private mutating func checkDialects() {
+        let numbers = Set(
+            specification.families.flatMap { $0.opcodes.map(\.number) + $0.known.map(\.number) }
+        )
+        for (index, dialect) in specification.dialects.enumerated() {
+            let (name, origin) = (dialect.name, dialect.documented.origin)
+            let before = specification.dialects[..<index]
+            if let base = dialect.base, !before.contains(where: { $0.name == base }) {
+                complain(origin, "dialect \(name): its base \(base) is none of those before it")
+            }
+            unique(
+                dialect.movedOpcodes.map { ("\($0)", origin) },
+                "dialect \(name): the moved number"
+            )
+            for number in dialect.movedOpcodes where !numbers.contains(number) {
+                complain(origin, "dialect \(name): nobody knows the moved number \(number)")
             }
         }
     }
@@ -202,6 +223,58 @@ struct SpecificationCheck {
         if type.role == .request { complain(copy.origin, "\(place): nobody reads a copy") }
     }
 
+    private mutating func checkForms(of field: Field, in type: StructType, _ place: String) {
+        let origin = field.origin
+        unique(field.forms.map { ($0.dialect, origin) }, "\(place): the form in")
+        if !field.forms.isEmpty, type.role == .request {
+            complain(origin, "\(place): the server sends no requests to write otherwise")
+        }
+        let most = [field.limitBytes, field.limitUnits].compactMap(\.self)
+            .compactMap { specification.limit(named: $0)?.value }.min()
+        for form in field.forms {
+            if !specification.isDialect(form.dialect) {
+                complain(origin, "\(place): unknown dialect \(form.dialect)")
+            }
+            let fits =
+                switch form.change {
+                case .absent: true
+                case .words: field.type == .string || field.type == .list(.string)
+                case .prefix: field.type == .text
+                case .leavesOut(let key, _): isNumber(key, ofItemsIn: field.type)
+                }
+            if !fits {
+                complain(origin, "\(place): \(form.text) does not fit the type in \(form.dialect)")
+            }
+            switch form.change {
+            case .words(let words):
+                for (word, said) in words where said.utf8.count > most ?? .max {
+                    complain(origin, "\(place): \(said) for \(word) is over the limit")
+                }
+            case .absent where field.isRequired:
+                let names = specification.dialects(in: form.dialect).map(\.name)
+                let isCopied = type.fields.contains { copy in
+                    copy.copyOf.first == field.key && names.contains { $0 == copy.capability }
+                }
+                if !isCopied {
+                    complain(
+                        origin,
+                        "\(place): is required, and nothing stands for it in \(form.dialect)"
+                    )
+                }
+            default: break
+            }
+        }
+    }
+
+    private func isNumber(_ key: String, ofItemsIn type: WireType) -> Bool {
+        guard case .list(.named(let name)) = type,
+            let field = specification.structType(named: name)?.properties.first(where: {
+                $0.key == key
+            }), !field.isOptional
+        else { return false }
+        return [.int, .chatID, .userID, .messageID].contains(field.type)
+    }
+
     private mutating func check(capability: String, _ place: String, _ origin: Origin) {
         if !specification.gates.contains(where: { $0.name == capability }) {
             complain(origin, "\(place): unknown capability \(capability)")
@@ -243,6 +316,7 @@ struct SpecificationCheck {
                 complain(field.origin, "\(place): unknown limit \(limit)")
             }
             if field.isCopy { checkCopy(field, of: type, place) }
+            checkForms(of: field, in: type, place)
             if let capability = field.capability {
                 check(capability: capability, place, field.origin)
                 if !field.isOptional {

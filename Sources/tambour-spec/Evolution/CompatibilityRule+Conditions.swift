@@ -89,6 +89,16 @@ extension CompatibilityRule.Case {
         becomes(.capability).flatMap { after["capability \($0)"]?.number(.since) } == after.version
     }
 
+    /// Whether a dialect that clients speak writes it in another form.
+    var changesKnownForm: Bool {
+        func known(_ text: String?) -> [Substring] {
+            (text ?? "").split(separator: "; ").filter { form in
+                before["capability \(form.prefix { $0 != " " })"] != nil
+            }
+        }
+        return known(was(.form)) != known(becomes(.form))
+    }
+
     /// Whether a feature switches an opcode that could not be switched by it.
     var takesServedOpcode: Bool {
         func names(_ text: String?) -> Set<Substring> { Set((text ?? "").split(separator: " ")) }

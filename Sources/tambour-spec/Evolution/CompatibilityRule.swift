@@ -386,6 +386,13 @@ struct CompatibilityRule: Sendable {
             .changed(.capability),
             "clients of today get it, or go without it, by what they named so far; a new meaning is a new field"
         ),
+        CompatibilityRule(
+            "field-form",
+            .field,
+            .changed(.form),
+            "clients that speak the dialect read it as it is",
+            where: \.changesKnownForm
+        ),
     ]
 
     // MARK: Opcodes

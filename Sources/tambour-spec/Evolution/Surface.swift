@@ -80,6 +80,8 @@ struct Surface: Decodable, Sendable {
         var checkedBy: String?
         var capability: String?
         var dialect: String?
+        /// How each dialect writes it otherwise, in words.
+        var inDialect: [String: String]?
         var deprecated: Deprecation?
     }
 

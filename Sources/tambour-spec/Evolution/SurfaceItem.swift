@@ -12,7 +12,7 @@ struct SurfaceItem: Sendable {
     /// What is said about a thing; which of these depends on its kind.
     enum Fact: String, CaseIterable, Sendable {
         case since, written
-        case number, name, direction, kind, idempotency, key, capability
+        case number, name, direction, kind, idempotency, key, capability, form
         case type, presence, `default`, limit, limitBytes, limitItems, duplicates, checkedBy
         case change, unit, value, max
         case `class`, retry, common, message
@@ -234,6 +234,8 @@ struct SurfaceIndex: Sendable {
                     .limitItems: field.limitItems?.names.joined(separator: " "),
                     .duplicates: field.duplicates, .checkedBy: field.checkedBy,
                     .capability: field.capability ?? field.dialect,
+                    .form: field.inDialect?.sorted { $0.key < $1.key }
+                        .map { "\($0.key) \($0.value)" }.joined(separator: "; "),
                     .replacement: field.deprecated?.replacement,
                     .sunset: field.deprecated.map { "\($0.sunset)" }, .since: "\(field.since)",
                 ],

@@ -33,6 +33,8 @@ struct ExampleVectorsSource {
                 let dialect: Capabilities
                 let sequence: UInt16
                 let hex: String
+                /// The payload without what the dialect changes; nil where it changes nothing.
+                let plain: String?
                 let accept: [Accept]
                 let reject: [Reject]
 
@@ -72,9 +74,11 @@ struct ExampleVectorsSource {
             else { continue }
             source.line("all.append(ExampleVector(")
             source.line(
-                "    name: \(literal("\(opcode.name) \(example.role.rawValue): \(example.name)")), type: \(literal(type.name)), opcode: \(opcode.number), command: \(example.command), dialect: \(swiftSet([example.dialect].compactMap(\.self))), sequence: \(example.sequence),"
+                "    name: \(literal("\(opcode.name) \(example.role.rawValue): \(example.name)")), type: \(literal(type.name)), opcode: \(opcode.number), command: \(example.command), dialect: \(swiftSet(specification.dialects(in: example.dialect ?? "").map(\.name))), sequence: \(example.sequence),"
             )
             source.line("    hex: \(literal(example.hex ?? "")),")
+            let plain = example.plain.map { literal(Hex.text(WireEncoder.encode($0))) }
+            source.line("    plain: \(plain ?? "nil"),")
             let accepts = example.accepts.map {
                 ".init(name: \(literal($0.name)), hex: \(literal($0.hex ?? "")))"
             }

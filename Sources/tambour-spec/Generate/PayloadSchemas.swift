@@ -70,7 +70,8 @@ struct PayloadSchemas {
                 }
             ) { first, _ in first },
         ]
-        let required = type.fields.filter(\.isRequired)
+        // A schema does not know the dialect.
+        let required = type.fields.filter { $0.isRequired && $0.absentIn.isEmpty }
         let always = required.filter(\.aliases.isEmpty).map(\.key)
         if !always.isEmpty { schema["required"] = always }
         let oneOf = required.filter { !$0.aliases.isEmpty }.map { field in
@@ -92,6 +93,11 @@ struct PayloadSchemas {
         schema["x-since"] = field.since
         if let gate = field.capability {
             schema[specification.isDialect(gate) ? "x-dialect" : "x-capability"] = gate
+        }
+        if !field.forms.isEmpty {
+            schema["x-in-dialect"] = Dictionary(
+                field.forms.map { ($0.dialect, $0.text) }
+            ) { first, _ in first }
         }
         if field.isSensitive { schema["x-sensitive"] = true }
         if field.deprecated != nil { schema["deprecated"] = true }

@@ -21,6 +21,7 @@ struct Projection {
         var open = fields
         while let field = open.popLast() {
             if let capability = field.capability { found.insert(capability) }
+            found.formUnion(field.forms.map(\.dialect))
             for name in field.type.mentioned where seen.insert(name).inserted {
                 let values = specification.enumType(named: name)?.values ?? []
                 found.formUnion(values.compactMap(\.capability))

@@ -52,7 +52,7 @@ struct ProtocolBundle {
             },
             "states": specification.states.map(documented),
             "capabilities": specification.capabilities.map(documented),
-            "dialects": specification.dialects.map(documented),
+            "dialects": specification.dialects.map(dialect),
             "features": specification.features.map(feature),
             "buckets": specification.buckets.map { bucket in
                 [
@@ -84,6 +84,13 @@ struct ProtocolBundle {
 
     private func documented(_ entry: Specification.Documented) -> [String: Any] {
         ["name": entry.name, "since": entry.since, "doc": entry.doc]
+    }
+
+    private func dialect(_ dialect: Specification.Dialect) -> [String: Any] {
+        var result = documented(dialect.documented)
+        result["base"] = dialect.base
+        if !dialect.movedOpcodes.isEmpty { result["movedOpcodes"] = dialect.movedOpcodes }
+        return result
     }
 
     private func feature(_ feature: Specification.Feature) -> [String: Any] {
@@ -186,6 +193,11 @@ struct ProtocolBundle {
         if field.isCopy { result["copyOf"] = field.copyOf.joined(separator: ".") }
         if let gate = field.capability {
             result[specification.isDialect(gate) ? "dialect" : "capability"] = gate
+        }
+        if !field.forms.isEmpty {
+            result["inDialect"] = Dictionary(
+                field.forms.map { ($0.dialect, $0.text) }
+            ) { first, _ in first }
         }
         result["why"] = field.why
         result["deprecated"] = field.deprecated.map(deprecation)

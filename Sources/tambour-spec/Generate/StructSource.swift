@@ -43,7 +43,8 @@ struct StructSource {
             specification.isDialect($0)
                 ? " Only in the dialect `\($0)`." : " Only for clients with the capability `\($0)`."
         }
-        source.doc(field.doc + (condition ?? ""))
+        let forms = field.forms.map { " In the dialect `\($0.dialect)` \($0.text)." }
+        source.doc(field.doc + (condition ?? "") + forms.joined())
         let declaration = "package var \(name(field)): \(propertyType(field))"
         guard isShared else { return source.line(declaration) }
         source.block(declaration) { source in
@@ -211,8 +212,8 @@ struct StructSource {
 
     private func writeWriter(to source: inout SourceText) {
         source.block("package func write(to writer: inout MessagePackWriter)") { source in
-            let always = type.fields.filter { !$0.isOptional }.count
-            let optional = type.fields.filter(\.isOptional)
+            let always = type.fields.filter(isAlwaysWritten).count
+            let optional = type.fields.filter { !isAlwaysWritten($0) }
             if optional.isEmpty {
                 source.line("writer.writeMapHeader(\(always))")
             } else {
@@ -225,18 +226,41 @@ struct StructSource {
             }
             for field in type.fields {
                 let key = "writer.writeKey(\(literal(field.key)))"
-                if field.isOptional {
-                    source.block("if \(presence(field, bound: true))") { source in
-                        source.line(key)
-                        for line in writeStatements(field.type, value(of: field)) {
-                            source.line(line)
-                        }
-                    }
+                let isAlways = isAlwaysWritten(field)
+                let lines =
+                    [key] + fewerItems(field)
+                    + writeStatements(field.type, isAlways ? name(field) : value(of: field), field)
+                if isAlways {
+                    for line in lines { source.line(line) }
                 } else {
-                    source.line(key)
-                    for line in writeStatements(field.type, name(field)) { source.line(line) }
+                    source.block("if \(presence(field, bound: true))") { source in
+                        for line in lines { source.line(line) }
+                    }
                 }
             }
+        }
+    }
+
+    private func isAlwaysWritten(_ field: Field) -> Bool {
+        !field.isOptional && field.absentIn.isEmpty
+    }
+
+    /// Whether the reader is spoken to in a dialect.
+    private func speaks(_ dialect: String) -> String {
+        "writer.capabilities.contains(.\(Names.camel(fromSeparated: dialect)))"
+    }
+
+    /// The list again under its name, without what dialects leave out of it.
+    private func fewerItems(_ field: Field) -> [String] {
+        field.forms.compactMap { form in
+            guard case .leavesOut(let key, let value) = form.change,
+                case .list(.named(let item)) = field.type,
+                let of = specification.structType(named: item)?.field(under: key)
+            else { return nil }
+            let number = of.type == .int ? "" : ".rawValue"
+            let list = name(field)
+            return
+                "let \(list) = \(speaks(form.dialect)) ? \(list).filter { $0.\(of.swiftName)\(number) != \(value) } : \(list)"
         }
     }
 
@@ -246,7 +270,9 @@ struct StructSource {
     private func presence(_ field: Field, bound: Bool) -> String {
         var conditions: [String] = []
         if !field.isCopy {
-            conditions.append(bound ? "let \(name(field))" : "\(field.swiftName) != nil")
+            if field.isOptional {
+                conditions.append(bound ? "let \(name(field))" : "\(field.swiftName) != nil")
+            }
         } else if let source = source(of: field), source.isOptional {
             conditions.append(
                 bound ? "let \(name(field)) = \(source.path)" : "\(source.path) != nil"
@@ -256,6 +282,7 @@ struct StructSource {
             let name = Names.camel(fromSeparated: capability)
             conditions.append("writer.capabilities.contains(.\(name))")
         }
+        conditions += field.absentIn.map { "!\(speaks($0))" }
         if mayBeLeftOut(field.type) {
             conditions.append("\(name(field)).canBeRead(with: writer.capabilities)")
         }
@@ -289,22 +316,42 @@ struct StructSource {
         Projection(specification: specification).mayBeLeftOut(type)
     }
 
-    private func writeStatements(_ type: WireType, _ value: String) -> [String] {
+    private func writeStatements(_ type: WireType, _ value: String, _ field: Field) -> [String] {
         switch type {
         case .bool: ["writer.writeBool(\(value))"]
         case .int, .ms: ["writer.writeInt(\(value))"]
         case .double: ["writer.writeDouble(\(value))"]
         case .chatID, .userID, .messageID: ["writer.writeInt(\(value).rawValue)"]
-        case .text: ["writer.writeText(\(value))"]
-        case .string: ["writer.writeString(\(value))"]
+        case .text: ["writer.writeText(\(value)\(prefix(field)))"]
+        case .string: ["writer.writeString(\(inWords(value, field))\(prefix(field)))"]
         case .bytes: ["writer.writeBytes(\(value))"]
         // The array itself knows which items to leave out.
         case .list(let element) where mayBeLeftOut(element): ["\(value).write(to: &writer)"]
         case .list(let element):
             ["writer.writeArrayHeader(\(value).count)", "for item in \(value) {"]
-                + writeStatements(element, "item").map { "    " + $0 } + ["}"]
+                + writeStatements(element, "item", field).map { "    " + $0 } + ["}"]
         case .any, .map, .names, .packed, .named: ["\(value).write(to: &writer)"]
         }
+    }
+
+    /// The string, or what a dialect says in its place.
+    private func inWords(_ value: String, _ field: Field) -> String {
+        field.forms.reduce(value) { said, form in
+            guard case .words(let words) = form.change else { return said }
+            return words.sorted { $0.key < $1.key }.reduce(said) { said, word in
+                "\(speaks(form.dialect)) && \(value) == \(literal(word.key)) ? \(literal(word.value)) : \(said)"
+            }
+        }
+    }
+
+    /// The argument that puts something before the text in a dialect.
+    private func prefix(_ field: Field) -> String {
+        for form in field.forms {
+            if case .prefix(let prefix) = form.change {
+                return ", after: \(speaks(form.dialect)) ? \(literal(prefix)) : \"\""
+            }
+        }
+        return ""
     }
 }
 

@@ -90,21 +90,28 @@ struct OpcodesSource {
                 "Whether a request is answered; known numbers that are not answer `proto.opcode`."
             )
             source.line("package let isServed: Bool")
+            source.doc(
+                "The dialects in which the number means something else, and answers `proto.opcode`."
+            )
+            source.line("package let movedIn: Capabilities")
             source.line()
             source.doc("By number. Numbers nobody has seen are nil.")
             source.block("package static let table: [OpInfo?] =", "}()") { source in
                 let last = max(served.last?.number ?? 0, known.last?.number ?? 0)
                 source.line("var table = [OpInfo?](repeating: nil, count: \(last + 1))")
                 source.block(
-                    "func served(_ number: Int, _ name: String, _ direction: Direction, _ states: States, _ kind: Kind?, _ idempotency: Idempotency?, _ cost: RequestCost?, _ errors: [RequestError.Code], _ feature: Features = [])"
+                    "func served(_ number: Int, _ name: String, _ direction: Direction, _ states: States, _ kind: Kind?, _ idempotency: Idempotency?, _ cost: RequestCost?, _ errors: [RequestError.Code], _ feature: Features = [], movedIn: Capabilities = [])"
                 ) { source in
                     source.line(
-                        "table[number] = OpInfo(opcode: Opcode(rawValue: UInt16(number)), name: name, direction: direction, states: states, kind: kind, idempotency: idempotency, cost: cost, errors: errors, feature: feature, isServed: kind != nil)"
+                        "table[number] = OpInfo(opcode: Opcode(rawValue: UInt16(number)), name: name, direction: direction, states: states, kind: kind, idempotency: idempotency, cost: cost, errors: errors, feature: feature, isServed: kind != nil, movedIn: movedIn)"
                     )
                 }
-                source.block("func known(_ number: Int, _ name: String, _ direction: Direction)") {
-                    source in
-                    source.line("served(number, name, direction, [], nil, nil, nil, [])")
+                source.block(
+                    "func known(_ number: Int, _ name: String, _ direction: Direction, movedIn: Capabilities = [])"
+                ) { source in
+                    source.line(
+                        "served(number, name, direction, [], nil, nil, nil, [], movedIn: movedIn)"
+                    )
                 }
                 for opcode in served {
                     let states = opcode.states.map { ".\($0)" }.joined(separator: ", ")
@@ -117,17 +124,23 @@ struct OpcodesSource {
                     let feature = specification.features.first { $0.opcodes.contains(opcode.name) }
                         .map { ", .\(Names.camel(fromSeparated: $0.name))" }
                     source.line(
-                        "served(\(opcode.number), \(literal(opcode.name)), .\(opcode.direction.rawValue), [\(states)], \(kind), \(idempotency), \(cost), [\(errors)]\(feature ?? ""))"
+                        "served(\(opcode.number), \(literal(opcode.name)), .\(opcode.direction.rawValue), [\(states)], \(kind), \(idempotency), \(cost), [\(errors)]\(feature ?? "")\(movedIn(opcode.number)))"
                     )
                 }
                 for opcode in known {
                     source.line(
-                        "known(\(opcode.number), \(literal(opcode.name)), .\(opcode.direction.rawValue))"
+                        "known(\(opcode.number), \(literal(opcode.name)), .\(opcode.direction.rawValue)\(movedIn(opcode.number)))"
                     )
                 }
                 source.line("return table")
             }
         }
+    }
+
+    /// The argument that names the dialects in which the number means something else.
+    private func movedIn(_ number: Int) -> String {
+        let dialects = specification.dialects.filter { $0.movedOpcodes.contains(number) }
+        return dialects.isEmpty ? "" : ", movedIn: \(swiftSet(dialects.map(\.name)))"
     }
 
     private func firstSentence(_ doc: String) -> String {
@@ -453,11 +466,18 @@ struct CapabilitiesSource {
         source.line()
         source.block("extension Capabilities") { source in
             for (index, dialect) in specification.dialects.enumerated() {
-                source.doc(dialect.doc)
+                source.doc(dialect.documented.doc)
                 source.line(
                     "package static let \(Names.camel(fromSeparated: dialect.name)) = Capabilities(rawValue: 1 << \(Self.firstDialect + index))"
                 )
             }
+            source.doc("Every dialect, with those that it builds on.")
+            let table = specification.dialects.map { dialect in
+                "(\(literal(dialect.name)), \(swiftSet(specification.dialects(in: dialect.name).map(\.name))))"
+            }
+            source.line(
+                "package static let dialectTable: [(name: String, value: Capabilities)] = [\(table.joined(separator: ", "))]"
+            )
             source.doc("The bits of all dialects, also of those of later versions.")
             source.line(
                 "package static let dialects = Capabilities(rawValue: \((1 << Self.mostDialects) - 1) << \(Self.firstDialect))"

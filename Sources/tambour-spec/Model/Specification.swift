@@ -9,7 +9,7 @@ struct Specification: Sendable {
     var idRanges: [IDRange] = []
     var states: [Documented] = []
     var capabilities: [Documented] = []
-    var dialects: [Documented] = []
+    var dialects: [Dialect] = []
     var features: [Feature] = []
     var buckets: [RateBucketEntry] = []
     var limits: [Limit] = []
@@ -24,7 +24,7 @@ struct Specification: Sendable {
     var entities: [EntitySpecification] = []
 
     /// What decides whether something is written: capabilities, then dialects.
-    var gates: [Documented] { capabilities + dialects }
+    var gates: [Documented] { capabilities + dialects.map(\.documented) }
 
     /// Copies the fields of the object under `key` of a struct beside it.
     mutating func copyFields(of key: String, in type: String, dialect: String?) {
@@ -45,6 +45,19 @@ struct Specification: Sendable {
 
     func isDialect(_ name: String) -> Bool { dialects.contains { $0.name == name } }
 
+    /// A dialect and those that it builds on, itself first.
+    func dialects(in name: String) -> [Dialect] {
+        var found: [Dialect] = []
+        var next: String? = name
+        while let name = next, let dialect = dialects.first(where: { $0.name == name }),
+            !found.contains(where: { $0.name == name })
+        {
+            found.append(dialect)
+            next = dialect.base
+        }
+        return found
+    }
+
     /// A range opcode numbers may lie in; both ends belong to it.
     struct IDRange: Sendable {
         var name: String
@@ -58,6 +71,17 @@ struct Specification: Sendable {
         var since: Int
         var doc: String
         var origin: Origin
+    }
+
+    /// How the server writes for some clients, beside their capabilities.
+    struct Dialect: Sendable {
+        var documented: Documented
+        /// The dialect that it builds on: everything of that one holds in it, too.
+        var base: String?
+        /// Numbers that mean something else in it, and answer `proto.opcode` there.
+        var movedOpcodes: [Int]
+
+        var name: String { documented.name }
     }
 
     /// What the server may switch for a client build that has code for it.
@@ -287,6 +311,8 @@ struct Field: Sendable {
     var copyOf: [String] = []
     /// The capability or dialect without which the field is not sent.
     var capability: String?
+    /// How some dialects write it otherwise.
+    var forms: [DialectForm] = []
     var isSensitive: Bool
     var since: Int
     var doc: String
@@ -296,6 +322,9 @@ struct Field: Sendable {
     var origin: Origin
 
     var isCopy: Bool { !copyOf.isEmpty }
+
+    /// Dialects in which it is not written.
+    var absentIn: [String] { forms.filter { $0.change == .absent }.map(\.dialect) }
 
     /// Whether the Swift property may be nil.
     var isOptional: Bool { !isRequired && defaultValue == nil }
@@ -309,6 +338,36 @@ struct Field: Sendable {
     var limitNames: [String] {
         [limitUnits, limitBytes].compactMap(\.self) + limitItems
             + [totalBytes].compactMap(\.self)
+    }
+}
+
+/// How a dialect writes a field otherwise.
+struct DialectForm: Equatable, Sendable {
+    enum Change: Equatable, Sendable {
+        /// Not at all.
+        case absent
+        /// Some strings as others.
+        case words([String: String])
+        /// With this before the text.
+        case prefix(String)
+        /// Without the items of the list whose field `key` is this number.
+        case leavesOut(key: String, value: Int)
+    }
+
+    var dialect: String
+    var change: Change
+
+    /// In one line, as the specification says it.
+    var text: String {
+        switch change {
+        case .absent: "absent"
+        case .words(let words):
+            words.sorted { $0.key < $1.key }.map { "\($0.key) as \($0.value)" }.joined(
+                separator: ", "
+            )
+        case .prefix(let prefix): "after \(prefix)"
+        case .leavesOut(let key, let value): "without items whose \(key) is \(value)"
+        }
     }
 }
 

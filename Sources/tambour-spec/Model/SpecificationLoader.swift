@@ -116,7 +116,11 @@ struct SpecificationLoader {
         }
         specification.states = documented(map, "states")
         specification.capabilities = documented(map, "capabilities")
-        specification.dialects = documented(map, "dialects")
+        specification.dialects = maps(map, "dialects").map { entry in
+            let base = entry.string("base")
+            let moved = entry.strings("movedOpcodes").compactMap(Int.init)
+            return .init(documented: documented(entry), base: base, movedOpcodes: moved)
+        }
         specification.features = maps(map, "features").map { entry in
             let opcodes = entry.strings("opcodes")
             return .init(documented: documented(entry), opcodes: opcodes)
@@ -349,6 +353,7 @@ struct SpecificationLoader {
                 aliases: entry.names("aliases"),
                 copyOf: entry.names("copyOf"),
                 capability: entry.string("capability") ?? entry.string("dialect"),
+                forms: forms(entry),
                 isSensitive: entry.bool("sensitive") ?? false,
                 since: entry.requiredInt("since"),
                 doc: entry.required("doc"),
@@ -356,6 +361,52 @@ struct SpecificationLoader {
                 deprecated: deprecation(entry),
                 origin: entry.origin
             )
+        }
+    }
+
+    /// What `inDialect` says: by dialect `absent`, or a map with one change.
+    private mutating func forms(_ entry: YAMLMap) -> [DialectForm] {
+        guard let node = entry.node("inDialect"), let forms = map(node, file: entry.origin.file)
+        else { return [] }
+        return forms.entries.compactMap { dialect, node in
+            if node.scalar?.string == "absent" {
+                return DialectForm(dialect: dialect, change: .absent)
+            }
+            if let pair = node.mapping?.first, node.mapping?.count == 1 {
+                switch (pair.key.string, pair.value) {
+                case ("prefix", let value):
+                    if let prefix = value.string {
+                        return DialectForm(dialect: dialect, change: .prefix(prefix))
+                    }
+                case ("words", let value):
+                    let words = value.mapping?.compactMap { key, value in
+                        key.string.flatMap { key in value.string.map { (key, $0) } }
+                    }
+                    if let words, !words.isEmpty {
+                        return DialectForm(
+                            dialect: dialect,
+                            change: .words(Dictionary(words) { first, _ in first })
+                        )
+                    }
+                case ("leavesOut", let value):
+                    if let item = value.mapping?.first, let key = item.key.string,
+                        let number = item.value.int
+                    {
+                        return DialectForm(
+                            dialect: dialect,
+                            change: .leavesOut(key: key, value: number)
+                        )
+                    }
+                default: break
+                }
+            }
+            problems.append(
+                Problem(
+                    origin: entry.origin,
+                    text: "inDialect \(dialect): expected absent, words, prefix or leavesOut"
+                )
+            )
+            return nil
         }
     }
 
@@ -488,6 +539,7 @@ struct SpecificationLoader {
                 dialect: entry.string("dialect"),
                 sequence: entry.int("seq") ?? 0,
                 value: wireValue(entry, "value"),
+                plain: wireValue(entry, "plain"),
                 hex: entry.string("hex"),
                 hexLine: entry.line("hex"),
                 accepts: [],

@@ -53,6 +53,10 @@ struct FieldTable {
             let only = specification.isDialect(capability) ? "only in the dialect" : "only with"
             text += " <span class=\"mark\">\(only) \(prose.code(capability))</span>"
         }
+        for form in field.forms {
+            text +=
+                " <span class=\"mark\">in \(prose.code(form.dialect)) \(HTML.escaped(form.text))</span>"
+        }
         if let deprecated = field.deprecated {
             text += " <span class=\"mark\">\(deprecated.text(prose))</span>"
         }

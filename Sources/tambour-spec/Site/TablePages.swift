@@ -270,7 +270,7 @@ struct TablePages {
         page.html(gates(specification.capabilities, prose))
         page.heading("Dialects", anchor: "dialects")
         page.html("<p>What the server writes for clients that name no capability.</p>")
-        page.html(gates(specification.dialects, prose))
+        page.html(gates(specification.dialects.map(\.documented), prose))
         page.heading("Features", anchor: "features")
         page.html("<p>What a build has code for, and the server may switch on or off.</p>")
         var features = HTMLTable("names", ["Name", "Meaning", "Off, these are refused", "Since"])
@@ -304,12 +304,14 @@ struct TablePages {
         return table.html
     }
 
-    /// What goes only to clients with a capability, or of a dialect.
+    /// What goes only to clients with a capability, or in a dialect, or otherwise in it.
     private func needing(_ capability: String, _ prose: Prose) -> [String] {
         let pushes = opcodes.filter { $0.capability == capability }.map { prose.code($0.name) }
         let payloads = opcodes.flatMap { $0.payloads.map(\.type) }
         let fields = (payloads + specification.structs).flatMap { type in
-            type.fields.filter { $0.capability == capability }.map { field in
+            type.fields.filter { field in
+                field.capability == capability || field.forms.contains { $0.dialect == capability }
+            }.map { field in
                 prose.link(
                     HTML.code("\(type.name).\(field.key)"),
                     to: .field(.init(type: type.name, key: field.key))

@@ -3,8 +3,8 @@
     python record.py --tambourd PROGRAM --out FOLDER [SCENARIO ...]
     python record.py --tambourd PROGRAM --out FOLDER --flows PYTHON
 
-The first records scenarios of the stock client, the second the flows of the specification as the conformance
-suite plays them; PYTHON is one that has the suite. Each gets a server and a data directory of its own. `make
+The first records scenarios of the stock client, the second the flows of the specification, and cases, as the
+conformance suite plays them; PYTHON is one that has the suite. Each gets a server and a data directory of its own. `make
 record-sessions` calls both; `session.py` says what a recording looks like. Tokens, codes and ids are replaced
 by names: a recording holds no secret, and two recordings of one conversation are nearly the same file.
 """
@@ -48,6 +48,9 @@ OWN_LIMITS = {"presence": {"presenceOfflineDelayMs": 50}}
 #: What is not recorded unless it is named: one restarts the server, the others send hundreds of messages at
 #: once, whose times and order differ each time.
 LEFT_OUT = {"reconnect", "history", "relogin", "chat_list"}
+
+#: Cases of the suite that are recorded like flows: conversations of apps that no flow has.
+CASES = {"tamtam-conversation": "An app of TamTam signs up, signs in, chats and comes back"}
 
 #: Milliseconds above this are a time, below it a mark like 0 or -1.
 FIRST_TIME = 10**12
@@ -183,7 +186,8 @@ class Recorder:
         kind = {REQUEST: "push", REPLY: "reply", ERROR: "error"}[came.cmd]
         value = came.value
         if kind == "reply" and self.specification.name(came.opcode) == "LOGIN":
-            self._users[connection] = value["profile"]["contact"]["id"]
+            profile = value["profile"]
+            self._users[connection] = profile.get("contact", profile)["id"]
         event: dict[str, Any] = {kind: self.specification.name(came.opcode), "on": connection}
         event["opcode"] = came.opcode
         if kind != "push":
@@ -367,19 +371,20 @@ async def record_scenarios(arguments: argparse.Namespace) -> None:
 
 
 async def record_flows(arguments: argparse.Namespace) -> None:
-    """Records every flow of the specification; who takes part registers first."""
+    """Records every flow of the specification, and CASES; who takes part registers first."""
     accounts = [part for number in range(1, 5) for part in ("--account", f"+7999000000{number}")]
     codes = """awk '$1 == "{phone}" {code = $2} END {print code}' {codes}"""
-    for flow in json.loads(arguments.protocol.read_text())["flows"]:
-        case = f"flow-{flow['flow']}"
+    flows = json.loads(arguments.protocol.read_text())["flows"]
+    titles = {f"flow-{flow['flow']}": flow["title"] for flow in flows} | CASES
+    for case in arguments.scenario or titles:
         command = [arguments.flows, "-m", "tambour_conformance", "{address}", case, *accounts]
         command += ["--code-cmd", codes, "--seed", "1"]
-        await record(case, flow["title"], "tambour-conformance", command, arguments)
+        await record(case, titles[case], "tambour-conformance", command, arguments)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("scenario", nargs="*", help="scenarios of the stock client; nearly all unless named")
+    parser.add_argument("scenario", nargs="*", help="scenarios, or flows by their cases; nearly all unless named")
     parser.add_argument("--flows", metavar="PYTHON", help="record the flows instead, with this Python")
     parser.add_argument("--tambourd", required=True, help="the server to record")
     parser.add_argument("--out", required=True, type=Path, help="the folder for the recordings")

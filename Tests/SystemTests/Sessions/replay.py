@@ -331,7 +331,8 @@ class Replay:
             raise Mismatch(f"{found} instead of cmd {cmd} of {event['opcode']}: {brief(came.value)}")
         self._names.bind(self._compared(event, came, role, connection))
         if came.opcode == LOGIN and cmd == REPLY:
-            contact = came.value["profile"]["contact"]
+            profile = came.value["profile"]
+            contact = profile.get("contact", profile)
             self._people[event["on"]] = (contact["id"], contact["phone"])
             await self._introduce(event["on"])
 

@@ -28,6 +28,8 @@ struct ExampleVector: Sendable, CustomTestStringConvertible {
     let dialect: Capabilities
     let sequence: UInt16
     let hex: String
+    /// The payload without what the dialect changes; nil where it changes nothing.
+    let plain: String?
     let accept: [Accept]
     let reject: [Reject]
 
@@ -40,6 +42,7 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "AUTH request: the code", type: "AuthCodeRequest", opcode: 18, command: 0, dialect: [], sequence: 3,
             hex: "0a00000300120000004583a5746f6b656eb2616e3146414b45434f444552455155455354aa766572696679436f6465a6313233343536ad61757468546f6b656e54797065aa434845434b5f434f4445",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "no code", hex: "0a00000300120000001a81a5746f6b656eb2616e3146414b45434f444552455155455354", limits: [:], error: "/verifyCode: missing"),
@@ -48,263 +51,350 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "AUTH reply: a known user", type: "AuthCodeReply", opcode: 18, command: 1, dialect: [], sequence: 3,
             hex: "0a0100030012000000e182aa746f6b656e417474727381a54c4f47494e81a5746f6b656ed92b616e3146414b45544f4b454e616e3146414b45544f4b454e616e3146414b45544f4b454e616e3146414b45a770726f66696c6582a7636f6e7461637486a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739183a46e616d65a5416c696365a966697273744e616d65a5416c696365a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45a570686f6e65cf000000129fc68981ae70726f66696c654f7074696f6e7390",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH reply: a known user of a client that named no capability", type: "AuthCodeReply", opcode: 18, command: 1, dialect: [.classic], sequence: 3,
             hex: "0a01000300120000015982aa746f6b656e417474727381a54c4f47494e81a5746f6b656ed92b616e3146414b45544f4b454e616e3146414b45544f4b454e616e3146414b45544f4b454e616e3146414b45a770726f66696c6588a7636f6e7461637486a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739183a46e616d65a5416c696365a966697273744e616d65a5416c696365a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45a570686f6e65cf000000129fc68981ae70726f66696c654f7074696f6e7390a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739183a46e616d65a5416c696365a966697273744e616d65a5416c696365a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45a570686f6e65cf000000129fc68981",
+            plain: nil,
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH request: the code, from an app of TamTam", type: "AuthCodeRequest", opcode: 18, command: 0, dialect: [], sequence: 3,
+            hex: "0a00000300120000004083a5746f6b656eb2616e3146414b45434f444552455155455354aa766572696679436f6465a6313233343536ad61757468546f6b656e54797065a550484f4e45",
+            plain: nil,
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH reply: a known user of an app of TamTam", type: "AuthCodeReply", opcode: 18, command: 1, dialect: [.tamtam, .classic], sequence: 3,
+            hex: "0a0100030012000000aa83aa746f6b656e417474727381a44155544881a5746f6b656eab616e3146414b4541555448a770726f66696c6586a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739182a46e616d65a5416c696365a474797065a25454a76f7074696f6e7391a25454a570686f6e65cf000000129fc68981aa746f6b656e547970657381a441555448ab616e3146414b4541555448",
+            plain: "83aa746f6b656e417474727381a44155544881a5746f6b656eab616e3146414b4541555448a770726f66696c6588a7636f6e7461637486a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739183a46e616d65a5416c696365a966697273744e616d65a5416c696365a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a570686f6e65cf000000129fc68981ae70726f66696c654f7074696f6e7390a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739183a46e616d65a5416c696365a966697273744e616d65a5416c696365a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a570686f6e65cf000000129fc68981aa746f6b656e547970657381a441555448ab616e3146414b4541555448",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH reply: a new phone of an app of TamTam", type: "AuthCodeReply", opcode: 18, command: 1, dialect: [.tamtam, .classic], sequence: 3,
+            hex: "0a01000300120000003e82aa746f6b656e417474727381a34e455781a5746f6b656eaa616e3146414b454e4557aa746f6b656e547970657381a34e4557aa616e3146414b454e4557",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH reply: a new phone", type: "AuthCodeReply", opcode: 18, command: 1, dialect: [], sequence: 3,
             hex: "0a01000300120000002d81aa746f6b656e417474727381a8524547495354455281a5746f6b656eaf616e3146414b455245474953544552",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH reply: a second factor", type: "AuthCodeReply", opcode: 18, command: 1, dialect: [], sequence: 3,
             hex: "0a01000300120000007182aa746f6b656e417474727380b170617373776f72644368616c6c656e676583a7747261636b4964a7747261636b2d31a468696e74af6e616d65206f662074686520636174a6636f6e66696783aa706173734d696e4c656e06aa706173734d61784c656e40aa68696e744d61784c656e1e",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH error: a wrong code", type: "ErrorReply", opcode: 18, command: 3, dialect: [], sequence: 3,
             hex: "0a03000300120000003282a56572726f72b06572726f722e636f64652e77726f6e67a76d657373616765b154686520636f64652069732077726f6e67",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH error: a late code", type: "ErrorReply", opcode: 18, command: 3, dialect: [], sequence: 3,
             hex: "0a03000300120000003782a56572726f72b26572726f722e636f64652e65787069726564a76d657373616765b454686520636f6465206861732065787069726564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH error: too many tries", type: "ErrorReply", opcode: 18, command: 3, dialect: [], sequence: 3,
             hex: "0a03000300120000003782a56572726f72ac617574682e626c6f636b6564a76d657373616765ba5369676e2d696e20697320626c6f636b656420666f72206e6f77",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH error: a blocked account", type: "ErrorReply", opcode: 18, command: 3, dialect: [], sequence: 3,
             hex: "0a03000300120000003482a56572726f72ad6c6f67696e2e626c6f636b6564a76d657373616765b6546865206163636f756e7420697320626c6f636b6564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_2FA_DETAILS request: what is set", type: "Auth2faDetailsRequest", opcode: 104, command: 0, dialect: [], sequence: 7,
             hex: "0a00000700680000001681a7747261636b4964ac616e3146414b45545241434b",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_2FA_DETAILS reply: all of it", type: "Auth2faDetailsReply", opcode: 104, command: 1, dialect: [], sequence: 7,
             hex: "0a01000700680000003981a870617373776f726483a7656e61626c6564c3a5656d61696cb1612a2a2a65406578616d706c652e6f7267a468696e74a76120686f727365",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_2FA_DETAILS reply: nothing", type: "Auth2faDetailsReply", opcode: 104, command: 1, dialect: [], sequence: 7,
             hex: "0a01000700680000001481a870617373776f726481a7656e61626c6564c2",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_CHECK_EMAIL request: the code", type: "AuthCheckEmailRequest", opcode: 110, command: 0, dialect: [], sequence: 7,
             hex: "0a000007006e0000002882a7747261636b4964ac616e3146414b45545241434baa766572696679436f6465a6313233343536",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_CHECK_EMAIL reply: the address is known", type: "AuthCheckEmailReply", opcode: 110, command: 1, dialect: [], sequence: 7,
             hex: "0a010007006e0000001981a5656d61696cb1616c696365406578616d706c652e6f7267",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_CHECK_EMAIL error: an old track", type: "ErrorReply", opcode: 110, command: 3, dialect: [], sequence: 7,
             hex: "0a030007006e0000004482a56572726f72af747261636b2e6e6f742e666f756e64a76d657373616765d92354686520747261636b20697320756e6b6e6f776e206f72206861732065787069726564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_CHECK_EMAIL error: a wrong code", type: "ErrorReply", opcode: 110, command: 3, dialect: [], sequence: 7,
             hex: "0a030007006e0000003282a56572726f72b06572726f722e636f64652e77726f6e67a76d657373616765b154686520636f64652069732077726f6e67",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_CHECK_EMAIL error: a late code", type: "ErrorReply", opcode: 110, command: 3, dialect: [], sequence: 7,
             hex: "0a030007006e0000003782a56572726f72b26572726f722e636f64652e65787069726564a76d657373616765b454686520636f6465206861732065787069726564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_CHECK_PASSWORD request: the old password", type: "AuthCheckPasswordRequest", opcode: 113, command: 0, dialect: [], sequence: 7,
             hex: "0a00000700710000002d82a7747261636b4964ac616e3146414b45545241434ba870617373776f7264ad636f727265637420686f727365",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_CHECK_PASSWORD reply: it is", type: "AuthCheckPasswordReply", opcode: 113, command: 1, dialect: [], sequence: 7,
             hex: "0a01000700710000000180",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_CHECK_PASSWORD error: an old track", type: "ErrorReply", opcode: 113, command: 3, dialect: [], sequence: 7,
             hex: "0a03000700710000004482a56572726f72af747261636b2e6e6f742e666f756e64a76d657373616765d92354686520747261636b20697320756e6b6e6f776e206f72206861732065787069726564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_CHECK_PASSWORD error: there is no password", type: "ErrorReply", opcode: 113, command: 3, dialect: [], sequence: 7,
             hex: "0a03000700710000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_CHECK_PASSWORD error: another password", type: "ErrorReply", opcode: 113, command: 3, dialect: [], sequence: 7,
             hex: "0a03000700710000003a82a56572726f72b46572726f722e70617373776f72642e77726f6e67a76d657373616765b55468652070617373776f72642069732077726f6e67",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_CHECK_PASSWORD error: too many tries", type: "ErrorReply", opcode: 113, command: 3, dialect: [], sequence: 7,
             hex: "0a03000700710000003782a56572726f72ac617574682e626c6f636b6564a76d657373616765ba5369676e2d696e20697320626c6f636b656420666f72206e6f77",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_CONFIRM request: a registration", type: "AuthConfirmRequest", opcode: 23, command: 0, dialect: [], sequence: 4,
             hex: "0a00000400170000004b84a966697273744e616d65a5416c696365a86c6173744e616d65a74c696464656c6ca5746f6b656eaf616e3146414b455245474953544552a9746f6b656e54797065a85245474953544552",
+            plain: nil,
             accept: [
                 .init(name: "another order and an unknown key", hex: "0a00000400170000005385a9746f6b656e54797065a85245474953544552a5746f6b656eaf616e3146414b455245474953544552a86c6173744e616d65a74c696464656c6ca966697273744e616d65a5416c696365a661766174617201"),
             ],
             reject: [
-                .init(name: "no first name", hex: "0a00000400170000002a82a5746f6b656eaf616e3146414b455245474953544552a9746f6b656e54797065a85245474953544552", limits: [:], error: "/firstName: missing"),
+                .init(name: "no token", hex: "0a00000400170000002482a966697273744e616d65a5416c696365a9746f6b656e54797065a85245474953544552", limits: [:], error: "/token: missing"),
                 .init(name: "a first name that is too long", hex: "0a00000400170000002782a966697273744e616d65a5416c696365a5746f6b656eaf616e3146414b455245474953544552", limits: ["maxNameUnits": 4], error: "/firstName: 5 UTF-16 units, limit 4"),
             ]))
         all.append(ExampleVector(
             name: "AUTH_CONFIRM request: without a last name", type: "AuthConfirmRequest", opcode: 23, command: 0, dialect: [], sequence: 4,
             hex: "0a00000400170000003a83a966697273744e616d65a5416c696365a5746f6b656eaf616e3146414b455245474953544552a9746f6b656e54797065a85245474953544552",
+            plain: nil,
             accept: [
                 .init(name: "nil for the last name", hex: "0a00000400170000004484a966697273744e616d65a5416c696365a86c6173744e616d65c0a5746f6b656eaf616e3146414b455245474953544552a9746f6b656e54797065a85245474953544552"),
             ],
             reject: []))
         all.append(ExampleVector(
+            name: "AUTH_CONFIRM request: a registration by an app of TamTam", type: "AuthConfirmRequest", opcode: 23, command: 0, dialect: [], sequence: 4,
+            hex: "0a00000400170000005885a46e616d65ad416c696365204c696464656c6ca5746f6b656eaa616e3146414b454e4557a9746f6b656e54797065a34e4557aa64657669636554797065a7414e44524f4944a86465766963654964a83564316330633030",
+            plain: nil,
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_CONFIRM request: a login by an app of TamTam", type: "AuthConfirmRequest", opcode: 23, command: 0, dialect: [], sequence: 4,
+            hex: "0a00000400170000004784a5746f6b656eab616e3146414b4541555448a9746f6b656e54797065a441555448aa64657669636554797065a7414e44524f4944a86465766963654964a83564316330633030",
+            plain: nil,
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "AUTH_CONFIRM reply: registered", type: "AuthConfirmReply", opcode: 23, command: 1, dialect: [], sequence: 4,
             hex: "0a0100040017000000eb84a975736572546f6b656ecd03e9a770726f66696c6582a7636f6e7461637486a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739183a46e616d65a5416c696365a966697273744e616d65a5416c696365a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45a570686f6e65cf000000129fc68981ae70726f66696c654f7074696f6e7390a9746f6b656e54797065a54c4f47494ea5746f6b656ed92b616e3146414b45544f4b454e616e3146414b45544f4b454e616e3146414b45544f4b454e616e3146414b45",
+            plain: nil,
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_CONFIRM reply: registered, for an app of TamTam", type: "AuthConfirmReply", opcode: 23, command: 1, dialect: [.tamtam, .classic], sequence: 4,
+            hex: "0a0100040017000000c184a975736572546f6b656ecd03e9a770726f66696c6586a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739182a46e616d65ad416c696365204c696464656c6ca474797065a25454a76f7074696f6e7391a25454a570686f6e65cf000000129fc68981a9746f6b656e54797065a54c4f47494ea5746f6b656ed92b616e3146414b45544f4b454e616e3146414b45544f4b454e616e3146414b45544f4b454e616e3146414b45",
+            plain: "84a975736572546f6b656ecd03e9a770726f66696c6588a7636f6e7461637486a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739184a46e616d65ad416c696365204c696464656c6ca966697273744e616d65a5416c696365a86c6173744e616d65a74c696464656c6ca474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a570686f6e65cf000000129fc68981ae70726f66696c654f7074696f6e7390a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739184a46e616d65ad416c696365204c696464656c6ca966697273744e616d65a5416c696365a86c6173744e616d65a74c696464656c6ca474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a570686f6e65cf000000129fc68981a9746f6b656e54797065a54c4f47494ea5746f6b656ed92b616e3146414b45544f4b454e616e3146414b45544f4b454e616e3146414b45544f4b454e616e3146414b45",
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_CONFIRM error: an old token", type: "ErrorReply", opcode: 23, command: 3, dialect: [], sequence: 4,
             hex: "0a03000400170000003782a56572726f72b26572726f722e636f64652e65787069726564a76d657373616765b454686520636f6465206861732065787069726564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_CONFIRM error: too many registrations", type: "ErrorReply", opcode: 23, command: 3, dialect: [], sequence: 4,
             hex: "0a03000400170000003782a56572726f72ac617574682e626c6f636b6564a76d657373616765ba5369676e2d696e20697320626c6f636b656420666f72206e6f77",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_CREATE_TRACK request: a track", type: "AuthCreateTrackRequest", opcode: 112, command: 0, dialect: [], sequence: 7,
             hex: "0a00000700700000000781a47479706500",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_CREATE_TRACK reply: its id", type: "AuthCreateTrackReply", opcode: 112, command: 1, dialect: [], sequence: 7,
             hex: "0a01000700700000001681a7747261636b4964ac616e3146414b45545241434b",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_CREATE_TRACK error: too many tracks", type: "ErrorReply", opcode: 112, command: 3, dialect: [], sequence: 7,
             hex: "0a03000700700000003782a56572726f72ac617574682e626c6f636b6564a76d657373616765ba5369676e2d696e20697320626c6f636b656420666f72206e6f77",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_LOGIN_CHECK_PASSWORD request: the password", type: "AuthLoginCheckPasswordRequest", opcode: 115, command: 0, dialect: [], sequence: 7,
             hex: "0a00000700730000002d82a7747261636b4964ac616e3146414b45545241434ba870617373776f7264ad636f727265637420686f727365",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_LOGIN_CHECK_PASSWORD reply: a token", type: "AuthLoginCheckPasswordReply", opcode: 115, command: 1, dialect: [], sequence: 7,
             hex: "0a0100070073000000e382aa746f6b656e417474727381a54c4f47494e81a5746f6b656ed92b616e3146414b45544f4b454e616e3146414b45544f4b454e616e3146414b45544f4b454e616e3146414b45a770726f66696c6582a7636f6e7461637486a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739183a46e616d65a5416c696365a966697273744e616d65a5416c696365a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45a570686f6e65cf000000129fc68981ae70726f66696c654f7074696f6e73920204",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_LOGIN_CHECK_PASSWORD error: an old track", type: "ErrorReply", opcode: 115, command: 3, dialect: [], sequence: 7,
             hex: "0a03000700730000004482a56572726f72af747261636b2e6e6f742e666f756e64a76d657373616765d92354686520747261636b20697320756e6b6e6f776e206f72206861732065787069726564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_LOGIN_CHECK_PASSWORD error: another password", type: "ErrorReply", opcode: 115, command: 3, dialect: [], sequence: 7,
             hex: "0a03000700730000003a82a56572726f72b46572726f722e70617373776f72642e77726f6e67a76d657373616765b55468652070617373776f72642069732077726f6e67",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_LOGIN_CHECK_PASSWORD error: too many tries", type: "ErrorReply", opcode: 115, command: 3, dialect: [], sequence: 7,
             hex: "0a03000700730000003782a56572726f72ac617574682e626c6f636b6564a76d657373616765ba5369676e2d696e20697320626c6f636b656420666f72206e6f77",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_LOGIN_CHECK_PASSWORD error: a blocked account", type: "ErrorReply", opcode: 115, command: 3, dialect: [], sequence: 7,
             hex: "0a03000700730000003482a56572726f72ad6c6f67696e2e626c6f636b6564a76d657373616765b6546865206163636f756e7420697320626c6f636b6564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_LOGIN_RESTORE_PASSWORD request: a code, please", type: "AuthLoginRestorePasswordRequest", opcode: 101, command: 0, dialect: [], sequence: 7,
             hex: "0a00000700650000001681a7747261636b4964ac616e3146414b45545241434b",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_LOGIN_RESTORE_PASSWORD request: the code", type: "AuthLoginRestorePasswordRequest", opcode: 101, command: 0, dialect: [], sequence: 7,
             hex: "0a00000700650000002882a7747261636b4964ac616e3146414b45545241434baa766572696679436f6465a6313233343536",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_LOGIN_RESTORE_PASSWORD reply: it is on its way", type: "AuthLoginRestorePasswordReply", opcode: 101, command: 1, dialect: [], sequence: 7,
             hex: "0a01000700650000002582a5656d61696cb1612a2a2a65406578616d706c652e6f7267aa636f64654c656e67746806",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_LOGIN_RESTORE_PASSWORD reply: a token", type: "AuthLoginRestorePasswordReply", opcode: 101, command: 1, dialect: [], sequence: 7,
             hex: "0a0100070065000000e182aa746f6b656e417474727381a54c4f47494e81a5746f6b656ed92b616e3146414b45544f4b454e616e3146414b45544f4b454e616e3146414b45544f4b454e616e3146414b45a770726f66696c6582a7636f6e7461637486a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739183a46e616d65a5416c696365a966697273744e616d65a5416c696365a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45a570686f6e65cf000000129fc68981ae70726f66696c654f7074696f6e7390",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_LOGIN_RESTORE_PASSWORD error: an old track", type: "ErrorReply", opcode: 101, command: 3, dialect: [], sequence: 7,
             hex: "0a03000700650000004482a56572726f72af747261636b2e6e6f742e666f756e64a76d657373616765d92354686520747261636b20697320756e6b6e6f776e206f72206861732065787069726564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_LOGIN_RESTORE_PASSWORD error: no address is known", type: "ErrorReply", opcode: 101, command: 3, dialect: [], sequence: 7,
             hex: "0a03000700650000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_LOGIN_RESTORE_PASSWORD error: a wrong code", type: "ErrorReply", opcode: 101, command: 3, dialect: [], sequence: 7,
             hex: "0a03000700650000003282a56572726f72b06572726f722e636f64652e77726f6e67a76d657373616765b154686520636f64652069732077726f6e67",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_LOGIN_RESTORE_PASSWORD error: a late code", type: "ErrorReply", opcode: 101, command: 3, dialect: [], sequence: 7,
             hex: "0a03000700650000003782a56572726f72b26572726f722e636f64652e65787069726564a76d657373616765b454686520636f6465206861732065787069726564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_LOGIN_RESTORE_PASSWORD error: too many codes", type: "ErrorReply", opcode: 101, command: 3, dialect: [], sequence: 7,
             hex: "0a03000700650000003782a56572726f72ac617574682e626c6f636b6564a76d657373616765ba5369676e2d696e20697320626c6f636b656420666f72206e6f77",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_LOGIN_RESTORE_PASSWORD error: a blocked account", type: "ErrorReply", opcode: 101, command: 3, dialect: [], sequence: 7,
             hex: "0a03000700650000003482a56572726f72ad6c6f67696e2e626c6f636b6564a76d657373616765b6546865206163636f756e7420697320626c6f636b6564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_QR_APPROVE request: what the phone read", type: "AuthQrApproveRequest", opcode: 290, command: 0, dialect: [], sequence: 7,
             hex: "0a00000701220000002281a671724c696e6bb974616d626f75723a6c6f67696e2f616e3146414b454c494e4b",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_QR_APPROVE reply: it may", type: "AuthQrApproveReply", opcode: 290, command: 1, dialect: [], sequence: 7,
             hex: "0a01000701220000000180",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_QR_APPROVE error: too many devices", type: "ErrorReply", opcode: 290, command: 3, dialect: [], sequence: 7,
             hex: "0a03000701220000003782a56572726f72ac617574682e626c6f636b6564a76d657373616765ba5369676e2d696e20697320626c6f636b656420666f72206e6f77",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_QR_APPROVE error: too late", type: "ErrorReply", opcode: 290, command: 3, dialect: [], sequence: 7,
             hex: "0a03000701220000004482a56572726f72af747261636b2e6e6f742e666f756e64a76d657373616765d92354686520747261636b20697320756e6b6e6f776e206f72206861732065787069726564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_REQUEST request: a first code", type: "AuthRequestRequest", opcode: 17, command: 0, dialect: [], sequence: 1,
             hex: "0a00000100110000003083a570686f6e65ac2b3739393930303030303031a474797065aa53544152545f41555448a86c616e6775616765a2656e",
+            plain: nil,
             accept: [
                 .init(name: "nil for the fingerprint and an unknown key", hex: "0a00000100110000003e85a570686f6e65ac2b3739393930303030303031a474797065aa53544152545f41555448a46d6f6465c0a86c616e6775616765a2656ea6646576696365c0"),
             ],
@@ -316,141 +406,181 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "AUTH_REQUEST request: with a fingerprint", type: "AuthRequestRequest", opcode: 17, command: 0, dialect: [], sequence: 1,
             hex: "0a00000100110000003183a570686f6e65ac2b3739393930303030303031a474797065aa53544152545f41555448a46d6f6465c406000102030405",
+            plain: nil,
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_REQUEST request: from an app of TamTam", type: "AuthRequestRequest", opcode: 17, command: 0, dialect: [], sequence: 1,
+            hex: "0a00000100110000002482a570686f6e65ac2b3739393930303030303031ab7265717565737454797065a3534d53",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_REQUEST reply: a code was sent", type: "AuthRequestReply", opcode: 17, command: 1, dialect: [], sequence: 1,
             hex: "0a01000100110000006385a5746f6b656eb2616e3146414b45434f444552455155455354aa636f64654c656e67746806b2726571756573744d61784475726174696f6ecdea60b072657175657374436f756e744c6566740ab1616c74416374696f6e4475726174696f6ecdea60",
+            plain: nil,
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_REQUEST reply: a code was sent to an app of TamTam", type: "AuthRequestReply", opcode: 17, command: 1, dialect: [.tamtam, .classic], sequence: 1,
+            hex: "0a0100010011000000b18aa5746f6b656eb2616e3146414b45434f444552455155455354aa636f64654c656e67746806b2726571756573744d61784475726174696f6ecdea60b072657175657374436f756e744c6566740ab1616c74416374696f6e4475726174696f6ecdea60ab766572696679546f6b656eb2616e3146414b45434f444552455155455354a7726574726965730aa9636f646544656c61793ca963616c6c44656c61793cab7265717565737454797065a3534d53",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_REQUEST error: not a phone", type: "ErrorReply", opcode: 17, command: 3, dialect: [], sequence: 1,
             hex: "0a03000100110000003f82a56572726f72b16572726f722e70686f6e652e77726f6e67a76d657373616765bd5468652070686f6e65206e756d626572206973206e6f742076616c6964",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_REQUEST error: too many codes", type: "ErrorReply", opcode: 17, command: 3, dialect: [], sequence: 1,
             hex: "0a03000100110000003782a56572726f72ac617574682e626c6f636b6564a76d657373616765ba5369676e2d696e20697320626c6f636b656420666f72206e6f77",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_SET_2FA request: a password with a hint", type: "AuthSet2faRequest", opcode: 111, command: 0, dialect: [], sequence: 7,
             hex: "0a000007006f0000005d85a7747261636b4964ac616e3146414b45545241434ba870617373776f7264ad636f727265637420686f727365a468696e74a76120686f727365a972656d6f7665326661c2b465787065637465644361706162696c6974696573920003",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_SET_2FA request: no password any more", type: "AuthSet2faRequest", opcode: 111, command: 0, dialect: [], sequence: 7,
             hex: "0a000007006f0000003883a7747261636b4964ac616e3146414b45545241434ba972656d6f7665326661c3b465787065637465644361706162696c69746965739105",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_SET_2FA reply: it is so", type: "AuthSet2faReply", opcode: 111, command: 1, dialect: [], sequence: 7,
             hex: "0a010007006f0000000180",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_SET_2FA error: an old track", type: "ErrorReply", opcode: 111, command: 3, dialect: [], sequence: 7,
             hex: "0a030007006f0000004482a56572726f72af747261636b2e6e6f742e666f756e64a76d657373616765d92354686520747261636b20697320756e6b6e6f776e206f72206861732065787069726564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_SET_2FA error: the old password was not checked", type: "ErrorReply", opcode: 111, command: 3, dialect: [], sequence: 7,
             hex: "0a030007006f0000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_VALIDATE_HINT request: a hint", type: "AuthValidateHintRequest", opcode: 108, command: 0, dialect: [], sequence: 7,
             hex: "0a000007006c0000002382a7747261636b4964ac616e3146414b45545241434ba468696e74a76120686f727365",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_VALIDATE_HINT reply: it will do", type: "AuthValidateHintReply", opcode: 108, command: 1, dialect: [], sequence: 7,
             hex: "0a010007006c0000000180",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_VALIDATE_HINT error: an old track", type: "ErrorReply", opcode: 108, command: 3, dialect: [], sequence: 7,
             hex: "0a030007006c0000004482a56572726f72af747261636b2e6e6f742e666f756e64a76d657373616765d92354686520747261636b20697320756e6b6e6f776e206f72206861732065787069726564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_VALIDATE_PASSWORD request: a new password", type: "AuthValidatePasswordRequest", opcode: 107, command: 0, dialect: [], sequence: 7,
             hex: "0a000007006b0000002d82a7747261636b4964ac616e3146414b45545241434ba870617373776f7264ad636f727265637420686f727365",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_VALIDATE_PASSWORD reply: it will do", type: "AuthValidatePasswordReply", opcode: 107, command: 1, dialect: [], sequence: 7,
             hex: "0a010007006b0000000180",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_VALIDATE_PASSWORD error: an old track", type: "ErrorReply", opcode: 107, command: 3, dialect: [], sequence: 7,
             hex: "0a030007006b0000004482a56572726f72af747261636b2e6e6f742e666f756e64a76d657373616765d92354686520747261636b20697320756e6b6e6f776e206f72206861732065787069726564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_VALIDATE_PASSWORD error: the old password was not checked", type: "ErrorReply", opcode: 107, command: 3, dialect: [], sequence: 7,
             hex: "0a030007006b0000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_VERIFY_EMAIL request: an address", type: "AuthVerifyEmailRequest", opcode: 109, command: 0, dialect: [], sequence: 7,
             hex: "0a000007006d0000002e82a7747261636b4964ac616e3146414b45545241434ba5656d61696cb1616c696365406578616d706c652e6f7267",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_VERIFY_EMAIL reply: the code is on its way", type: "AuthVerifyEmailReply", opcode: 109, command: 1, dialect: [], sequence: 7,
             hex: "0a010007006d0000002182b0626c6f636b696e674475726174696f6ecdea60aa636f64654c656e67746806",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_VERIFY_EMAIL error: an old track", type: "ErrorReply", opcode: 109, command: 3, dialect: [], sequence: 7,
             hex: "0a030007006d0000004482a56572726f72af747261636b2e6e6f742e666f756e64a76d657373616765d92354686520747261636b20697320756e6b6e6f776e206f72206861732065787069726564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_VERIFY_EMAIL error: the old password was not checked", type: "ErrorReply", opcode: 109, command: 3, dialect: [], sequence: 7,
             hex: "0a030007006d0000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "AUTH_VERIFY_EMAIL error: too many codes", type: "ErrorReply", opcode: 109, command: 3, dialect: [], sequence: 7,
             hex: "0a030007006d0000003782a56572726f72ac617574682e626c6f636b6564a76d657373616765ba5369676e2d696e20697320626c6f636b656420666f72206e6f77",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "GET_QR request: a code to show", type: "GetQrRequest", opcode: 288, command: 0, dialect: [], sequence: 7,
             hex: "0a00000701200000000180",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "GET_QR reply: here it is", type: "GetQrReply", opcode: 288, command: 1, dialect: [], sequence: 7,
             hex: "0a01000701200000006685a671724c696e6bb974616d626f75723a6c6f67696e2f616e3146414b454c494e4ba7747261636b4964ac616e3146414b45545241434baf706f6c6c696e67496e74657276616ccd0bb8a374746cce0001d4c0a9657870697265734174cf0000019871c3bcb0",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "GET_QR_STATUS request: has anybody", type: "GetQrStatusRequest", opcode: 289, command: 0, dialect: [], sequence: 7,
             hex: "0a00000701210000001681a7747261636b4964ac616e3146414b45545241434b",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "GET_QR_STATUS reply: nobody yet", type: "GetQrStatusReply", opcode: 289, command: 1, dialect: [], sequence: 7,
             hex: "0a01000701210000002c81a673746174757382a9657870697265734174cf0000019871c3bcb0ae6c6f67696e417661696c61626c65c2",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "GET_QR_STATUS reply: somebody has", type: "GetQrStatusReply", opcode: 289, command: 1, dialect: [], sequence: 7,
             hex: "0a01000701210000002c81a673746174757382a9657870697265734174cf0000019871c3bcb0ae6c6f67696e417661696c61626c65c3",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "GET_QR_STATUS error: too late", type: "ErrorReply", opcode: 289, command: 3, dialect: [], sequence: 7,
             hex: "0a03000701210000004482a56572726f72af747261636b2e6e6f742e666f756e64a76d657373616765d92354686520747261636b20697320756e6b6e6f776e206f72206861732065787069726564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "LOGIN request: a first login", type: "LoginRequest", opcode: 19, command: 0, dialect: [], sequence: 5,
             hex: "0a00000500130000017888a5746f6b656ed92b616e3146414b45544f4b454e616e3146414b45544f4b454e616e3146414b45544f4b454e616e3146414b45ab696e746572616374697665c3a9757365724167656e748baa64657669636554797065a7414e44524f4944aa61707056657273696f6ea732362e33372e31a96f7356657273696f6eaa416e64726f6964203134aa6465766963654e616d65a7506978656c2038a673637265656eb034323064706920313038307832343030a874696d657a6f6e65ad4575726f70652f4265726c696ea66c6f63616c65a2656eac6465766963654c6f63616c65a2656eae7075736844657669636554797065a347434da461726368a961726d36342d763861ab6275696c644e756d626572cd1970a9636861747353796e63ffac636f6e746163747353796e63ffaa64726166747353796e63ffac70726573656e636553796e63ffaa636f6e66696748617368d92430303030303030302d303030303030303030303030303030302d30303030303030302d30",
+            plain: nil,
             accept: [
                 .init(name: "every integer in eight bytes", hex: "0a00000500130000018788a5746f6b656ed92b616e3146414b45544f4b454e616e3146414b45544f4b454e616e3146414b45544f4b454e616e3146414b45ab696e746572616374697665c3a9757365724167656e748baa64657669636554797065a7414e44524f4944aa61707056657273696f6ea732362e33372e31a96f7356657273696f6eaa416e64726f6964203134aa6465766963654e616d65a7506978656c2038a673637265656eb034323064706920313038307832343030a874696d657a6f6e65ad4575726f70652f4265726c696ea66c6f63616c65a2656eac6465766963654c6f63616c65a2656eae7075736844657669636554797065a347434da461726368a961726d36342d763861ab6275696c644e756d626572cd1970a9636861747353796e63d3ffffffffffffffffac636f6e746163747353796e63d2ffffffffaa64726166747353796e63d1ffffac70726573656e636553796e63d0ffaa636f6e66696748617368d92430303030303030302d303030303030303030303030303030302d30303030303030302d30"),
             ],
@@ -462,16 +592,19 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "LOGIN request: with marks", type: "LoginRequest", opcode: 19, command: 0, dialect: [], sequence: 1,
             hex: "0a0000010013000001a38aa5746f6b656ed92b616e3146414b45544f4b454e616e3146414b45544f4b454e616e3146414b45544f4b454e616e3146414b45ab696e746572616374697665c3a9757365724167656e748baa64657669636554797065a7414e44524f4944aa61707056657273696f6ea732362e33372e31a96f7356657273696f6eaa416e64726f6964203134aa6465766963654e616d65a7506978656c2038a673637265656eb034323064706920313038307832343030a874696d657a6f6e65ad4575726f70652f4265726c696ea66c6f63616c65a2656eac6465766963654c6f63616c65a2656eae7075736844657669636554797065a347434da461726368a961726d36342d763861ab6275696c644e756d626572cd1970a9636861747353796e63cf0000019871c1e7f0ac636f6e746163747353796e63cf0000019871c1e7f0aa64726166747353796e63cf0000019871c1e7f0ac70726573656e636553796e63cf0000019871c1e7f0aa6368617473436f756e7428aa636f6e66696748617368aa34393763376163332d31a365787081b06368617473436f756e7447726f757073c4020a32",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "LOGIN reply: everything", type: "LoginReply", opcode: 19, command: 1, dialect: [], sequence: 5,
             hex: "0a0100050013000003e38ba770726f66696c6582a7636f6e7461637486a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739183a46e616d65a5416c696365a966697273744e616d65a5416c696365a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45a570686f6e65cf000000129fc68981ae70726f66696c654f7074696f6e7390a56368617473918da2696403a474797065a64449414c4f47a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747382a431303031cf0000019871c1e7f0a43130303200ab6c6173744d65737361676588a26964cf019871c1e7f00007a474696d65cf0000019871c1e7f0a474797065a455534552a474657874a26869a673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f0a8617474616368657390ad6c6173744576656e7454696d65cf0000019871c1e7f0b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c1e7f0a86a6f696e54696d65cf0000019871c1e7f0a86d6f646966696564cf0000019871c1e7f0ab6e65774d6573736167657300aa636861744d61726b657200a86d6573736167657381a1339188a26964cf019871c1e7f00007a474696d65cf0000019871c1e7f0a474797065a455534552a474657874a26869a673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f0a8617474616368657390a8636f6e74616374739185a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739184a46e616d65a7426f6220526179a966697273744e616d65a3426f62a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45a870726573656e636581a43130303282a47365656ece688fcf56a673746174757301a664726166747382a5636861747382a5736176656481a13383a474657874a56c61746572a474696d65cf0000019871c1e7f0a87361766554696d65cf0000019871c1e7f0a964697363617264656480a5757365727382a5736176656480a964697363617264656481a431303033cf0000019871c1e7f0a563616c6c7390b0766964656f43686174486973746f7279c2a6636f6e66696784a468617368aa34393763376163332d31a47573657281a648494444454ec2a673657276657281ae6d61782d6d73672d6c656e677468cd0fa0a5636861747381a13381b0646f6e7444697374757262556e74696c00a474696d65cf0000019871c20b18",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "LOGIN reply: nothing changed", type: "LoginReply", opcode: 19, command: 1, dialect: [], sequence: 1,
             hex: "0a0100010013000000d587a770726f66696c6582a7636f6e7461637486a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739183a46e616d65a5416c696365a966697273744e616d65a5416c696365a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45a570686f6e65cf000000129fc68981ae70726f66696c654f7074696f6e7390a5636861747390a86d6573736167657380a8636f6e746163747390a870726573656e636580a563616c6c7390a474696d65cf0000019871c20b18",
+            plain: nil,
             accept: [
                 .init(name: "only what a client cannot live without", hex: "0a0100010013000000a982a770726f66696c6582a7636f6e7461637486a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739183a46e616d65a5416c696365a966697273744e616d65a5416c696365a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45a570686f6e65cf000000129fc68981ae70726f66696c654f7074696f6e7390a474696d65cf0000019871c20b18"),
             ],
@@ -479,146 +612,181 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "LOGIN reply: a feature decided for the user", type: "LoginReply", opcode: 19, command: 1, dialect: [], sequence: 1,
             hex: "0a01000100130000013988a770726f66696c6582a7636f6e7461637486a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739183a46e616d65a5416c696365a966697273744e616d65a5416c696365a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45a570686f6e65cf000000129fc68981ae70726f66696c654f7074696f6e7390a5636861747390a86d6573736167657380a8636f6e746163747390a870726573656e636580a563616c6c7390a6636f6e66696784a468617368b033663161396332376534356438623036a47573657280a673657276657281ae6d61782d6d73672d6c656e677468cd0fa0a866656174757265739182a474797065ac70686f6e652d6c6f6f6b7570a7656e61626c6564c2a474696d65cf0000019871c20b18",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "LOGIN reply: a mark from before a restore", type: "LoginReply", opcode: 19, command: 1, dialect: [], sequence: 1,
             hex: "0a0100010013000000ff89a770726f66696c6582a7636f6e7461637486a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739183a46e616d65a5416c696365a966697273744e616d65a5416c696365a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45a570686f6e65cf000000129fc68981ae70726f66696c654f7074696f6e7390a5636861747390a6726573796e6393a54348415453a8434f4e5441435453a6445241465453aa636861744d61726b657200a86d6573736167657380a8636f6e746163747390a870726573656e636580a563616c6c7390a474696d65cf0000019871c20b18",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "LOGIN reply: the newest of a long delta", type: "LoginReply", opcode: 19, command: 1, dialect: [], sequence: 1,
             hex: "0a01000100130000013088a770726f66696c6582a7636f6e7461637486a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739183a46e616d65a5416c696365a966697273744e616d65a5416c696365a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45a570686f6e65cf000000129fc68981ae70726f66696c654f7074696f6e7390a5636861747390a46d6f72659283a46b696e64a54348415453a573696e6365cf0000019871bf01c0a47570546fcf0000019871c1e7f083a46b696e64a8434f4e5441435453a573696e6365cf0000019871bf01c0a47570546fcf0000019871c1c0e0a86d6573736167657380a8636f6e746163747390a870726573656e636580a563616c6c7390a474696d65cf0000019871c20b18",
+            plain: nil,
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "LOGIN reply: an app of TamTam, without saved messages", type: "LoginReply", opcode: 19, command: 1, dialect: [.tamtam, .classic], sequence: 5,
+            hex: "0a0100050013000001e788a770726f66696c6586a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739182a46e616d65a9416c69636520526179a474797065a25454a76f7074696f6e7391a25454a570686f6e65cf000000129fc68981a56368617473918da2696403a474797065a64449414c4f47a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747382a431303031cf0000019871c1e7f0a43130303200ad6c6173744576656e7454696d65cf0000019871c1e7f0b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c1e7f0a86a6f696e54696d65cf0000019871c1e7f0a86d6f646966696564cf0000019871c1e7f0ab6e65774d6573736167657300a3636964cf0000019871c1e7f0aa636861744d61726b657200a86d6573736167657380a8636f6e74616374739185a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739182a46e616d65a7426f6220526179a474797065a25454a76f7074696f6e7391a25454a870726573656e636580a563616c6c7390a474696d65cf0000019871c20b18",
+            plain: "88a770726f66696c6588a7636f6e7461637486a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739184a46e616d65a9416c69636520526179a966697273744e616d65a5416c696365a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a570686f6e65cf000000129fc68981ae70726f66696c654f7074696f6e7390a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739184a46e616d65a9416c69636520526179a966697273744e616d65a5416c696365a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a570686f6e65cf000000129fc68981a56368617473928da2696403a474797065a64449414c4f47a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747382a431303031cf0000019871c1e7f0a43130303200ad6c6173744576656e7454696d65cf0000019871c1e7f0b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c1e7f0a86a6f696e54696d65cf0000019871c1e7f0a86d6f646966696564cf0000019871c1e7f0ab6e65774d6573736167657300a3636964cf0000019871c1e7f08da2696400a474797065a64449414c4f47a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747381a431303031cf0000019871c1c0e0ad6c6173744576656e7454696d65cf0000019871c1c0e0b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c1c0e0a86a6f696e54696d65cf0000019871c1c0e0a86d6f646966696564cf0000019871c1c0e0ab6e65774d6573736167657300a3636964cf0000019871c1c0e0aa636861744d61726b657200a86d6573736167657380a8636f6e74616374739185a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739184a46e616d65a7426f6220526179a966697273744e616d65a3426f62a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a870726573656e636580a563616c6c7390a474696d65cf0000019871c20b18",
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "LOGIN error: a dead token", type: "ErrorReply", opcode: 19, command: 3, dialect: [], sequence: 1,
             hex: "0a03000100130000002c82a56572726f72ab6c6f67696e2e746f6b656ea76d657373616765b04641494c5f4c4f47494e5f544f4b454e",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "LOGIN error: a blocked account", type: "ErrorReply", opcode: 19, command: 3, dialect: [], sequence: 1,
             hex: "0a03000100130000003482a56572726f72ad6c6f67696e2e626c6f636b6564a76d657373616765b6546865206163636f756e7420697320626c6f636b6564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "LOGIN error: too many logins", type: "ErrorReply", opcode: 19, command: 3, dialect: [], sequence: 1,
             hex: "0a03000100130000003d82a56572726f72ab6c6f67696e2e666c6f6f64a76d657373616765d920546f6f206d616e79206c6f67696e732c2074727920616761696e206c61746572",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "LOGIN error: a frame that strangers may not send", type: "ErrorReply", opcode: 19, command: 3, dialect: [], sequence: 5,
             hex: "0a03000500130000004082a56572726f72ab70726f746f2e6672616d65a76d657373616765d92361207061796c6f6164206f6620383139332062797465732c206c696d69742038313932",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "LOGIN2 request: the second part", type: "Login2Request", opcode: 8, command: 0, dialect: [], sequence: 6,
             hex: "0a00000600080000003a83ab6e65656450726f66696c65c3ac636f6e746163747353796e63cf0000019871c1e7f0aa636f6e66696748617368aa34393763376163332d31",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "LOGIN2 request: contacts only", type: "Login2Request", opcode: 8, command: 0, dialect: [], sequence: 6,
             hex: "0a00000600080000000f81ac636f6e746163747353796e6300",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "LOGIN2 reply: under both names", type: "Login2Reply", opcode: 8, command: 1, dialect: [], sequence: 6,
             hex: "0a0100060008000001a183a770726f66696c6582a7636f6e7461637486a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739183a46e616d65a5416c696365a966697273744e616d65a5416c696365a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45a570686f6e65cf000000129fc68981ae70726f66696c654f7074696f6e7390ac636f6e74616374496e666f739185a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739184a46e616d65a7426f6220526179a966697273744e616d65a3426f62a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45a8636f6e74616374739185a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739184a46e616d65a7426f6220526179a966697273744e616d65a3426f62a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "LOGIN2 error: the account is gone", type: "ErrorReply", opcode: 8, command: 3, dialect: [], sequence: 6,
             hex: "0a03000600080000002c82a56572726f72ab6c6f67696e2e746f6b656ea76d657373616765b04641494c5f4c4f47494e5f544f4b454e",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "LOGIN_BY_QR request: the token, please", type: "LoginByQrRequest", opcode: 291, command: 0, dialect: [], sequence: 7,
             hex: "0a00000701230000001681a7747261636b4964ac616e3146414b45545241434b",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "LOGIN_BY_QR reply: here it is", type: "LoginByQrReply", opcode: 291, command: 1, dialect: [], sequence: 7,
             hex: "0a0100070123000000e182aa746f6b656e417474727381a54c4f47494e81a5746f6b656ed92b616e3146414b45544f4b454e616e3146414b45544f4b454e616e3146414b45544f4b454e616e3146414b45a770726f66696c6582a7636f6e7461637486a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739183a46e616d65a5416c696365a966697273744e616d65a5416c696365a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45a570686f6e65cf000000129fc68981ae70726f66696c654f7074696f6e7390",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "LOGIN_BY_QR reply: a second factor", type: "LoginByQrReply", opcode: 291, command: 1, dialect: [], sequence: 7,
             hex: "0a01000701230000006982aa746f6b656e417474727380b170617373776f72644368616c6c656e676583a7747261636b4964a7747261636b2d31a468696e74a76120686f727365a6636f6e66696783aa706173734d696e4c656e06aa706173734d61784c656e40aa68696e744d61784c656e1e",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "LOGIN_BY_QR error: too late", type: "ErrorReply", opcode: 291, command: 3, dialect: [], sequence: 7,
             hex: "0a03000701230000004482a56572726f72af747261636b2e6e6f742e666f756e64a76d657373616765d92354686520747261636b20697320756e6b6e6f776e206f72206861732065787069726564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "LOGIN_BY_QR error: not yet approved", type: "ErrorReply", opcode: 291, command: 3, dialect: [], sequence: 7,
             hex: "0a03000701230000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "LOGIN_BY_QR error: a blocked account", type: "ErrorReply", opcode: 291, command: 3, dialect: [], sequence: 7,
             hex: "0a03000701230000003482a56572726f72ad6c6f67696e2e626c6f636b6564a76d657373616765b6546865206163636f756e7420697320626c6f636b6564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "LOGOUT request: asked", type: "LogoutRequest", opcode: 20, command: 0, dialect: [], sequence: 20,
             hex: "0a00001400140000000180",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "LOGOUT reply: done", type: "LogoutReply", opcode: 20, command: 1, dialect: [], sequence: 20,
             hex: "0a01001400140000000180",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "PHONE_BIND_CONFIRM request: the code", type: "PhoneBindConfirmRequest", opcode: 99, command: 0, dialect: [], sequence: 7,
             hex: "0a00000700630000002c82a5746f6b656eb2616e3146414b45434f444552455155455354aa766572696679436f6465a6313233343536",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "PHONE_BIND_CONFIRM reply: the account has moved", type: "PhoneBindConfirmReply", opcode: 99, command: 1, dialect: [], sequence: 7,
             hex: "0a01000700630000009b81a770726f66696c6582a7636f6e7461637486a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739183a46e616d65a5416c696365a966697273744e616d65a5416c696365a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45a570686f6e65cf000000129fc68989ae70726f66696c654f7074696f6e7390",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "PHONE_BIND_CONFIRM error: a wrong code", type: "ErrorReply", opcode: 99, command: 3, dialect: [], sequence: 7,
             hex: "0a03000700630000003282a56572726f72b06572726f722e636f64652e77726f6e67a76d657373616765b154686520636f64652069732077726f6e67",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "PHONE_BIND_CONFIRM error: a late code", type: "ErrorReply", opcode: 99, command: 3, dialect: [], sequence: 7,
             hex: "0a03000700630000003782a56572726f72b26572726f722e636f64652e65787069726564a76d657373616765b454686520636f6465206861732065787069726564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "PHONE_BIND_CONFIRM error: a number that is taken", type: "ErrorReply", opcode: 99, command: 3, dialect: [], sequence: 7,
             hex: "0a03000700630000003a82a56572726f72b16572726f722e70686f6e652e74616b656ea76d657373616765b85468652070686f6e652068617320616e206163636f756e74",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "PHONE_BIND_REQUEST request: a new number", type: "PhoneBindRequestRequest", opcode: 98, command: 0, dialect: [], sequence: 7,
             hex: "0a00000700620000002482a570686f6e65ac2b3739393930303030303039a474797065aa53544152545f41555448",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "PHONE_BIND_REQUEST reply: the code is on its way", type: "PhoneBindRequestReply", opcode: 98, command: 1, dialect: [], sequence: 7,
             hex: "0a01000700620000006385a5746f6b656eb2616e3146414b45434f444552455155455354aa636f64654c656e67746806b2726571756573744d61784475726174696f6ecdea60b072657175657374436f756e744c65667404b1616c74416374696f6e4475726174696f6ecdea60",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "PHONE_BIND_REQUEST error: no phone", type: "ErrorReply", opcode: 98, command: 3, dialect: [], sequence: 7,
             hex: "0a03000700620000003f82a56572726f72b16572726f722e70686f6e652e77726f6e67a76d657373616765bd5468652070686f6e65206e756d626572206973206e6f742076616c6964",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "PHONE_BIND_REQUEST error: too many codes", type: "ErrorReply", opcode: 98, command: 3, dialect: [], sequence: 7,
             hex: "0a03000700620000003782a56572726f72ac617574682e626c6f636b6564a76d657373616765ba5369676e2d696e20697320626c6f636b656420666f72206e6f77",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "SYNC_MORE request: the chats before the newest", type: "SyncMoreRequest", opcode: 1031, command: 0, dialect: [], sequence: 2,
             hex: "0a00000204070000002983a46b696e64a54348415453a573696e6365cf0000019871bf01c0a47570546fcf0000019871c1e7f0",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "no range", hex: "0a00000204070000001b82a46b696e64a54348415453a573696e6365cf0000019871bf01c0", limits: [:], error: "/upTo: missing"),
@@ -626,46 +794,55 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "SYNC_MORE request: contacts, two at most", type: "SyncMoreRequest", opcode: 1031, command: 0, dialect: [], sequence: 3,
             hex: "0a00000304070000003384a46b696e64a8434f4e5441435453a573696e6365cf0000019871bf01c0a47570546fcf0000019871c1e7f0a5636f756e7402",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "SYNC_MORE reply: one chat, and others before it", type: "SyncMoreReply", opcode: 1031, command: 1, dialect: [], sequence: 2,
             hex: "0a0100020407000000f483a56368617473918ca2696403a474797065a64449414c4f47a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747382a431303031cf0000019871c1e7f0a43130303200ad6c6173744576656e7454696d65cf0000019871c1e7f0b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c1e7f0a86a6f696e54696d65cf0000019871c1e7f0a86d6f646966696564cf0000019871c1e7f0ab6e65774d6573736167657300a8636f6e746163747390a47570546fcf0000019871c1e7ef",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "SYNC_MORE reply: the last contact, who was removed", type: "SyncMoreReply", opcode: 1031, command: 1, dialect: [], sequence: 3,
             hex: "0a01000304070000009882a5636861747390a8636f6e74616374739186a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c1a56e616d65739184a46e616d65a7426f6220526179a966697273744e616d65a3426f62a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45a6737461747573a752454d4f564544",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "SYNC_MORE reply: drafts", type: "SyncMoreReply", opcode: 1031, command: 1, dialect: [], sequence: 4,
             hex: "0a01000404070000008883a5636861747390a8636f6e746163747390a664726166747382a5636861747382a5736176656481a13383a474657874a56c61746572a474696d65cf0000019871c1e7f0a87361766554696d65cf0000019871c1e7f0a964697363617264656480a5757365727382a5736176656480a964697363617264656481a431303033cf0000019871c1e7f0",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "SYNC_MORE reply: a range that cannot be read by parts", type: "SyncMoreReply", opcode: 1031, command: 1, dialect: [], sequence: 5,
             hex: "0a01000504070000001a83a5636861747390a8636f6e746163747390a6726573796e63c3",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "BOT_INFO request: a bot", type: "BotInfoRequest", opcode: 145, command: 0, dialect: [], sequence: 62,
             hex: "0a00003e00910000000a81a5626f744964cd03ea",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "BOT_INFO reply: a bot that somebody wrote", type: "BotInfoReply", opcode: 145, command: 1, dialect: [], sequence: 62,
             hex: "0a01003e00910000007a82a3626f7485a26964cd03f1ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739183a46e616d65a3426f74a966697273744e616d65a3426f74a474797065a54f4e454d45a76f7074696f6e7391a3424f54a870726573656e636581a47365656ece688fce98",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "BOT_INFO error: nobody is one", type: "ErrorReply", opcode: 145, command: 3, dialect: [], sequence: 62,
             hex: "0a03003e00910000002d82a56572726f72ae757365722e6e6f742e666f756e64a76d657373616765ae55736572206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_BOT_COMMANDS request: of a chat", type: "ChatBotCommandsRequest", opcode: 144, command: 0, dialect: [], sequence: 61,
             hex: "0a00003d00900000000981a663686174496403",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "no chat", hex: "0a00003d00900000000180", limits: [:], error: "/chatId: missing"),
@@ -673,31 +850,37 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "CHAT_BOT_COMMANDS reply: none", type: "ChatBotCommandsReply", opcode: 144, command: 1, dialect: [], sequence: 61,
             hex: "0a01003d00900000001582a8636f6d6d616e647390a8636f6e746163747390",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_BOT_COMMANDS error: not a member", type: "ErrorReply", opcode: 144, command: 3, dialect: [], sequence: 61,
             hex: "0a03003d00900000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "SUSPEND_BOT request: a bot", type: "SuspendBotRequest", opcode: 119, command: 0, dialect: [], sequence: 60,
             hex: "0a00003c00770000001282a663686174496403a5626f744964cd03ea",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "SUSPEND_BOT reply: stopped", type: "SuspendBotReply", opcode: 119, command: 1, dialect: [], sequence: 60,
             hex: "0a01003c00770000000180",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "SUSPEND_BOT error: nobody is one", type: "ErrorReply", opcode: 119, command: 3, dialect: [], sequence: 60,
             hex: "0a03003c00770000002d82a56572726f72ae757365722e6e6f742e666f756e64a76d657373616765ae55736572206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_CHANGES request: what became of a chat since a login", type: "ChatChangesRequest", opcode: 1030, command: 0, dialect: [], sequence: 21,
             hex: "0a00001504060000001882a663686174496403a573696e6365cf0000019871c1e7f0",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "no mark", hex: "0a00001504060000000981a663686174496403", limits: [:], error: "/since: missing"),
@@ -705,41 +888,49 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "CHAT_CHANGES request: the next page", type: "ChatChangesRequest", opcode: 1030, command: 0, dialect: [], sequence: 22,
             hex: "0a00001604060000003284a663686174496403a573696e6365cf0000019871c1fb78a96d6573736167654964cf019871c1e7f00007a5636f756e7432",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_CHANGES reply: one edited, one deleted, and that is all", type: "ChatChangesReply", opcode: 1030, command: 1, dialect: [], sequence: 21,
             hex: "0a0100150406000000a983a86d65737361676573918aa26964cf019871c1e7f00007a474696d65cf0000019871c1e7f0a474797065a455534552a474657874a568656c6c6fa673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f0a8617474616368657390a6737461747573a6454449544544aa75706461746554696d65cf0000019871c1fb78aa72656d6f76656449647391cf019871c1e7f00008a474696d65cf0000019871c20b17",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_CHANGES reply: a page of more", type: "ChatChangesReply", opcode: 1030, command: 1, dialect: [], sequence: 22,
             hex: "0a01001604060000004184a86d6573736167657390aa72656d6f76656449647391cf019871c1e7f00008a474696d65cf0000019871c1fb78a96d6573736167654964cf019871c1e7f00008",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_CHANGES reply: nothing changed in a chat that was cleared", type: "ChatChangesReply", opcode: 1030, command: 1, dialect: [], sequence: 23,
             hex: "0a01001704060000003884a86d6573736167657390aa72656d6f76656449647390a9636c65617265644964cf019871c1e7f00008a474696d65cf0000019871c20b17",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_CHANGES reply: the mark of a history from before a restore", type: "ChatChangesReply", opcode: 1030, command: 1, dialect: [], sequence: 23,
             hex: "0a01001704060000002d84a86d6573736167657390aa72656d6f76656449647390a6726573796e63c3a474696d65cf0000019871c20b17",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_CHANGES error: somebody else's chat", type: "ErrorReply", opcode: 1030, command: 3, dialect: [], sequence: 21,
             hex: "0a03001504060000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_CHANGES error: no such post", type: "ErrorReply", opcode: 1030, command: 3, dialect: [], sequence: 64,
             hex: "0a03004004060000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_HIDE request: put away", type: "ChatHideRequest", opcode: 196, command: 0, dialect: [], sequence: 60,
             hex: "0a00003c00c40000000981a663686174496403",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "no chat", hex: "0a00003c00c40000000180", limits: [:], error: "/chatId: missing"),
@@ -747,21 +938,25 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "CHAT_HIDE request: brought back", type: "ChatHideRequest", opcode: 196, command: 0, dialect: [], sequence: 61,
             hex: "0a00003d00c40000000f82a663686174496403a468696465c2",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_HIDE reply: done", type: "ChatHideReply", opcode: 196, command: 1, dialect: [], sequence: 60,
             hex: "0a01003c00c40000000180",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_HIDE error: not a member", type: "ErrorReply", opcode: 196, command: 3, dialect: [], sequence: 60,
             hex: "0a03003c00c40000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_HISTORY request: the newest page", type: "ChatHistoryRequest", opcode: 49, command: 0, dialect: [], sequence: 15,
             hex: "0a00000f00310000004d87a663686174496403a466726f6dcf0000019871c20b18a7666f727761726400a86261636b7761726428ab6765744d65737361676573c3a767657443686174c2ab696e746572616374697665c3",
+            plain: nil,
             accept: [
                 .init(name: "a string id and defaults left out", hex: "0a00000f00310000003c85a6636861744964a133a466726f6dcf0000019871c20b18a86261636b7761726428ab696e746572616374697665c3ab666f727761726454696d65c0"),
             ],
@@ -773,36 +968,43 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "CHAT_HISTORY request: with the chat, without messages", type: "ChatHistoryRequest", opcode: 49, command: 0, dialect: [], sequence: 16,
             hex: "0a00001000310000006688a6636861744964d3ffffc20f4408aac1a7666f727761726400a86261636b7761726400ac6261636b7761726454696d6500ab666f727761726454696d6500a86974656d54797065a7524547554c4152ab6765744d65737361676573c2a767657443686174c3",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_HISTORY reply: two messages", type: "ChatHistoryReply", opcode: 49, command: 1, dialect: [], sequence: 15,
             hex: "0a01000f00310000017682a86d657373616765739288a26964cf019871c1e7f00007a474696d65cf0000019871c1e7f0a474797065a455534552a474657874a26869a673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f0a86174746163686573908aa26964cf019871c1fb780008a474696d65cf0000019871c1fb78a474797065a455534552a474657874ac68656c6c6f2c20416c696365a673656e646572cd03eaa663686174496403a3636964cf0000019871c1fb78a8656c656d656e74739183a474797065a65354524f4e47a466726f6d00a66c656e67746805a8617474616368657390a46c696e6b84a474797065a55245504c59a663686174496403a76d65737361676588a26964cf019871c1e7f00007a474696d65cf0000019871c1e7f0a474797065a455534552a474657874a26869a673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f0a8617474616368657390a96d6573736167654964cf019871c1e7f00007a46d6f7265c2",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_HISTORY reply: a chat", type: "ChatHistoryReply", opcode: 49, command: 1, dialect: [.classic], sequence: 16,
             hex: "0a01001000310000020481a463686174de0015a26964d3ffffc20f4408aac1a474797065a443484154a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747381a431303031cf0000019871c20b18a57469746c65a65069636e6963ab6c6173744d65737361676588a26964cf019871c20b180009a474696d65cf0000019871c20b18a474797065a455534552a474657874a0a673656e646572cd03e9a6636861744964d3ffffc20f4408aac1a3636964cf0000019871c20b18a861747461636865739185a55f74797065a7434f4e54524f4ca57469746c65a65069636e6963a56576656e74a36e6577a77573657249647392cd03eacd03eba86368617454797065a443484154ad6c6173744576656e7454696d65cf0000019871c20b18b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c20b18a86a6f696e54696d65cf0000019871c20b18a86d6f646966696564cf0000019871c20b18ab6e65774d6573736167657300ad6d65737361676573436f756e7401b17061727469636970616e7473436f756e7403a6616363657373a750524956415445a76f7074696f6e7381b3414c4c5f43414e5f50494e5f4d455353414745c3a661646d696e7391cd03e9a7686173426f7473c2a3636964cf0000019871c20b18",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_HISTORY error: not a member", type: "ErrorReply", opcode: 49, command: 3, dialect: [], sequence: 15,
             hex: "0a03000f00310000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_HISTORY request: the newest comments on a post", type: "ChatHistoryRequest", opcode: 49, command: 0, dialect: [], sequence: 63,
             hex: "0a00003f00310000005087a6636861744964d3ffffc20f4408aac1a466726f6dffa7666f727761726400a86261636b776172641eab6765744d65737361676573c3a767657443686174c2a6706f73744964cf019871c1e8802cf3",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_HISTORY error: no such post", type: "ErrorReply", opcode: 49, command: 3, dialect: [], sequence: 63,
             hex: "0a03003f00310000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_INFO request: a dialog and the saved messages", type: "ChatInfoRequest", opcode: 48, command: 0, dialect: [], sequence: 14,
             hex: "0a00000e00300000000c81a763686174496473920300",
+            plain: nil,
             accept: [
                 .init(name: "ids as strings", hex: "0a00000e00300000000e81a76368617449647392a133a130"),
             ],
@@ -812,6 +1014,7 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "CHAT_INFO reply: the dialog", type: "ChatInfoReply", opcode: 48, command: 1, dialect: [], sequence: 14,
             hex: "0a01000e00300000013e81a56368617473918da2696403a474797065a64449414c4f47a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747382a431303031cf0000019871c1e7f0a43130303200ab6c6173744d65737361676588a26964cf019871c1e7f00007a474696d65cf0000019871c1e7f0a474797065a455534552a474657874a26869a673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f0a8617474616368657390ad6c6173744576656e7454696d65cf0000019871c1e7f0b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c1e7f0a86a6f696e54696d65cf0000019871c1e7f0a86d6f646966696564cf0000019871c1e7f0ab6e65774d6573736167657300",
+            plain: nil,
             accept: [
                 .init(name: "integer keys", hex: "0a01000e00300000013a81a56368617473918da2696403a474797065a64449414c4f47a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747382cd03e9cf0000019871c1e7f0cd03ea00ab6c6173744d65737361676588a26964cf019871c1e7f00007a474696d65cf0000019871c1e7f0a474797065a455534552a474657874a26869a673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f0a8617474616368657390ad6c6173744576656e7454696d65cf0000019871c1e7f0b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c1e7f0a86a6f696e54696d65cf0000019871c1e7f0a86d6f646966696564cf0000019871c1e7f0ab6e65774d6573736167657300"),
             ],
@@ -819,11 +1022,13 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "CHAT_INFO reply: the dialog, to a client that named no capability", type: "ChatInfoReply", opcode: 48, command: 1, dialect: [.classic], sequence: 14,
             hex: "0a01000e00300000014b81a56368617473918ea2696403a474797065a64449414c4f47a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747382a431303031cf0000019871c1e7f0a43130303200ab6c6173744d65737361676588a26964cf019871c1e7f00007a474696d65cf0000019871c1e7f0a474797065a455534552a474657874a26869a673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f0a8617474616368657390ad6c6173744576656e7454696d65cf0000019871c1e7f0b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c1e7f0a86a6f696e54696d65cf0000019871c1e7f0a86d6f646966696564cf0000019871c1e7f0ab6e65774d6573736167657300a3636964cf0000019871c1e7f0",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_MARK request: read", type: "ChatMarkRequest", opcode: 50, command: 0, dialect: [], sequence: 17,
             hex: "0a00001100320000003c84a474797065ac524541445f4d455353414745a663686174496403a96d6573736167654964cf019871c1e7f00007a46d61726bcf0000019871c20b18",
+            plain: nil,
             accept: [
                 .init(name: "ids as strings", hex: "0a00001100320000004784a474797065ac524541445f4d455353414745a6636861744964a133a96d6573736167654964b2313134393636383638313331383430303037a46d61726bcf0000019871c20b18"),
             ],
@@ -835,21 +1040,25 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "CHAT_MARK request: set as unread", type: "ChatMarkRequest", opcode: 50, command: 0, dialect: [], sequence: 18,
             hex: "0a00001200320000002a83a474797065ad5345545f41535f554e52454144a663686174496403a46d61726bcf0000019871c1e7f0",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_MARK reply: stored", type: "ChatMarkReply", opcode: 50, command: 1, dialect: [], sequence: 17,
             hex: "0a01001100320000001782a6756e7265616400a46d61726bcf0000019871c20b18",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_MARK error: not a member", type: "ErrorReply", opcode: 50, command: 3, dialect: [], sequence: 17,
             hex: "0a03001100320000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_PERSONAL_CONFIG request: asked", type: "ChatPersonalConfigRequest", opcode: 61, command: 0, dialect: [], sequence: 58,
             hex: "0a00003a003d0000001181a6636861744964d3ffffc20f4408aac1",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "no chat", hex: "0a00003a003d0000000180", limits: [:], error: "/chatId: missing"),
@@ -857,16 +1066,19 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "CHAT_PERSONAL_CONFIG reply: a group", type: "ChatPersonalConfigReply", opcode: 61, command: 1, dialect: [], sequence: 58,
             hex: "0a01003a003d0000015381a463686174de0012a26964d3ffffc20f4408aac1a474797065a443484154a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747382a431303031cf0000019871c20b18a43130303200a57469746c65a65069636e6963ad6c6173744576656e7454696d65cf0000019871c20b18b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c20b18a86a6f696e54696d65cf0000019871c20b18a86d6f646966696564cf0000019871c20b18ab6e65774d6573736167657300b17061727469636970616e7473436f756e7402a6616363657373a750524956415445a76f7074696f6e7380a661646d696e7391cd03e9b161646d696e5061727469636970616e747381a43130303182a26964cd03e9ab7065726d697373696f6e73cd07ff",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_PERSONAL_CONFIG error: not a member", type: "ErrorReply", opcode: 61, command: 3, dialect: [], sequence: 58,
             hex: "0a03003a003d0000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_PIN_SET_VISIBILITY request: hidden", type: "ChatPinSetVisibilityRequest", opcode: 86, command: 0, dialect: [], sequence: 59,
             hex: "0a00003b00560000001782a6636861744964d3ffffc20f4408aac1a473686f77c2",
+            plain: nil,
             accept: [
                 .init(name: "under another key", hex: "0a00003b00560000001a82a6636861744964d3ffffc20f4408aac1a776697369626c65c2"),
             ],
@@ -876,16 +1088,19 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "CHAT_PIN_SET_VISIBILITY reply: done", type: "ChatPinSetVisibilityReply", opcode: 86, command: 1, dialect: [], sequence: 59,
             hex: "0a01003b00560000000180",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_PIN_SET_VISIBILITY error: not a member", type: "ErrorReply", opcode: 86, command: 3, dialect: [], sequence: 59,
             hex: "0a03003b00560000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_SUBSCRIBE request: opened", type: "ChatSubscribeRequest", opcode: 75, command: 0, dialect: [], sequence: 20,
             hex: "0a000014004b0000001482a663686174496403a9737562736372696265c3",
+            plain: nil,
             accept: [
                 .init(name: "the default", hex: "0a000014004b0000000981a663686174496403"),
             ],
@@ -893,31 +1108,37 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "CHAT_SUBSCRIBE request: closed", type: "ChatSubscribeRequest", opcode: 75, command: 0, dialect: [], sequence: 21,
             hex: "0a000015004b0000001c82a6636861744964d3ffffc20f4408aac1a9737562736372696265c2",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_SUBSCRIBE reply: taken note of", type: "ChatSubscribeReply", opcode: 75, command: 1, dialect: [], sequence: 20,
             hex: "0a010014004b0000000180",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_SUBSCRIBE error: not a member", type: "ErrorReply", opcode: 75, command: 3, dialect: [], sequence: 20,
             hex: "0a030014004b0000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_SUBSCRIBE request: the comments on a post", type: "ChatSubscribeRequest", opcode: 75, command: 0, dialect: [], sequence: 62,
             hex: "0a00003e004b0000002c83a6636861744964d3ffffc20f4408aac1a9737562736372696265c3a6706f73744964cf019871c1e8802cf3",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_SUBSCRIBE error: no such post", type: "ErrorReply", opcode: 75, command: 3, dialect: [], sequence: 62,
             hex: "0a03003e004b0000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHATS_LIST request: the first page", type: "ChatsListRequest", opcode: 53, command: 0, dialect: [], sequence: 19,
             hex: "0a00001300350000001882a66d61726b6572cf0000019871c20b18a5636f756e7432",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "a marker that is a string", hex: "0a00001300350000000c81a66d61726b6572a36e6f77", limits: [:], error: "/marker: expected an integer, found a string"),
@@ -925,66 +1146,79 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "CHATS_LIST request: from now", type: "ChatsListRequest", opcode: 53, command: 0, dialect: [], sequence: 19,
             hex: "0a00001300350000000180",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHATS_LIST reply: the last page", type: "ChatsListReply", opcode: 53, command: 1, dialect: [.classic], sequence: 19,
             hex: "0a01001300350000035182a5636861747392de0015a26964d3ffffc20f4408aac1a474797065a443484154a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747381a431303031cf0000019871c20b18a57469746c65a65069636e6963ab6c6173744d65737361676588a26964cf019871c20b180009a474696d65cf0000019871c20b18a474797065a455534552a474657874a0a673656e646572cd03e9a6636861744964d3ffffc20f4408aac1a3636964cf0000019871c20b18a861747461636865739185a55f74797065a7434f4e54524f4ca57469746c65a65069636e6963a56576656e74a36e6577a77573657249647392cd03eacd03eba86368617454797065a443484154ad6c6173744576656e7454696d65cf0000019871c20b18b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c20b18a86a6f696e54696d65cf0000019871c20b18a86d6f646966696564cf0000019871c20b18ab6e65774d6573736167657300ad6d65737361676573436f756e7401b17061727469636970616e7473436f756e7403a6616363657373a750524956415445a76f7074696f6e7381b3414c4c5f43414e5f50494e5f4d455353414745c3a661646d696e7391cd03e9a7686173426f7473c2a3636964cf0000019871c20b188ea2696403a474797065a64449414c4f47a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747382a431303031cf0000019871c1e7f0a43130303200ab6c6173744d65737361676588a26964cf019871c1e7f00007a474696d65cf0000019871c1e7f0a474797065a455534552a474657874a26869a673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f0a8617474616368657390ad6c6173744576656e7454696d65cf0000019871c1e7f0b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c1e7f0a86a6f696e54696d65cf0000019871c1e7f0a86d6f646966696564cf0000019871c1e7f0ab6e65774d6573736167657300a3636964cf0000019871c1e7f0a66d61726b657200",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHATS_LIST reply: more", type: "ChatsListReply", opcode: 53, command: 1, dialect: [], sequence: 19,
             hex: "0a01001300350000014e82a56368617473918da2696403a474797065a64449414c4f47a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747382a431303031cf0000019871c1e7f0a43130303200ab6c6173744d65737361676588a26964cf019871c1e7f00007a474696d65cf0000019871c1e7f0a474797065a455534552a474657874a26869a673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f0a8617474616368657390ad6c6173744576656e7454696d65cf0000019871c1e7f0b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c1e7f0a86a6f696e54696d65cf0000019871c1e7f0a86d6f646966696564cf0000019871c1e7f0ab6e65774d6573736167657300a66d61726b6572cf0000019871c1e7f0",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_CHAT push: a new group", type: "NotifChat", opcode: 135, command: 0, dialect: [.classic], sequence: 134,
             hex: "0a00008600870000020481a463686174de0015a26964d3ffffc20f4408aac1a474797065a443484154a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747381a431303031cf0000019871c20b18a57469746c65a65069636e6963ab6c6173744d65737361676588a26964cf019871c20b180009a474696d65cf0000019871c20b18a474797065a455534552a474657874a0a673656e646572cd03e9a6636861744964d3ffffc20f4408aac1a3636964cf0000019871c20b18a861747461636865739185a55f74797065a7434f4e54524f4ca57469746c65a65069636e6963a56576656e74a36e6577a77573657249647392cd03eacd03eba86368617454797065a443484154ad6c6173744576656e7454696d65cf0000019871c20b18b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c20b18a86a6f696e54696d65cf0000019871c20b18a86d6f646966696564cf0000019871c20b18ab6e65774d6573736167657300ad6d65737361676573436f756e7401b17061727469636970616e7473436f756e7403a6616363657373a750524956415445a76f7074696f6e7381b3414c4c5f43414e5f50494e5f4d455353414745c3a661646d696e7391cd03e9a7686173426f7473c2a3636964cf0000019871c20b18",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_CHAT push: left", type: "NotifChat", opcode: 135, command: 0, dialect: [], sequence: 135,
             hex: "0a0000870087000000ce81a4636861748ba2696403a474797065a64449414c4f47a6737461747573a752454d4f564544a56f776e6572cd03e9ac7061727469636970616e747382a431303031cf0000019871c1e7f0a43130303200ad6c6173744576656e7454696d65cf0000019871c1e7f0b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c1e7f0a86a6f696e54696d65cf0000019871c1e7f0a86d6f646966696564cf0000019871c1e7f0",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_MARK push: somebody read", type: "NotifMark", opcode: 130, command: 0, dialect: [], sequence: 133,
             hex: "0a00008500820000002e84a663686174496403a6757365724964cd03eaa46d61726bcf0000019871c20b18ab7365744173556e72656164c2",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_SEARCH_COMMON_PARTICIPANTS request: with one", type: "ChatSearchCommonParticipantsRequest", opcode: 198, command: 0, dialect: [], sequence: 24,
             hex: "0a00001800c60000000d81a77573657249647391cd03ea",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_SEARCH_COMMON_PARTICIPANTS reply: none", type: "ChatSearchCommonParticipantsReply", opcode: 198, command: 1, dialect: [], sequence: 24,
             hex: "0a01001800c60000001782ab636f6d6d6f6e436861747390a76861734d6f7265c2",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CONTACT_CREATE request: by phone", type: "ContactCreateRequest", opcode: 41, command: 0, dialect: [], sequence: 19,
             hex: "0a00001300290000002482a570686f6e65ac2b3739393930303030303032a966697273744e616d65a5426f626279",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CONTACT_CREATE reply: made", type: "ContactCreateReply", opcode: 41, command: 1, dialect: [], sequence: 19,
             hex: "0a0100130029000000b982a7636f6e7461637486a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739283a46e616d65a5426f626279a966697273744e616d65a5426f626279a474797065a6435553544f4d84a46e616d65a7426f6220526179a966697273744e616d65a3426f62a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a570686f6e65cf000000129fc68982a36e6577c3",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CONTACT_CREATE error: nobody", type: "ErrorReply", opcode: 41, command: 3, dialect: [], sequence: 20,
             hex: "0a03001400290000002d82a56572726f72ae757365722e6e6f742e666f756e64a76d657373616765ae55736572206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CONTACT_CREATE error: oneself", type: "ErrorReply", opcode: 41, command: 3, dialect: [], sequence: 21,
             hex: "0a03001500290000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CONTACT_INFO request: two ids", type: "ContactInfoRequest", opcode: 32, command: 0, dialect: [], sequence: 7,
             hex: "0a00000700200000001381aa636f6e7461637449647392cd03eacd03eb",
+            plain: nil,
             accept: [
                 .init(name: "ids as strings", hex: "0a00000700200000001781aa636f6e7461637449647392a431303032a431303033"),
                 .init(name: "wide integers", hex: "0a00000700200000002381aa636f6e74616374496473dd00000002cf00000000000003ead300000000000003eb"),
@@ -995,83 +1229,105 @@ extension ExampleVector {
                 .init(name: "too many ids", hex: "0a00000700200000001081aa636f6e7461637449647393010203", limits: ["maxIDsPerRequest": 2], error: "/contactIds: 3 items, limit 2"),
             ]))
         all.append(ExampleVector(
+            name: "CONTACT_INFO reply: names for an app of TamTam", type: "ContactInfoReply", opcode: 32, command: 1, dialect: [.tamtam, .classic], sequence: 7,
+            hex: "0a01000700200000005e81a8636f6e74616374739185a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739182a46e616d65a7426f6220526179a474797065a25454a76f7074696f6e7391a25454",
+            plain: "81a8636f6e74616374739185a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739184a46e616d65a7426f6220526179a966697273744e616d65a3426f62a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "CONTACT_INFO reply: one of them exists", type: "ContactInfoReply", opcode: 32, command: 1, dialect: [], sequence: 7,
             hex: "0a01000700200000008281a8636f6e74616374739185a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739184a46e616d65a7426f6220526179a966697273744e616d65a3426f62a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CONTACT_INFO_BY_PHONE request: a phone", type: "ContactInfoByPhoneRequest", opcode: 46, command: 0, dialect: [], sequence: 8,
             hex: "0a000008002e0000001481a570686f6e65ac2b3739393930303030303032",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CONTACT_INFO_BY_PHONE reply: found", type: "ContactInfoByPhoneReply", opcode: 46, command: 1, dialect: [], sequence: 8,
             hex: "0a010008002e0000008081a7636f6e7461637485a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739184a46e616d65a7426f6220526179a966697273744e616d65a3426f62a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CONTACT_INFO_BY_PHONE error: nobody", type: "ErrorReply", opcode: 46, command: 3, dialect: [], sequence: 8,
             hex: "0a030008002e0000002d82a56572726f72ae757365722e6e6f742e666f756e64a76d657373616765ae55736572206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CONTACT_INFO_BY_PHONE error: switched off", type: "ErrorReply", opcode: 46, command: 3, dialect: [], sequence: 8,
             hex: "0a030008002e0000002b82a56572726f72ac70726f746f2e6f70636f6465a76d657373616765ae556e6b6e6f776e206f70636f6465",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CONTACT_LIST request: whom I blocked", type: "ContactListRequest", opcode: 36, command: 0, dialect: [], sequence: 15,
             hex: "0a00000f00240000001782a6737461747573a7424c4f434b4544a5636f756e7432",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CONTACT_LIST reply: one", type: "ContactListReply", opcode: 36, command: 1, dialect: [], sequence: 15,
             hex: "0a01000f00240000008e81a8636f6e74616374739186a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739184a46e616d65a7426f6220526179a966697273744e616d65a3426f62a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a6737461747573a7424c4f434b4544",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CONTACT_LIST reply: more to come", type: "ContactListReply", opcode: 36, command: 1, dialect: [], sequence: 16,
             hex: "0a01001000240000009882a8636f6e74616374739186a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739184a46e616d65a7426f6220526179a966697273744e616d65a3426f62a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a6737461747573a7424c4f434b4544a66d61726b6572cd03ea",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CONTACT_PHOTOS request: a page", type: "ContactPhotosRequest", opcode: 39, command: 0, dialect: [], sequence: 17,
             hex: "0a00001100270000001b83a9636f6e746163744964cd03eaa466726f6d00a5636f756e7414",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CONTACT_PHOTOS reply: none", type: "ContactPhotosReply", opcode: 39, command: 1, dialect: [], sequence: 17,
             hex: "0a01001100270000000e82a475726c7390a5746f74616c00",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CONTACT_PHOTOS error: nobody", type: "ErrorReply", opcode: 39, command: 3, dialect: [], sequence: 18,
             hex: "0a03001200270000002d82a56572726f72ae757365722e6e6f742e666f756e64a76d657373616765ae55736572206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CONTACT_PRESENCE request: two users", type: "ContactPresenceRequest", opcode: 35, command: 0, dialect: [], sequence: 14,
             hex: "0a00000e00230000001381aa636f6e7461637449647392cd03eacd03eb",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CONTACT_PRESENCE reply: one is known", type: "ContactPresenceReply", opcode: 35, command: 1, dialect: [], sequence: 14,
             hex: "0a01000e00230000003182a870726573656e636581a43130303282a47365656ece688fcf56a673746174757301a474696d65cf0000019871c1e880",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CONTACT_UPDATE request: add with a name", type: "ContactUpdateRequest", opcode: 34, command: 0, dialect: [], sequence: 10,
             hex: "0a00000a00220000002983a9636f6e746163744964cd03eaa6616374696f6ea3414444a966697273744e616d65a5426f626279",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CONTACT_UPDATE request: block", type: "ContactUpdateRequest", opcode: 34, command: 0, dialect: [], sequence: 11,
             hex: "0a00000b00220000001b82a9636f6e746163744964cd03eaa6616374696f6ea5424c4f434b",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CONTACT_UPDATE request: other names", type: "ContactUpdateRequest", opcode: 34, command: 0, dialect: [], sequence: 12,
             hex: "0a00000c00220000002c83a9636f6e746163744964cd03eaa6616374696f6ea6555044415445a966697273744e616d65a5426f626279",
+            plain: nil,
             accept: [
                 .init(name: "under another name", hex: "0a00000c00220000002c83a9636f6e746163744964cd03eaa6616374696f6ea652454e414d45a966697273744e616d65a5426f626279"),
             ],
@@ -1079,71 +1335,85 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "CONTACT_UPDATE reply: added", type: "ContactUpdateReply", opcode: 34, command: 1, dialect: [], sequence: 10,
             hex: "0a01000a0022000000b481a7636f6e7461637486a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739283a46e616d65a5426f626279a966697273744e616d65a5426f626279a474797065a6435553544f4d84a46e616d65a7426f6220526179a966697273744e616d65a3426f62a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a570686f6e65cf000000129fc68982",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CONTACT_UPDATE reply: blocked", type: "ContactUpdateReply", opcode: 34, command: 1, dialect: [], sequence: 11,
             hex: "0a01000b00220000008c81a7636f6e7461637486a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739184a46e616d65a7426f6220526179a966697273744e616d65a3426f62a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a6737461747573a7424c4f434b4544",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CONTACT_UPDATE error: nobody", type: "ErrorReply", opcode: 34, command: 3, dialect: [], sequence: 12,
             hex: "0a03000c00220000002d82a56572726f72ae757365722e6e6f742e666f756e64a76d657373616765ae55736572206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CONTACT_UPDATE error: oneself", type: "ErrorReply", opcode: 34, command: 3, dialect: [], sequence: 13,
             hex: "0a03000d00220000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_CONTACT push: a new name", type: "NotifContact", opcode: 131, command: 0, dialect: [], sequence: 130,
             hex: "0a0000820083000000b481a7636f6e7461637486a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739283a46e616d65a5426f626279a966697273744e616d65a5426f626279a474797065a6435553544f4d84a46e616d65a7426f6220526179a966697273744e616d65a3426f62a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a570686f6e65cf000000129fc68982",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_PRESENCE push: online", type: "NotifPresence", opcode: 132, command: 0, dialect: [], sequence: 130,
             hex: "0a00008200840000003583a6757365724964cd03eaa870726573656e636582a47365656ece688fcf56a673746174757301a474696d65cf0000019871c1e7f0",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_PRESENCE push: offline", type: "NotifPresence", opcode: 132, command: 0, dialect: [], sequence: 131,
             hex: "0a00008300840000002782a6757365724964cd03eaa870726573656e636582a47365656ece688fcf56a673746174757300",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_PRESENCE error: sent by a client", type: "ErrorReply", opcode: 132, command: 3, dialect: [], sequence: 4,
             hex: "0a03000400840000002b82a56572726f72ac70726f746f2e6f70636f6465a76d657373616765ae556e6b6e6f776e206f70636f6465",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "REMOVE_CONTACT_PHOTO request: a photo", type: "RemoveContactPhotoRequest", opcode: 43, command: 0, dialect: [], sequence: 22,
             hex: "0a000016002b0000000a81a770686f746f496407",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "REMOVE_CONTACT_PHOTO reply: without it", type: "RemoveContactPhotoReply", opcode: 43, command: 1, dialect: [], sequence: 22,
             hex: "0a010016002b0000009681a770726f66696c6582a7636f6e7461637485a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739184a46e616d65a7426f6220526179a966697273744e616d65a3426f62a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45ae70726f66696c654f7074696f6e7390",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "REMOVE_CONTACT_PHOTO error: no such photo", type: "ErrorReply", opcode: 43, command: 3, dialect: [], sequence: 23,
             hex: "0a030017002b0000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "SYNC request: a phone book", type: "SyncRequest", opcode: 21, command: 0, dialect: [], sequence: 9,
             hex: "0a00000900150000005881ab636f6e746163744c69737482ac2b373939393030303030303281a966697273744e616d65a5426f626279ac2b373939393030303030303982a966697273744e616d65a35a6f65a86c6173744e616d65a64e6f626f6479",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "SYNC reply: one of them has an account", type: "SyncReply", opcode: 21, command: 1, dialect: [], sequence: 9,
             hex: "0a0100090015000000ce82a8636f6e74616374739186a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739283a46e616d65a5426f626279a966697273744e616d65a5426f626279a474797065a6435553544f4d84a46e616d65a7426f6220526179a966697273744e616d65a3426f62a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a570686f6e65cf000000129fc68982a670686f6e657381ac2b3739393930303030303032cd03ea",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "DRAFT_DISCARD request: the one of then", type: "DraftDiscardRequest", opcode: 177, command: 0, dialect: [], sequence: 63,
             hex: "0a00003f00b10000001782a663686174496403a474696d65cf0000019871c1e7f0",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "a time that is no time", hex: "0a00003f00b10000001382a663686174496403a474696d65a4736f6f6e", limits: [:], error: "/time: expected an integer, found a string"),
@@ -1151,26 +1421,31 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "DRAFT_DISCARD request: of a dialog to be", type: "DraftDiscardRequest", opcode: 177, command: 0, dialect: [], sequence: 64,
             hex: "0a00004000b10000000b81a6757365724964cd03ea",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "DRAFT_DISCARD reply: gone", type: "DraftDiscardReply", opcode: 177, command: 1, dialect: [], sequence: 63,
             hex: "0a01003f00b10000000180",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "DRAFT_DISCARD error: not a member", type: "ErrorReply", opcode: 177, command: 3, dialect: [], sequence: 63,
             hex: "0a03003f00b10000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "DRAFT_DISCARD error: a user nobody is", type: "ErrorReply", opcode: 177, command: 3, dialect: [], sequence: 64,
             hex: "0a03004000b10000002d82a56572726f72ae757365722e6e6f742e666f756e64a76d657373616765ae55736572206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "DRAFT_SAVE request: of a chat", type: "DraftSaveRequest", opcode: 176, command: 0, dialect: [], sequence: 61,
             hex: "0a00003d00b00000005682a663686174496403a5647261667483a474657874aa73656520796f75206174a8656c656d656e74739183a474797065a65354524f4e47a466726f6d00a66c656e67746803a77265706c79546fcf019871c1e7f00007",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "a long one", hex: "0a00003d00b00000002882a663686174496403a5647261667482a474657874a86869207468657265a8656c656d656e747390", limits: ["maxTextUnits": 7], error: "/draft/text: 8 UTF-16 units, limit 7"),
@@ -1178,61 +1453,73 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "DRAFT_SAVE request: of a dialog to be, without a map", type: "DraftSaveRequest", opcode: 176, command: 0, dialect: [], sequence: 62,
             hex: "0a00003e00b00000001682a6757365724964cd03eaa474657874a568656c6c6f",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "DRAFT_SAVE reply: saved", type: "DraftSaveReply", opcode: 176, command: 1, dialect: [], sequence: 61,
             hex: "0a01003d00b00000000f81a474696d65cf0000019871c1e7f0",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "DRAFT_SAVE error: not a member", type: "ErrorReply", opcode: 176, command: 3, dialect: [], sequence: 61,
             hex: "0a03003d00b00000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "DRAFT_SAVE error: a user nobody is", type: "ErrorReply", opcode: 176, command: 3, dialect: [], sequence: 62,
             hex: "0a03003e00b00000002d82a56572726f72ae757365722e6e6f742e666f756e64a76d657373616765ae55736572206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_DRAFT push: of a chat", type: "NotifDraft", opcode: 152, command: 0, dialect: [], sequence: 141,
             hex: "0a00008d00980000007682a663686174496403a5647261667485a474657874aa73656520796f75206174a8656c656d656e74739183a474797065a65354524f4e47a466726f6d00a66c656e67746803a77265706c79546fcf019871c1e7f00007a474696d65cf0000019871c1e7f0a87361766554696d65cf0000019871c1e7f0",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_DRAFT push: of a dialog to be", type: "NotifDraft", opcode: 152, command: 0, dialect: [], sequence: 142,
             hex: "0a00008e00980000003d82a6757365724964cd03eaa5647261667483a474657874a568656c6c6fa474696d65cf0000019871c1e7f0a87361766554696d65cf0000019871c1e7f0",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_DRAFT_DISCARD push: of a chat", type: "NotifDraftDiscard", opcode: 153, command: 0, dialect: [], sequence: 143,
             hex: "0a00008f00990000001782a663686174496403a474696d65cf0000019871c20b18",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_DRAFT_DISCARD push: of a dialog to be", type: "NotifDraftDiscard", opcode: 153, command: 0, dialect: [], sequence: 144,
             hex: "0a00009000990000001982a6757365724964cd03eaa474696d65cf0000019871c20b18",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_OBJ push: a note was changed", type: "NotifObj", opcode: 1042, command: 0, dialect: [], sequence: 5,
             hex: "0a00000504120000007281a76f626a656374739187a26964cf019871c1e7f00002a474797065a46e6f7465a6706172656e74cf019871c1e7f00001a776657273696f6e04a86d6f646966696564cf0000019871c14bb0a9637265617465644279cf4000000000000000a66669656c647381a57469746c65a44d696c6b",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_OBJ push: a profile was deleted", type: "NotifObj", opcode: 1042, command: 0, dialect: [], sequence: 6,
             hex: "0a00000604120000005881a76f626a656374739186a26964cf019871c1e7f00001a474797065a770726f66696c65a6706172656e74cf019871c1e7f00000a776657273696f6e02a86d6f646966696564cf0000019871c172c0a764656c65746564c3",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "OBJ_PULL request: what changed", type: "ObjPullRequest", opcode: 1040, command: 0, dialect: [], sequence: 81,
             hex: "0a00005104100000001e83a573696e6365cf0000019871c1e7f0a5636f756e7432a5616674657200",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "OBJ_PULL request: a week of a series", type: "ObjPullRequest", opcode: 1040, command: 0, dialect: [], sequence: 82,
             hex: "0a00005204100000005283a573696e636500a5616674657200a673657269657384a474797065ab6d6561737572656d656e74a6706172656e74cf019871c1e7f00001a466726f6dcf00000198628c0400a2746fcf0000019886988800",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "without a parent", hex: "0a00005204100000001a81a673657269657381a474797065ab6d6561737572656d656e74", limits: [:], error: "/series/parent: missing"),
@@ -1240,21 +1527,25 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "OBJ_PULL reply: a note and a tombstone", type: "ObjPullReply", opcode: 1040, command: 1, dialect: [], sequence: 81,
             hex: "0a0100510410000000e782a76f626a656374739287a26964cf019871c1e7f00002a474797065a46e6f7465a6706172656e74cf019871c1e7f00001a776657273696f6e03a86d6f646966696564cf0000019871c1fb78a9637265617465644279cf4000000000000000a66669656c647383a57469746c65a44d696c6ba47461677392a473686f7002a474657874aa74776f206c697472657386a26964cf019871c1e7f00003a474797065a46e6f7465a6706172656e74cf019871c1e7f00001a776657273696f6e02a86d6f646966696564cf0000019871c1ff60a764656c65746564c3a474696d65cf0000019871c1ff61",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "OBJ_PULL reply: the first page of everything", type: "ObjPullReply", opcode: 1040, command: 1, dialect: [], sequence: 83,
             hex: "0a01005304100000007b85a76f626a656374739185a26964cf019871c1e7f00000a474797065a76163636f756e74a776657273696f6e01a86d6f646966696564cf0000019871c1e7f0a66669656c647381a46e616d65a4486f6d65a6726573796e63c3a46d6f7265c3a474696d65cf0000019871c1e7f0a46c617374cf019871c1e7f00000",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "OBJ_PULL reply: nothing new", type: "ObjPullReply", opcode: 1040, command: 1, dialect: [], sequence: 84,
             hex: "0a01005404100000001882a76f626a6563747390a474696d65cf0000019871c1ff61",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "OBJ_PUSH request: a profile with a note", type: "ObjPushRequest", opcode: 1041, command: 0, dialect: [], sequence: 91,
             hex: "0a00005b04110000017c82a9636c69656e744e6f77cf0000019871c20f00a36f70739486a46f704964cf4000000000000001a26f70a644454c455445a26964cf019871c1e7f00003a474797065a46e6f7465a46261736502a86d6f646966696564cf0000019871c0886088a46f704964cf4000000000000002a26f70a6435245415445a26964a3236c37a474797065a770726f66696c65a6706172656e74cf019871c1e7f00000a46261736500a86d6f646966696564cf0000019871c0af70a66669656c647381a46e616d65a3416e6e88a46f704964cf4000000000000003a26f70a6435245415445a26964a3236c38a474797065a46e6f7465a6706172656e74a3236c37a46261736500a86d6f646966696564cf0000019871c0d680a66669656c647381a57469746c65a5466972737487a46f704964cf4000000000000004a26f70a6555044415445a26964cf019871c1e7f00002a474797065a46e6f7465a46261736503a86d6f646966696564cf0000019871c0fd90a66669656c647381a474657874c0",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "without a clock", hex: "0a00005b04110000000681a36f707390", limits: [:], error: "/clientNow: missing"),
@@ -1263,21 +1554,25 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "OBJ_PUSH request: a value of a series", type: "ObjPushRequest", opcode: 1041, command: 0, dialect: [], sequence: 92,
             hex: "0a00005c04110000008982a9636c69656e744e6f77cf0000019871c20f00a36f70739188a46f704964cf4000000000000005a26f70a6435245415445a26964a3236c39a474797065ab6d6561737572656d656e74a6706172656e74cf019871c1e7f00001a46261736500a86d6f646966696564cf0000019871c20f00a66669656c647381a576616c7565cb4051e00000000000",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "OBJ_PUSH reply: each its own result", type: "ObjPushReply", opcode: 1041, command: 1, dialect: [], sequence: 91,
             hex: "0a01005b04110000014581a7726573756c74739485a6737461747573a74150504c494544a87265706c61796564c3a26964cf019871c1e7f00003a776657273696f6e03a86d6f646966696564cf0000019871c0886084a6737461747573a74150504c494544a26964cf019871c1e7f0000aa776657273696f6e01a86d6f646966696564cf0000019871c0af7083a6737461747573a852454a4543544544a56572726f72b46f626a6563742e6669656c642e756e6b6e6f776ea470617468ad2f6669656c64732f746974656c83a6737461747573a8434f4e464c494354a8636f6e666c696374ad5550444154455f555044415445a673657276657286a26964cf019871c1e7f00002a474797065a46e6f7465a6706172656e74cf019871c1e7f00001a776657273696f6e04a86d6f646966696564cf0000019871c14bb0a66669656c647381a57469746c65a44d696c6b",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "OBJ_PUSH reply: what came of others", type: "ObjPushReply", opcode: 1041, command: 1, dialect: [], sequence: 93,
             hex: "0a01005d04110000012381a7726573756c74739286a6737461747573a74150504c494544a26964cf019871c1e7f00014a776657273696f6e05a86d6f646966696564cf0000019871c14bb0a66f626a65637486a26964cf019871c1e7f00014a474797065aa707265666572656e6365a6706172656e74cf019871c1e7f00001a776657273696f6e05a86d6f646966696564cf0000019871c14bb0a66669656c647381a36b6579a5756e697473a56c6f73657286a26964cf019871c1e7f00014a474797065aa707265666572656e6365a6706172656e74cf019871c1e7f00001a776657273696f6e04a86d6f646966696564cf0000019871c124a0a66669656c647381a36b6579a5756e69747382a6737461747573a7534b4950504544a762656361757365cf4000000000000002",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "FOLDERS_DELETE request: no drums any more", type: "FoldersDeleteRequest", opcode: 276, command: 0, dialect: [], sequence: 70,
             hex: "0a00004601140000003281a9666f6c64657249647391d92430623866316338652d366431662d346434652d396135372d336630633365376139623131",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "no ids", hex: "0a00004601140000000180", limits: [:], error: "/folderIds: missing"),
@@ -1285,16 +1580,19 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "FOLDERS_DELETE reply: gone", type: "FoldersDeleteReply", opcode: 276, command: 1, dialect: [], sequence: 70,
             hex: "0a01004601140000003382ac666f6c646572734f7264657291af616c6c2e636861742e666f6c646572aa666f6c64657253796e63cf0000019871c20b18",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "FOLDERS_DELETE error: the folder of all chats", type: "ErrorReply", opcode: 276, command: 3, dialect: [], sequence: 70,
             hex: "0a03004601140000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "FOLDERS_GET request: all", type: "FoldersGetRequest", opcode: 272, command: 0, dialect: [], sequence: 65,
             hex: "0a00004101100000000d81aa666f6c64657253796e6300",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "a mark that is a string", hex: "0a00004101100000001081aa666f6c64657253796e63a36e6f77", limits: [:], error: "/folderSync: expected an integer, found a string"),
@@ -1302,16 +1600,19 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "FOLDERS_GET reply: none were made", type: "FoldersGetReply", opcode: 272, command: 1, dialect: [], sequence: 65,
             hex: "0a0100410110000000a784a7666f6c646572739188a26964af616c6c2e636861742e666f6c646572a57469746c65a3416c6ca8736f75726365496400a7696e636c75646590a766696c7465727390a76f7074696f6e7390a96661766f726974657390aa75706461746554696d6500ac666f6c646572734f7264657291af616c6c2e636861742e666f6c646572b7616c6c46696c7465724578636c756465466f6c6465727390aa666f6c64657253796e6300",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "FOLDERS_GET reply: one was made", type: "FoldersGetReply", opcode: 272, command: 1, dialect: [], sequence: 66,
             hex: "0a01004201100000015b84a7666f6c646572739288a26964af616c6c2e636861742e666f6c646572a57469746c65a3416c6ca8736f75726365496400a7696e636c75646590a766696c7465727390a76f7074696f6e7390a96661766f726974657390aa75706461746554696d650088a26964d92430623866316338652d366431662d346434652d396135372d336630633365376139623131a57469746c65a54472756d73a8736f75726365496400a7696e636c7564659203d3ffffc20f4408aac1a766696c746572739100a76f7074696f6e7390a96661766f72697465739103aa75706461746554696d65cf0000019871c1e7f0ac666f6c646572734f7264657292af616c6c2e636861742e666f6c646572d92430623866316338652d366431662d346434652d396135372d336630633365376139623131b7616c6c46696c7465724578636c756465466f6c6465727390aa666f6c64657253796e63cf0000019871c1e7f0",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "FOLDERS_GET_BY_ID request: one", type: "FoldersGetByIdRequest", opcode: 273, command: 0, dialect: [], sequence: 67,
             hex: "0a00004301110000003281a9666f6c64657249647391d92430623866316338652d366431662d346434652d396135372d336630633365376139623131",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "no ids", hex: "0a00004301110000000180", limits: [:], error: "/folderIds: missing"),
@@ -1319,11 +1620,13 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "FOLDERS_GET_BY_ID reply: here it is", type: "FoldersGetByIdReply", opcode: 273, command: 1, dialect: [], sequence: 67,
             hex: "0a01004301110000009081a7666f6c646572739188a26964d92430623866316338652d366431662d346434652d396135372d336630633365376139623131a57469746c65a54472756d73a8736f75726365496400a7696e636c7564659203d3ffffc20f4408aac1a766696c746572739100a76f7074696f6e7390a96661766f72697465739103aa75706461746554696d65cf0000019871c1e7f0",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "FOLDERS_REORDER request: drums first", type: "FoldersReorderRequest", opcode: 275, command: 0, dialect: [], sequence: 69,
             hex: "0a00004501130000004581ac666f6c646572734f7264657292d92430623866316338652d366431662d346434652d396135372d336630633365376139623131af616c6c2e636861742e666f6c646572",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "no order", hex: "0a00004501130000000180", limits: [:], error: "/foldersOrder: missing"),
@@ -1331,16 +1634,19 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "FOLDERS_REORDER reply: so they are", type: "FoldersReorderReply", opcode: 275, command: 1, dialect: [], sequence: 69,
             hex: "0a01004501130000005982ac666f6c646572734f7264657292d92430623866316338652d366431662d346434652d396135372d336630633365376139623131af616c6c2e636861742e666f6c646572aa666f6c64657253796e63cf0000019871c20b18",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "FOLDERS_REORDER error: a folder that is not there", type: "ErrorReply", opcode: 275, command: 3, dialect: [], sequence: 69,
             hex: "0a03004501130000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "FOLDERS_UPDATE request: made", type: "FoldersUpdateRequest", opcode: 274, command: 0, dialect: [], sequence: 68,
             hex: "0a00004401120000006886a26964d92430623866316338652d366431662d346434652d396135372d336630633365376139623131a57469746c65a54472756d73a7696e636c7564659203d3ffffc20f4408aac1a766696c746572739100a76f7074696f6e7390a96661766f72697465739103",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "a long title", hex: "0a00004401120000003682a26964d92430623866316338652d366431662d346434652d396135372d336630633365376139623131a57469746c65a54472756d73", limits: ["maxTitleUnits": 4], error: "/title: 5 UTF-16 units, limit 4"),
@@ -1348,31 +1654,37 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "FOLDERS_UPDATE request: by a client that leaves the id to the server", type: "FoldersUpdateRequest", opcode: 274, command: 0, dialect: [], sequence: 68,
             hex: "0a00004401120000003485a57469746c65a54472756d73a7696e636c7564659103a766696c7465727390a76f7074696f6e7390a96661766f726974657390",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "FOLDERS_UPDATE reply: there it is", type: "FoldersUpdateReply", opcode: 274, command: 1, dialect: [], sequence: 68,
             hex: "0a0100440112000000e683a6666f6c64657288a26964d92430623866316338652d366431662d346434652d396135372d336630633365376139623131a57469746c65a54472756d73a8736f75726365496400a7696e636c7564659203d3ffffc20f4408aac1a766696c746572739100a76f7074696f6e7390a96661766f72697465739103aa75706461746554696d65cf0000019871c1e7f0ac666f6c646572734f7264657292af616c6c2e636861742e666f6c646572d92430623866316338652d366431662d346434652d396135372d336630633365376139623131aa666f6c64657253796e63cf0000019871c1e7f0",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "FOLDERS_UPDATE error: the folder of all chats", type: "ErrorReply", opcode: 274, command: 3, dialect: [], sequence: 68,
             hex: "0a03004401120000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_FOLDERS push: a new one", type: "NotifFolders", opcode: 277, command: 0, dialect: [], sequence: 145,
             hex: "0a0000910115000000e683a6666f6c64657288a26964d92430623866316338652d366431662d346434652d396135372d336630633365376139623131a57469746c65a54472756d73a8736f75726365496400a7696e636c7564659203d3ffffc20f4408aac1a766696c746572739100a76f7074696f6e7390a96661766f72697465739103aa75706461746554696d65cf0000019871c1e7f0ac666f6c646572734f7264657292af616c6c2e636861742e666f6c646572d92430623866316338652d366431662d346434652d396135372d336630633365376139623131aa666f6c64657253796e63cf0000019871c1e7f0",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_FOLDERS push: one is gone", type: "NotifFolders", opcode: 277, command: 0, dialect: [], sequence: 146,
             hex: "0a00009201150000003382ac666f6c646572734f7264657291af616c6c2e636861742e666f6c646572aa666f6c64657253796e63cf0000019871c20b18",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_CHECK_LINK request: asked", type: "ChatCheckLinkRequest", opcode: 56, command: 0, dialect: [], sequence: 52,
             hex: "0a00003400380000002481a46c696e6bbd68747470733a2f2f6578616d706c652e6f72672f6a6f696e2f35663361",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "no link", hex: "0a00003400380000000180", limits: [:], error: "/link: missing"),
@@ -1380,16 +1692,19 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "CHAT_CHECK_LINK reply: good", type: "ChatCheckLinkReply", opcode: 56, command: 1, dialect: [], sequence: 52,
             hex: "0a01003400380000000180",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_CHECK_LINK error: a link that leads nowhere", type: "ErrorReply", opcode: 56, command: 3, dialect: [], sequence: 52,
             hex: "0a03003400380000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_CLEAR request: for oneself", type: "ChatClearRequest", opcode: 54, command: 0, dialect: [], sequence: 51,
             hex: "0a00003300360000003083a6636861744964d3ffffc20f4408aac1ad6c6173744576656e7454696d65cf0000019871c20b18a6666f72416c6cc2",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "no chat", hex: "0a00003300360000000180", limits: [:], error: "/chatId: missing"),
@@ -1397,21 +1712,25 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "CHAT_CLEAR reply: cleared", type: "ChatClearReply", opcode: 54, command: 1, dialect: [], sequence: 51,
             hex: "0a01003300360000016f81a463686174de0012a26964d3ffffc20f4408aac1a474797065a443484154a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747382a431303031cf0000019871c20b18a43130303200a57469746c65a65069636e6963ad6c6173744576656e7454696d65cf0000019871c20b18b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c20b18a86a6f696e54696d65cf0000019871c20b18a86d6f646966696564cf0000019871c20b18ab6e65774d6573736167657300b17061727469636970616e7473436f756e7402a6616363657373a750524956415445a76f7074696f6e7380a661646d696e7392cd03e9cd03eab161646d696e5061727469636970616e747382a43130303182a26964cd03e9ab7065726d697373696f6e73cd07ffa43130303282a26964cd03eaab7065726d697373696f6e7302",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_CLEAR error: not a member", type: "ErrorReply", opcode: 54, command: 3, dialect: [], sequence: 51,
             hex: "0a03003300360000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_CLEAR error: no right", type: "ErrorReply", opcode: 54, command: 3, dialect: [], sequence: 51,
             hex: "0a03003300360000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_DELETE request: for everybody", type: "ChatDeleteRequest", opcode: 52, command: 0, dialect: [], sequence: 50,
             hex: "0a00003200340000003083a6636861744964d3ffffc20f4408aac1ad6c6173744576656e7454696d65cf0000019871c20b18a6666f72416c6cc3",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "no chat", hex: "0a00003200340000000180", limits: [:], error: "/chatId: missing"),
@@ -1419,21 +1738,25 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "CHAT_DELETE reply: deleted", type: "ChatDeleteReply", opcode: 52, command: 1, dialect: [], sequence: 50,
             hex: "0a01003200340000000180",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_DELETE error: not a member", type: "ErrorReply", opcode: 52, command: 3, dialect: [], sequence: 50,
             hex: "0a03003200340000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_DELETE error: no right", type: "ErrorReply", opcode: 52, command: 3, dialect: [], sequence: 50,
             hex: "0a03003200340000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_JOIN request: from join on", type: "ChatJoinRequest", opcode: 57, command: 0, dialect: [], sequence: 53,
             hex: "0a00003500390000001081a46c696e6ba96a6f696e2f35663361",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "no link", hex: "0a00003500390000000180", limits: [:], error: "/link: missing"),
@@ -1441,26 +1764,43 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "CHAT_JOIN reply: joined", type: "ChatJoinReply", opcode: 57, command: 1, dialect: [], sequence: 53,
             hex: "0a01003500390000016f81a463686174de0012a26964d3ffffc20f4408aac1a474797065a443484154a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747382a431303031cf0000019871c20b18a43130303200a57469746c65a65069636e6963ad6c6173744576656e7454696d65cf0000019871c20b18b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c20b18a86a6f696e54696d65cf0000019871c20b18a86d6f646966696564cf0000019871c20b18ab6e65774d6573736167657300b17061727469636970616e7473436f756e7402a6616363657373a750524956415445a76f7074696f6e7380a661646d696e7392cd03e9cd03eab161646d696e5061727469636970616e747382a43130303182a26964cd03e9ab7065726d697373696f6e73cd07ffa43130303282a26964cd03eaab7065726d697373696f6e7302",
+            plain: nil,
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_JOIN request: with the address of TamTam", type: "ChatJoinRequest", opcode: 57, command: 0, dialect: [], sequence: 53,
+            hex: "0a00003500390000001e81a46c696e6bb768747470733a2f2f74742e6d652f6472756d5f6e657773",
+            plain: nil,
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_JOIN reply: joined by an app of TamTam", type: "ChatJoinReply", opcode: 57, command: 1, dialect: [.tamtam, .classic], sequence: 53,
+            hex: "0a01003500390000013181a463686174de0012a26964d3ffffc20f4408aac1a474797065a74348414e4e454ca6737461747573a6414354495645a56f776e6572cd03eaac7061727469636970616e747380a57469746c65a54472756d73ad6c6173744576656e7454696d65cf0000019871c20b18b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c20b18a86a6f696e54696d65cf0000019871c20b18a86d6f646966696564cf0000019871c20b18ab6e65774d6573736167657300b17061727469636970616e7473436f756e7402a6616363657373a65055424c4943a46c696e6bb768747470733a2f2f74742e6d652f6472756d5f6e657773a76f7074696f6e7380a3636964cf0000019871c20b18",
+            plain: "81a463686174de0012a26964d3ffffc20f4408aac1a474797065a74348414e4e454ca6737461747573a6414354495645a56f776e6572cd03eaac7061727469636970616e747380a57469746c65a54472756d73ad6c6173744576656e7454696d65cf0000019871c20b18b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c20b18a86a6f696e54696d65cf0000019871c20b18a86d6f646966696564cf0000019871c20b18ab6e65774d6573736167657300b17061727469636970616e7473436f756e7402a6616363657373a65055424c4943a46c696e6ba96472756d5f6e657773a76f7074696f6e7380a3636964cf0000019871c20b18",
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_JOIN error: a link that leads nowhere", type: "ErrorReply", opcode: 57, command: 3, dialect: [], sequence: 53,
             hex: "0a03003500390000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_JOIN error: a full group", type: "ErrorReply", opcode: 57, command: 3, dialect: [], sequence: 53,
             hex: "0a03003500390000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_JOIN request: by name", type: "ChatJoinRequest", opcode: 57, command: 0, dialect: [], sequence: 56,
             hex: "0a00003800390000001081a46c696e6ba96472756d5f6e657773",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_LEAVE request: asked", type: "ChatLeaveRequest", opcode: 58, command: 0, dialect: [], sequence: 44,
             hex: "0a00002c003a0000001181a6636861744964d3ffffc20f4408aac1",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "no chat", hex: "0a00002c003a0000000180", limits: [:], error: "/chatId: missing"),
@@ -1468,21 +1808,25 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "CHAT_LEAVE reply: left", type: "ChatLeaveReply", opcode: 58, command: 1, dialect: [], sequence: 44,
             hex: "0a01002c003a0000000180",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_LEAVE error: not a member", type: "ErrorReply", opcode: 58, command: 3, dialect: [], sequence: 44,
             hex: "0a03002c003a0000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_LEAVE error: the owner", type: "ErrorReply", opcode: 58, command: 3, dialect: [], sequence: 44,
             hex: "0a03002c003a0000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_MEMBERS request: a page", type: "ChatMembersRequest", opcode: 59, command: 0, dialect: [], sequence: 45,
             hex: "0a00002d003b0000002c84a6636861744964d3ffffc20f4408aac1a474797065a64d454d424552a66d61726b657200a5636f756e7432",
+            plain: nil,
             accept: [
                 .init(name: "no marker", hex: "0a00002d003b0000003385a6636861744964d3ffffc20f4408aac1a474797065a64d454d424552a66d61726b657200a5636f756e7432a57175657279c0"),
             ],
@@ -1492,36 +1836,43 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "CHAT_MEMBERS request: by name", type: "ChatMembersRequest", opcode: 59, command: 0, dialect: [], sequence: 46,
             hex: "0a00002e003b0000001a82a6636861744964d3ffffc20f4408aac1a57175657279a2626f",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_MEMBERS reply: two of them", type: "ChatMembersReply", opcode: 59, command: 1, dialect: [], sequence: 45,
             hex: "0a01002d003b0000012582a76d656d626572739284a7636f6e7461637485a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871c20b18a56e616d65739183a46e616d65a5416c696365a966697273744e616d65a5416c696365a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a870726573656e636580a8726561644d61726bcf0000019871c20b18ab7065726d697373696f6e73cd07ff82a7636f6e7461637485a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871c20b18a56e616d65739183a46e616d65a3426f62a966697273744e616d65a3426f62a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a870726573656e636580a66d61726b6572cd03ea",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_MEMBERS reply: nobody", type: "ChatMembersReply", opcode: 59, command: 1, dialect: [], sequence: 46,
             hex: "0a01002e003b0000000a81a76d656d6265727390",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_MEMBERS error: not a member", type: "ErrorReply", opcode: 59, command: 3, dialect: [], sequence: 45,
             hex: "0a03002d003b0000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_MEMBERS request: requests to join", type: "ChatMembersRequest", opcode: 59, command: 0, dialect: [], sequence: 47,
             hex: "0a00002f003b0000002a83a6636861744964d3ffffc20f4408aac1a474797065ac4a4f494e5f52455155455354a5636f756e7464",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_MEMBERS error: no right", type: "ErrorReply", opcode: 59, command: 3, dialect: [], sequence: 47,
             hex: "0a03002f003b0000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_MEMBERS_UPDATE request: added", type: "ChatMembersUpdateRequest", opcode: 77, command: 0, dialect: [], sequence: 47,
             hex: "0a00002f004d0000004b85a6636861744964d3ffffc20f4408aac1a77573657249647392cd03eacd03eba96f7065726174696f6ea3616464ab73686f77486973746f7279c2ae636c65616e4d7367506572696f6400",
+            plain: nil,
             accept: [
                 .init(name: "ids as strings", hex: "0a00002f004d0000004684a6636861744964af2d3638313034313534393933393833a77573657249647392a431303032a431303033a96f7065726174696f6ea3616464ab73686f77486973746f7279c2"),
             ],
@@ -1533,66 +1884,79 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "CHAT_MEMBERS_UPDATE request: removed with what was said", type: "ChatMembersUpdateRequest", opcode: 77, command: 0, dialect: [], sequence: 48,
             hex: "0a000030004d0000004b85a6636861744964d3ffffc20f4408aac1a77573657249647391cd03eba96f7065726174696f6ea672656d6f7665ab73686f77486973746f7279c3ae636c65616e4d7367506572696f64ff",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_MEMBERS_UPDATE request: an administrator", type: "ChatMembersUpdateRequest", opcode: 77, command: 0, dialect: [], sequence: 49,
             hex: "0a000031004d0000006087a6636861744964d3ffffc20f4408aac1a77573657249647391cd03eaa96f7065726174696f6ea3616464a474797065a541444d494eab73686f77486973746f7279c3ae636c65616e4d7367506572696f6400ab7065726d697373696f6e7302",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_MEMBERS_UPDATE reply: done", type: "ChatMembersUpdateReply", opcode: 77, command: 1, dialect: [], sequence: 47,
             hex: "0a01002f004d0000016f81a463686174de0012a26964d3ffffc20f4408aac1a474797065a443484154a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747382a431303031cf0000019871c20b18a43130303200a57469746c65a65069636e6963ad6c6173744576656e7454696d65cf0000019871c20b18b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c20b18a86a6f696e54696d65cf0000019871c20b18a86d6f646966696564cf0000019871c20b18ab6e65774d6573736167657300b17061727469636970616e7473436f756e7402a6616363657373a750524956415445a76f7074696f6e7380a661646d696e7392cd03e9cd03eab161646d696e5061727469636970616e747382a43130303182a26964cd03e9ab7065726d697373696f6e73cd07ffa43130303282a26964cd03eaab7065726d697373696f6e7302",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_MEMBERS_UPDATE error: not a member", type: "ErrorReply", opcode: 77, command: 3, dialect: [], sequence: 47,
             hex: "0a03002f004d0000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_MEMBERS_UPDATE error: nobody", type: "ErrorReply", opcode: 77, command: 3, dialect: [], sequence: 47,
             hex: "0a03002f004d0000002d82a56572726f72ae757365722e6e6f742e666f756e64a76d657373616765ae55736572206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_MEMBERS_UPDATE error: no right", type: "ErrorReply", opcode: 77, command: 3, dialect: [], sequence: 48,
             hex: "0a030030004d0000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_MEMBERS_UPDATE request: let in", type: "ChatMembersUpdateRequest", opcode: 77, command: 0, dialect: [], sequence: 48,
             hex: "0a000030004d0000005a86a6636861744964d3ffffc20f4408aac1a77573657249647391cd03eba96f7065726174696f6ea3616464a474797065ac4a4f494e5f52455155455354ab73686f77486973746f7279c3ae636c65616e4d7367506572696f6400",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_MEMBERS_UPDATE error: no such post", type: "ErrorReply", opcode: 77, command: 3, dialect: [], sequence: 68,
             hex: "0a030044004d0000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_SUGGEST request: asked", type: "ChatSuggestRequest", opcode: 300, command: 0, dialect: [], sequence: 57,
             hex: "0a000039012c0000000881a5636f756e740a",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_SUGGEST reply: a channel", type: "ChatSuggestReply", opcode: 300, command: 1, dialect: [], sequence: 57,
             hex: "0a010039012c0000010681a56368617473918fa26964d3ffffc20f44089ec2a474797065a74348414e4e454ca6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747380a57469746c65a94472756d206e657773ad6c6173744576656e7454696d65cf0000019871c20b18b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c20b18a86a6f696e54696d65cf0000019871c20b18a86d6f646966696564cf0000019871c20b18b17061727469636970616e7473436f756e74cd0fa0a6616363657373a65055424c4943a46c696e6ba96472756d5f6e657773",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_SUGGEST reply: nothing", type: "ChatSuggestReply", opcode: 300, command: 1, dialect: [], sequence: 57,
             hex: "0a010039012c0000000881a5636861747390",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_UPDATE request: a title and a description", type: "ChatUpdateRequest", opcode: 55, command: 0, dialect: [], sequence: 40,
             hex: "0a00002800370000005285a6636861744964d3ffffc20f4408aac1a57468656d65a65069636e6963ab6465736372697074696f6ea94f6e2053756e646179a96e6f7469667950696ec3b17265766f6b65507269766174654c696e6bc2",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_UPDATE request: options", type: "ChatUpdateRequest", opcode: 55, command: 0, dialect: [], sequence: 41,
             hex: "0a00002900370000006884a6636861744964d3ffffc20f4408aac1a76f7074696f6e7382b3414c4c5f43414e5f50494e5f4d455353414745c3b94f4e4c595f41444d494e5f43414e5f4144445f4d454d424552c2a96e6f7469667950696ec3b17265766f6b65507269766174654c696e6bc2",
+            plain: nil,
             accept: [
                 .init(name: "the default", hex: "0a00002900370000004a82a6636861744964d3ffffc20f4408aac1a76f7074696f6e7382b3414c4c5f43414e5f50494e5f4d455353414745c3b94f4e4c595f41444d494e5f43414e5f4144445f4d454d424552c2"),
             ],
@@ -1603,51 +1967,61 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "CHAT_UPDATE request: a pin without a word", type: "ChatUpdateRequest", opcode: 55, command: 0, dialect: [], sequence: 42,
             hex: "0a00002a00370000004584a6636861744964d3ffffc20f4408aac1ac70696e4d6573736167654964cf019871c1e7f00007a96e6f7469667950696ec2b17265766f6b65507269766174654c696e6bc2",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_UPDATE request: a new owner", type: "ChatUpdateRequest", opcode: 55, command: 0, dialect: [], sequence: 43,
             hex: "0a00002b00370000004084a6636861744964d3ffffc20f4408aac1a96e6f7469667950696ec3b17265766f6b65507269766174654c696e6bc2ad6368616e67654f776e65724964cd03ea",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_UPDATE reply: changed", type: "ChatUpdateReply", opcode: 55, command: 1, dialect: [], sequence: 40,
             hex: "0a01002800370000018581a463686174de0013a26964d3ffffc20f4408aac1a474797065a443484154a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747382a431303031cf0000019871c20b18a43130303200a57469746c65a65069636e6963ad6c6173744576656e7454696d65cf0000019871c20b18b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c20b18a86a6f696e54696d65cf0000019871c20b18a86d6f646966696564cf0000019871c20b18ab6e65774d6573736167657300b17061727469636970616e7473436f756e7402a6616363657373a750524956415445ab6465736372697074696f6ea94f6e2053756e646179a76f7074696f6e7380a661646d696e7392cd03e9cd03eab161646d696e5061727469636970616e747382a43130303182a26964cd03e9ab7065726d697373696f6e73cd07ffa43130303282a26964cd03eaab7065726d697373696f6e7302",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_UPDATE error: not a member", type: "ErrorReply", opcode: 55, command: 3, dialect: [], sequence: 40,
             hex: "0a03002800370000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_UPDATE error: nobody", type: "ErrorReply", opcode: 55, command: 3, dialect: [], sequence: 43,
             hex: "0a03002b00370000002d82a56572726f72ae757365722e6e6f742e666f756e64a76d657373616765ae55736572206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_UPDATE error: no such message", type: "ErrorReply", opcode: 55, command: 3, dialect: [], sequence: 42,
             hex: "0a03002a00370000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_UPDATE error: no right", type: "ErrorReply", opcode: 55, command: 3, dialect: [], sequence: 41,
             hex: "0a03002900370000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_UPDATE request: a public name", type: "ChatUpdateRequest", opcode: 55, command: 0, dialect: [], sequence: 44,
             hex: "0a00002c00370000004c85a6636861744964d3ffffc20f44089ec2a96e6f7469667950696ec3b17265766f6b65507269766174654c696e6bc2a6616363657373a65055424c4943a46c696e6ba96472756d5f6e657773",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_UPDATE error: a name that is taken", type: "ErrorReply", opcode: 55, command: 3, dialect: [], sequence: 44,
             hex: "0a03002c00370000002c82a56572726f72aa6c696e6b2e74616b656ea76d657373616765b1546865206e616d652069732074616b656e",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "LINK_INFO request: asked", type: "LinkInfoRequest", opcode: 89, command: 0, dialect: [], sequence: 54,
             hex: "0a00003600590000002481a46c696e6bbd68747470733a2f2f6578616d706c652e6f72672f6a6f696e2f35663361",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "no link", hex: "0a00003600590000000180", limits: [:], error: "/link: missing"),
@@ -1655,76 +2029,91 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "LINK_INFO reply: a group", type: "LinkInfoReply", opcode: 89, command: 1, dialect: [], sequence: 54,
             hex: "0a0100360059000000ee81a4636861748ea26964d3ffffc20f4408aac1a474797065a443484154a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747380a57469746c65a65069636e6963ad6c6173744576656e7454696d65cf0000019871c20b18b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c20b18a86a6f696e54696d65cf0000019871c20b18a86d6f646966696564cf0000019871c20b18b17061727469636970616e7473436f756e7402a6616363657373a750524956415445",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "LINK_INFO reply: nothing", type: "LinkInfoReply", opcode: 89, command: 1, dialect: [], sequence: 54,
             hex: "0a01003600590000000180",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "LINK_INFO request: a public name", type: "LinkInfoRequest", opcode: 89, command: 0, dialect: [], sequence: 55,
             hex: "0a00003700590000002481a46c696e6bbd68747470733a2f2f6578616d706c652e6f72672f6472756d5f6e657773",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "LINK_INFO reply: a channel", type: "LinkInfoReply", opcode: 89, command: 1, dialect: [], sequence: 55,
             hex: "0a01003700590000010481a4636861748fa26964d3ffffc20f44089ec2a474797065a74348414e4e454ca6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747380a57469746c65a94472756d206e657773ad6c6173744576656e7454696d65cf0000019871c20b18b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c20b18a86a6f696e54696d65cf0000019871c20b18a86d6f646966696564cf0000019871c20b18b17061727469636970616e7473436f756e74cd0fa0a6616363657373a65055424c4943a46c696e6ba96472756d5f6e657773",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "ASSETS_GET request: asked at the start", type: "AssetsGetRequest", opcode: 26, command: 0, dialect: [], sequence: 20,
             hex: "0a000014001a0000001c83a973656374696f6e4964a34e4557a466726f6d00a5636f756e7432",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "ASSETS_GET reply: nothing", type: "AssetsGetReply", opcode: 26, command: 1, dialect: [], sequence: 20,
             hex: "0a010014001a0000001682ab737469636b65725365747390a66d61726b657200",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "ASSETS_GET_BY_IDS request: asked at the start", type: "AssetsGetByIdsRequest", opcode: 28, command: 0, dialect: [], sequence: 22,
             hex: "0a000016001c0000001582a474797065a7535449434b4552a3696473920708",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "ASSETS_GET_BY_IDS reply: nothing", type: "AssetsGetByIdsReply", opcode: 28, command: 1, dialect: [], sequence: 22,
             hex: "0a010016001c0000001882a8737469636b65727390ab737469636b65725365747390",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "ASSETS_UPDATE request: asked at the start", type: "AssetsUpdateRequest", opcode: 27, command: 0, dialect: [], sequence: 21,
             hex: "0a000015001b0000001d82a474797065b04641564f524954455f535449434b4552a473796e6300",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "ASSETS_UPDATE reply: nothing", type: "AssetsUpdateReply", opcode: 27, command: 1, dialect: [], sequence: 21,
             hex: "0a010015001b0000001182a873656374696f6e7390a473796e6300",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "STORIES_FEED request: asked at the start", type: "StoriesFeedRequest", opcode: 208, command: 0, dialect: [], sequence: 24,
             hex: "0a00001800d00000001082a6637572736f72a0a5636f756e7414",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "STORIES_FEED reply: nothing", type: "StoriesFeedReply", opcode: 208, command: 1, dialect: [], sequence: 24,
             hex: "0a01001800d00000001a82af73746f72696573507265766965777390a6637572736f72a0",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "VIDEO_CHAT_HISTORY request: asked at the start", type: "VideoChatHistoryRequest", opcode: 79, command: 0, dialect: [], sequence: 23,
             hex: "0a000017004f0000001182a7666f7277617264c2a5636f756e7464",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "VIDEO_CHAT_HISTORY reply: nothing", type: "VideoChatHistoryReply", opcode: 79, command: 1, dialect: [], sequence: 23,
             hex: "0a010017004f0000003284a76861734d6f7265c2a7686973746f727990ae6261636b776172644d61726b657200ad666f72776172644d61726b657200",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_DELETE request: for everybody", type: "MsgDeleteRequest", opcode: 66, command: 0, dialect: [], sequence: 29,
             hex: "0a00001d00420000002e83a663686174496403aa6d65737361676549647392cf019871c1e7f00007cf019871c1fb780008a5666f724d65c2",
+            plain: nil,
             accept: [
                 .init(name: "ids as strings", hex: "0a00001d00420000004383a6636861744964a133aa6d65737361676549647392b2313134393636383638313331383430303037b2313134393636383638343539353230303038a5666f724d65c2"),
                 .init(name: "the default", hex: "0a00001d00420000003183a663686174496403aa6d65737361676549647392cf019871c1e7f00007cf019871c1fb780008a86974656d54797065c0"),
@@ -1737,76 +2126,91 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "MSG_DELETE request: for me", type: "MsgDeleteRequest", opcode: 66, command: 0, dialect: [], sequence: 30,
             hex: "0a00001e00420000003684a663686174496403aa6d65737361676549647391cf019871c1e7f00007a5666f724d65c3a86974656d54797065a7524547554c4152",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_DELETE reply: gone", type: "MsgDeleteReply", opcode: 66, command: 1, dialect: [], sequence: 29,
             hex: "0a01001d00420000002782a663686174496403aa6d65737361676549647392cf019871c1e7f00007cf019871c1fb780008",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_DELETE reply: one is somebody else's", type: "MsgDeleteReply", opcode: 66, command: 1, dialect: [], sequence: 29,
             hex: "0a01001d00420000003983a663686174496403aa6d65737361676549647391cf019871c1e7f00007b06661696c65644d65737361676549647391cf019871c1fb780008",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_DELETE error: not a member", type: "ErrorReply", opcode: 66, command: 3, dialect: [], sequence: 29,
             hex: "0a03001d00420000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_DELETE error: no such post", type: "ErrorReply", opcode: 66, command: 3, dialect: [], sequence: 66,
             hex: "0a03004200420000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_DELETE_RANGE request: an hour of a group", type: "MsgDeleteRangeRequest", opcode: 92, command: 0, dialect: [], sequence: 41,
             hex: "0a000029005c0000003583a6636861744964d3ffffc20f4408aac1a9737461727454696d65cf0000019871c1e7f0a7656e6454696d65cf0000019871f8d670",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_DELETE_RANGE reply: it is gone", type: "MsgDeleteRangeReply", opcode: 92, command: 1, dialect: [], sequence: 41,
             hex: "0a010029005c0000015381a463686174de0012a26964d3ffffc20f4408aac1a474797065a443484154a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747382a431303031cf0000019871c20b18a43130303200a57469746c65a65069636e6963ad6c6173744576656e7454696d65cf0000019871c20b18b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c20b18a86a6f696e54696d65cf0000019871c20b18a86d6f646966696564cf0000019871f8de40ab6e65774d6573736167657300b17061727469636970616e7473436f756e7402a6616363657373a750524956415445a76f7074696f6e7380a661646d696e7391cd03e9b161646d696e5061727469636970616e747381a43130303182a26964cd03e9ab7065726d697373696f6e73cd07ff",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_DELETE_RANGE error: not a member", type: "ErrorReply", opcode: 92, command: 3, dialect: [], sequence: 41,
             hex: "0a030029005c0000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_DELETE_RANGE error: a reader of a channel", type: "ErrorReply", opcode: 92, command: 3, dialect: [], sequence: 41,
             hex: "0a030029005c0000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_DELETE_USER_COMMENTS request: all that one has written there", type: "MsgDeleteUserCommentsRequest", opcode: 94, command: 0, dialect: [], sequence: 61,
             hex: "0a00003d005e0000003e84a6636861744964d3ffffc20f4408aac1a6706f73744964cf019871c1e8802cf3a6757365724964cd03eaa96d6573736167654964cf019871c20f000008",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_DELETE_USER_COMMENTS reply: they are gone", type: "MsgDeleteUserCommentsReply", opcode: 94, command: 1, dialect: [], sequence: 61,
             hex: "0a01003d005e0000000180",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_DELETE_USER_COMMENTS error: a member without the permission", type: "ErrorReply", opcode: 94, command: 3, dialect: [], sequence: 61,
             hex: "0a03003d005e0000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_DELETE_USER_COMMENTS error: no such post", type: "ErrorReply", opcode: 94, command: 3, dialect: [], sequence: 61,
             hex: "0a03003d005e0000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_DELETE_USER_COMMENTS error: not a member", type: "ErrorReply", opcode: 94, command: 3, dialect: [], sequence: 61,
             hex: "0a03003d005e0000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_DELIVERY request: a receipt", type: "MsgDeliveryRequest", opcode: 303, command: 0, dialect: [], sequence: 34,
             hex: "0a000022012f0000000180",
+            plain: nil,
             accept: [
                 .init(name: "with anything in it", hex: "0a000022012f0000001c82a663686174496403a96d6573736167654964cf019871c1e7f00007"),
             ],
@@ -1814,11 +2218,13 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "MSG_DELIVERY reply: ignored", type: "MsgDeliveryReply", opcode: 303, command: 1, dialect: [], sequence: 34,
             hex: "0a010022012f0000000180",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_EDIT request: another text", type: "MsgEditRequest", opcode: 67, command: 0, dialect: [], sequence: 31,
             hex: "0a00001f00430000004185a663686174496403a96d6573736167654964cf019871c1e7f00007a474657874a86869207468657265a8656c656d656e747390ab6174746163686d656e747390",
+            plain: nil,
             accept: [
                 .init(name: "a string id and an unknown key", hex: "0a00001f00430000005d87a96d6573736167654964b2313134393636383638313331383430303037a663686174496403a474657874a86869207468657265a8656c656d656e747390ab6174746163686d656e747390a86174746163686573c0a673696c656e74c3"),
             ],
@@ -1830,41 +2236,49 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "MSG_EDIT request: other attachments", type: "MsgEditRequest", opcode: 67, command: 0, dialect: [], sequence: 32,
             hex: "0a00002000430000004283a663686174496403a96d6573736167654964cf019871c1e7f00007a861747461636865739182a55f74797065a7434f4e54414354a9636f6e746163744964cd03ea",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_EDIT reply: edited", type: "MsgEditReply", opcode: 67, command: 1, dialect: [], sequence: 31,
             hex: "0a01001f00430000008f82a76d6573736167658aa26964cf019871c1e7f00007a474696d65cf0000019871c1e7f0a474797065a455534552a474657874a86869207468657265a673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f0a8617474616368657390a6737461747573a6454449544544aa75706461746554696d65cf0000019871c20b18a663686174496403",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_EDIT error: not a member", type: "ErrorReply", opcode: 67, command: 3, dialect: [], sequence: 31,
             hex: "0a03001f00430000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_EDIT error: deleted in the meantime", type: "ErrorReply", opcode: 67, command: 3, dialect: [], sequence: 31,
             hex: "0a03001f00430000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_EDIT error: somebody else's message", type: "ErrorReply", opcode: 67, command: 3, dialect: [], sequence: 31,
             hex: "0a03001f00430000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_EDIT error: nothing would be left", type: "ErrorReply", opcode: 67, command: 3, dialect: [], sequence: 31,
             hex: "0a03001f00430000003e82a56572726f72b56572726f722e6d6573736167652e696e76616c6964a76d657373616765b8546865206d657373616765206973206e6f742076616c6964",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_EDIT error: a contact nobody is", type: "ErrorReply", opcode: 67, command: 3, dialect: [], sequence: 32,
             hex: "0a03002000430000002d82a56572726f72ae757365722e6e6f742e666f756e64a76d657373616765ae55736572206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_GET request: two ids", type: "MsgGetRequest", opcode: 71, command: 0, dialect: [], sequence: 33,
             hex: "0a00002100470000002782a663686174496403aa6d65737361676549647392cf019871c1e7f00007cf019871c1fb780008",
+            plain: nil,
             accept: [
                 .init(name: "ids as strings", hex: "0a00002100470000003182a663686174496403aa6d65737361676549647392b2313134393636383638313331383430303037cf019871c1fb780008"),
             ],
@@ -1872,36 +2286,43 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "MSG_GET reply: both", type: "MsgGetReply", opcode: 71, command: 1, dialect: [], sequence: 33,
             hex: "0a01002100470000018f82a86d657373616765739289a26964cf019871c1e7f00007a474696d65cf0000019871c1e7f0a474797065a455534552a474657874a26869a673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f0a8617474616368657390ad707265764d6573736167654964cf019871c1e7ef00078aa26964cf019871c1fb780008a474696d65cf0000019871c1fb78a474797065a455534552a474657874ac68656c6c6f2c20416c696365a673656e646572cd03eaa663686174496403a3636964cf0000019871c1fb78a8656c656d656e74739183a474797065a65354524f4e47a466726f6d00a66c656e67746805a8617474616368657390a46c696e6b84a474797065a55245504c59a663686174496403a76d65737361676588a26964cf019871c1e7f00007a474696d65cf0000019871c1e7f0a474797065a455534552a474657874a26869a673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f0a8617474616368657390a96d6573736167654964cf019871c1e7f00007a663686174496403",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_GET error: not a member", type: "ErrorReply", opcode: 71, command: 3, dialect: [], sequence: 33,
             hex: "0a03002100470000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_GET error: no such post", type: "ErrorReply", opcode: 71, command: 3, dialect: [], sequence: 67,
             hex: "0a03004300470000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_GET_COMMENTS_INFO request: two posts", type: "MsgGetCommentsInfoRequest", opcode: 91, command: 0, dialect: [], sequence: 42,
             hex: "0a00002a005b0000002c82a6636861744964d3ffffc20f4408aac1a7706f737449647392cf019871c1e8802cf3cf019871c1e8812cf4",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_GET_COMMENTS_INFO reply: one with comments", type: "MsgGetCommentsInfoReply", opcode: 91, command: 1, dialect: [], sequence: 42,
             hex: "0a01002a005b0000006c81b3636f6d6d656e7473496e666f557064617465739282a6706f73744964cf019871c1e8802cf3ac636f6d6d656e7473496e666f81aa746f74616c436f756e740282a6706f73744964cf019871c1e8812cf4ac636f6d6d656e7473496e666f81aa746f74616c436f756e7400",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_GET_COMMENTS_INFO error: not a member", type: "ErrorReply", opcode: 91, command: 3, dialect: [], sequence: 42,
             hex: "0a03002a005b0000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_SEND request: plain text to a dialog", type: "MsgSendRequest", opcode: 64, command: 0, dialect: [], sequence: 23,
             hex: "0a00001700400000004383a663686174496403a66e6f74696679c3a76d65737361676584a3636964cf0000019871c1e7f0a474657874a26869a8656c656d656e747390a8617474616368657390",
+            plain: nil,
             accept: [
                 .init(name: "as a client sends it", hex: "0a00001700400000003b82a76d65737361676584a474657874a26869a3636964cf0000019871c1e7f0a8656c656d656e7473c0a86174746163686573c0a663686174496403"),
                 .init(name: "a string id and an unknown key", hex: "0a00001700400000003d83a6636861744964a133a76d65737361676583a3636964cf0000019871c1e7f0a474657874da00026869a46d6f6f6481a161920102a66e6f74696679c3"),
@@ -1922,11 +2343,13 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "MSG_SEND request: a reply with formatting, to a user", type: "MsgSendRequest", opcode: 64, command: 0, dialect: [], sequence: 24,
             hex: "0a00001800400000012683a6757365724964cd03eaa66e6f74696679c2a76d65737361676587a3636964cf0000019871c1fb78a474657874ac68656c6c6f2c20416c696365a8656c656d656e74739383a474797065a65354524f4e47a466726f6d00a66c656e6774680584a474797065a44c494e4ba466726f6d07a66c656e67746805aa6174747269627574657381a375726cb368747470733a2f2f6578616d706c652e6f726785a474797065ac555345525f4d454e54494f4ea466726f6d07a66c656e67746805a8656e746974794964cd03e9aa656e746974794e616d65a5416c696365a8617474616368657390a46c696e6b83a474797065a55245504c59a96d6573736167654964cf019871c1e7f00007a663686174496403a669734c697665c2ab6465746563745368617265c2",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_SEND request: a forward", type: "MsgSendRequest", opcode: 64, command: 0, dialect: [], sequence: 25,
             hex: "0a00001900400000007183a6636861744964d3ffffc20f4408aac1a66e6f74696679c3a76d65737361676584a3636964d3fffffe678e3e1810a8656c656d656e747390a8617474616368657390a46c696e6b83a474797065a7464f5257415244a96d6573736167654964cf019871c1e7f00007a663686174496403",
+            plain: nil,
             accept: [
                 .init(name: "the message id as a string", hex: "0a00001900400000006783a6636861744964d3ffffc20f4408aac1a66e6f74696679c3a76d65737361676582a3636964d3fffffe678e3e1810a46c696e6b83a474797065a7464f5257415244a96d6573736167654964b2313134393636383638313331383430303037a663686174496403"),
             ],
@@ -1936,6 +2359,7 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "MSG_SEND request: a new group", type: "MsgSendRequest", opcode: 64, command: 0, dialect: [], sequence: 26,
             hex: "0a00001a00400000007682a66e6f74696679c3a76d65737361676583a3636964cf0000019871c20b18a8656c656d656e747390a861747461636865739185a55f74797065a7434f4e54524f4ca57469746c65a65069636e6963a56576656e74a36e6577a86368617454797065a443484154a77573657249647392cd03eacd03eb",
+            plain: nil,
             accept: [
                 .init(name: "ids as strings", hex: "0a00001a00400000007082a66e6f74696679c3a76d65737361676582a3636964cf0000019871c20b18a861747461636865739185a56576656e74a36e6577a86368617454797065a443484154a57469746c65a65069636e6963a77573657249647392a431303032a431303033a55f74797065a7434f4e54524f4c"),
             ],
@@ -1946,6 +2370,7 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "MSG_SEND request: a contact, a place and a link", type: "MsgSendRequest", opcode: 64, command: 0, dialect: [], sequence: 27,
             hex: "0a00001b0040000000b783a663686174496400a66e6f74696679c3a76d65737361676583a363696405a8656c656d656e747390a861747461636865739382a55f74797065a7434f4e54414354a9636f6e746163744964cd03ea84a55f74797065a84c4f434154494f4ea86c61746974756465cb404be00000000000a96c6f6e676974756465cb4042c00000000000a47a6f6f6dcb402800000000000082a55f74797065a55348415245a375726cb368747470733a2f2f6578616d706c652e6f7267",
+            plain: nil,
             accept: [
                 .init(name: "whole numbers for a place", hex: "0a00001b0040000000a383a663686174496400a66e6f74696679c3a76d65737361676582a363696405a861747461636865739382a55f74797065a7434f4e54414354a9636f6e746163744964a43130303284a55f74797065a84c4f434154494f4ea86c61746974756465cb404be00000000000a96c6f6e676974756465ca42160000a47a6f6f6d0c82a55f74797065a55348415245a375726cb368747470733a2f2f6578616d706c652e6f7267"),
             ],
@@ -1956,6 +2381,7 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "MSG_SEND request: a poll", type: "MsgSendRequest", opcode: 64, command: 0, dialect: [], sequence: 9,
             hex: "0a00000900400000009383a663686174496403a66e6f74696679c3a76d65737361676583a3636964cf0000019871c1e7f2a8656c656d656e747390a861747461636865739184a55f74797065a4504f4c4ca57469746c65aa57686f206472756d733fa7616e73776572739282a474657874a5416c696365a76f7074696f6e730082a474657874a3426f62a76f7074696f6e7301a873657474696e677310",
+            plain: nil,
             accept: [
                 .init(name: "as a client sends it", hex: "0a00000900400000009a83a663686174496403a66e6f74696679c3a76d65737361676584a474657874c0a3636964cf0000019871c1e7f2a8656c656d656e747390a861747461636865739184a57469746c65aa57686f206472756d733fa7616e73776572739282a474657874a5416c696365a8616e737765724964c082a474657874a3426f62a76f7074696f6e7301a873657474696e677310a55f74797065a4504f4c4c"),
             ],
@@ -1967,76 +2393,91 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "MSG_SEND reply: stored", type: "MsgSendReply", opcode: 64, command: 1, dialect: [], sequence: 23,
             hex: "0a01001700400000009485a663686174496403a76d65737361676588a26964cf019871c1e7f00007a474696d65cf0000019871c1e7f0a474797065a455534552a474657874a26869a673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f0a8617474616368657390a6756e7265616400a46d61726bcf0000019871c1e7f0ad707265764d6573736167654964cf019871c1e7ef0007",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_SEND reply: a reply was stored", type: "MsgSendReply", opcode: 64, command: 1, dialect: [], sequence: 24,
             hex: "0a01001800400000014d85a663686174496403a76d6573736167658aa26964cf019871c1fb780008a474696d65cf0000019871c1fb78a474797065a455534552a474657874ac68656c6c6f2c20416c696365a673656e646572cd03eaa663686174496403a3636964cf0000019871c1fb78a8656c656d656e74739183a474797065a65354524f4e47a466726f6d00a66c656e67746805a8617474616368657390a46c696e6b84a474797065a55245504c59a663686174496403a76d65737361676588a26964cf019871c1e7f00007a474696d65cf0000019871c1e7f0a474797065a455534552a474657874a26869a673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f0a8617474616368657390a96d6573736167654964cf019871c1e7f00007a6756e7265616400a46d61726bcf0000019871c1fb78ad707265764d6573736167654964cf019871c1e7f00007",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_SEND reply: the group was created", type: "MsgSendReply", opcode: 64, command: 1, dialect: [.classic], sequence: 26,
             hex: "0a01001a0040000002d185a6636861744964d3ffffc20f4408aac1a76d65737361676588a26964cf019871c20b180009a474696d65cf0000019871c20b18a474797065a455534552a474657874a0a673656e646572cd03e9a6636861744964d3ffffc20f4408aac1a3636964cf0000019871c20b18a861747461636865739185a55f74797065a7434f4e54524f4ca57469746c65a65069636e6963a56576656e74a36e6577a77573657249647392cd03eacd03eba86368617454797065a443484154a6756e7265616400a46d61726bcf0000019871c20b18a463686174de0015a26964d3ffffc20f4408aac1a474797065a443484154a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747381a431303031cf0000019871c20b18a57469746c65a65069636e6963ab6c6173744d65737361676588a26964cf019871c20b180009a474696d65cf0000019871c20b18a474797065a455534552a474657874a0a673656e646572cd03e9a6636861744964d3ffffc20f4408aac1a3636964cf0000019871c20b18a861747461636865739185a55f74797065a7434f4e54524f4ca57469746c65a65069636e6963a56576656e74a36e6577a77573657249647392cd03eacd03eba86368617454797065a443484154ad6c6173744576656e7454696d65cf0000019871c20b18b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c20b18a86a6f696e54696d65cf0000019871c20b18a86d6f646966696564cf0000019871c20b18ab6e65774d6573736167657300ad6d65737361676573436f756e7401b17061727469636970616e7473436f756e7403a6616363657373a750524956415445a76f7074696f6e7381b3414c4c5f43414e5f50494e5f4d455353414745c3a661646d696e7391cd03e9a7686173426f7473c2a3636964cf0000019871c20b18",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_SEND error: not a member", type: "ErrorReply", opcode: 64, command: 3, dialect: [], sequence: 23,
             hex: "0a03001700400000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_SEND error: to somebody the caller has blocked", type: "ErrorReply", opcode: 64, command: 3, dialect: [], sequence: 23,
             hex: "0a03001700400000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_SEND error: nobody", type: "ErrorReply", opcode: 64, command: 3, dialect: [], sequence: 24,
             hex: "0a03001800400000002d82a56572726f72ae757365722e6e6f742e666f756e64a76d657373616765ae55736572206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_SEND error: the forwarded message is not there", type: "ErrorReply", opcode: 64, command: 3, dialect: [], sequence: 25,
             hex: "0a03001900400000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_SEND error: nothing in it", type: "ErrorReply", opcode: 64, command: 3, dialect: [], sequence: 23,
             hex: "0a03001700400000003e82a56572726f72b56572726f722e6d6573736167652e696e76616c6964a76d657373616765b8546865206d657373616765206973206e6f742076616c6964",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_SEND error: a text that is too long", type: "ErrorReply", opcode: 64, command: 3, dialect: [], sequence: 23,
             hex: "0a03001700400000004b82a56572726f72ad70726f746f2e7061796c6f6164a76d657373616765d92c2f6d6573736167652f746578743a2034303031205554462d313620756e6974732c206c696d69742034303030",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_SEND error: before the login", type: "ErrorReply", opcode: 64, command: 3, dialect: [], sequence: 22,
             hex: "0a03001600400000003582a56572726f72ab70726f746f2e7374617465a76d657373616765b94e6f7420616c6c6f77656420696e2074686973207374617465",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_SEND error: too fast", type: "ErrorReply", opcode: 64, command: 3, dialect: [], sequence: 23,
             hex: "0a03001700400000004582a56572726f72b1746f6f2e6d616e792e7265717565737473a76d657373616765d922546f6f206d616e792072657175657374732c2074727920616761696e206c61746572",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_SEND error: the server failed", type: "ErrorReply", opcode: 64, command: 3, dialect: [], sequence: 23,
             hex: "0a03001700400000002e82a56572726f72a8696e7465726e616ca76d657373616765b5496e7465726e616c20736572766572206572726f72",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_SEND error: the server cannot keep up", type: "ErrorReply", opcode: 64, command: 3, dialect: [], sequence: 23,
             hex: "0a03001700400000004582a56572726f72aa6f7665726c6f61646564a76d657373616765d92954686520736572766572206973206f7665726c6f616465642c2074727920616761696e206c61746572",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_SEND error: too many, in the language of the client", type: "ErrorReply", opcode: 64, command: 3, dialect: [], sequence: 9,
             hex: "0a0300090040000000b985a56572726f72b1746f6f2e6d616e792e7265717565737473a76d657373616765d922546f6f206d616e792072657175657374732c2074727920616761696e206c61746572b06c6f63616c697a65644d657373616765d93ad0a1d0bbd0b8d188d0bad0bed0bc20d187d0b0d181d182d0be2e20d09fd0bed0bfd180d0bed0b1d183d0b9d182d0b520d0bfd0bed0b7d0b6d0b5a57469746c65b2d09fd0bed0b4d0bed0b6d0b4d0b8d182d0b5aa72657472794166746572cd01f4",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_SEND request: a scheduled message", type: "MsgSendRequest", opcode: 64, command: 0, dialect: [], sequence: 31,
             hex: "0a00001f00400000008e83a663686174496403a66e6f74696679c3a76d65737361676585a3636964cf0000019871c1e7f2a474657874a764656e74697374a8656c656d656e747390a8617474616368657390b164656c617965644174747269627574657383aa74696d65546f46697265cf0000019871f8d670ac6e6f7469667953656e646572c2af6e6f746966794f70706f6e656e7473c3",
+            plain: nil,
             accept: [
                 .init(name: "as a client sends it", hex: "0a00001f00400000006182a663686174496403a76d65737361676583a3636964cf0000019871c1e7f2a474657874a764656e74697374b164656c617965644174747269627574657382aa74696d65546f46697265cf0000019871f8d670ac6e6f7469667953656e646572c2"),
             ],
@@ -2046,26 +2487,31 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "MSG_SEND reply: it is scheduled", type: "MsgSendReply", opcode: 64, command: 1, dialect: [], sequence: 31,
             hex: "0a01001f0040000000c884a663686174496403a76d65737361676589a26964cf019871c1e8802cf3a474696d65cf0000019871f8d670a474797065a455534552a474657874a764656e74697374a673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f2a8617474616368657390b164656c617965644174747269627574657383aa74696d65546f46697265cf0000019871f8d670ac6e6f7469667953656e646572c2af6e6f746966794f70706f6e656e7473c3a6756e7265616400a46d61726bcf0000019871c1c0e0",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_SEND request: a comment", type: "MsgSendRequest", opcode: 64, command: 0, dialect: [], sequence: 60,
             hex: "0a00003c00400000006384a6636861744964d3ffffc20f4408aac1a66e6f74696679c3a6706f73744964cf019871c1e8802cf3a76d65737361676584a3636964cf0000019871c20f00a474657874aa686f77206c6f76656c79a8656c656d656e747390a8617474616368657390",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_SEND reply: the comment as stored", type: "MsgSendReply", opcode: 64, command: 1, dialect: [], sequence: 60,
             hex: "0a01003c00400000009f83a6636861744964d3ffffc20f4408aac1a6706f73744964cf019871c1e8802cf3a76d65737361676589a26964cf019871c20f000008a474696d65cf0000019871c20f00a474797065a455534552a474657874aa686f77206c6f76656c79a673656e646572cd03eaa6636861744964d3ffffc20f4408aac1a3636964cf0000019871c20f00a8617474616368657390a6706f73744964cf019871c1e8802cf3",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_SEND error: a post that is not there", type: "ErrorReply", opcode: 64, command: 3, dialect: [], sequence: 60,
             hex: "0a03003c00400000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_SHARE_PREVIEW request: a link in a text", type: "MsgSharePreviewRequest", opcode: 70, command: 0, dialect: [], sequence: 60,
             hex: "0a00003c00460000003282a474657874d9226c6f6f6b3a2068747470733a2f2f6578616d706c652e6f72672f6865646765686f67a663686174496403",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "no text", hex: "0a00003c00460000000981a663686174496403", limits: [:], error: "/text: missing"),
@@ -2074,71 +2520,85 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "MSG_SHARE_PREVIEW request: no chat", type: "MsgSharePreviewRequest", opcode: 70, command: 0, dialect: [], sequence: 61,
             hex: "0a00003d00460000001e81a474657874b768747470733a2f2f6578616d706c652e6f72672f666f67",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_SHARE_PREVIEW reply: a preview", type: "MsgSharePreviewReply", opcode: 70, command: 1, dialect: [], sequence: 60,
             hex: "0a01003c0046000000db81ab6174746163686d656e74739187a55f74797065a55348415245a375726cbc68747470733a2f2f6578616d706c652e6f72672f6865646765686f67a57469746c65b34865646765686f6720696e2074686520666f67ab6465736372697074696f6eb6412066696c6d206f662074656e206d696e757465732ea5696d61676583a375726cd92068747470733a2f2f6578616d706c652e6f72672f6865646765686f672e6a7067a57769647468cd0258a6686569676874cd0190a773686172654964cf4000000000000001a4686f7374ab6578616d706c652e6f7267",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_SHARE_PREVIEW reply: none", type: "MsgSharePreviewReply", opcode: 70, command: 1, dialect: [], sequence: 61,
             hex: "0a01003d00460000000e81ab6174746163686d656e747390",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_TYPING request: typing", type: "MsgTypingRequest", opcode: 65, command: 0, dialect: [], sequence: 28,
             hex: "0a00001c00410000001382a663686174496403a474797065a454455854",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_TYPING reply: told", type: "MsgTypingReply", opcode: 65, command: 1, dialect: [], sequence: 28,
             hex: "0a01001c00410000000180",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_TYPING error: not a member", type: "ErrorReply", opcode: 65, command: 3, dialect: [], sequence: 28,
             hex: "0a03001c00410000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_TYPING error: no such post", type: "ErrorReply", opcode: 65, command: 3, dialect: [], sequence: 65,
             hex: "0a03004100410000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_MESSAGE push: a new message, to a client that named a capability", type: "NotifMessage", opcode: 128, command: 0, dialect: [], sequence: 150,
             hex: "0a00009600800000007e83a663686174496403a76d65737361676588a26964cf019871c1e7f00007a474696d65cf0000019871c1e7f0a474797065a455534552a474657874a26869a673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f0a8617474616368657390ad707265764d6573736167654964cf019871c1e7ef0007",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_MESSAGE push: a new message", type: "NotifMessage", opcode: 128, command: 0, dialect: [.classic], sequence: 129,
             hex: "0a00008100800000009985a663686174496403a76d65737361676589a26964cf019871c1e7f00007a474696d65cf0000019871c1e7f0a474797065a455534552a474657874a26869a673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f0a8617474616368657390ad707265764d6573736167654964cf019871c1e7ef0007a6756e7265616401a46d61726bcf0000019871c1c0e0a374746cc2",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_MESSAGE push: a reply", type: "NotifMessage", opcode: 128, command: 0, dialect: [], sequence: 130,
             hex: "0a00008200800000013783a663686174496403a76d6573736167658aa26964cf019871c1fb780008a474696d65cf0000019871c1fb78a474797065a455534552a474657874ac68656c6c6f2c20416c696365a673656e646572cd03eaa663686174496403a3636964cf0000019871c1fb78a8656c656d656e74739183a474797065a65354524f4e47a466726f6d00a66c656e67746805a8617474616368657390a46c696e6b84a474797065a55245504c59a663686174496403a76d65737361676588a26964cf019871c1e7f00007a474696d65cf0000019871c1e7f0a474797065a455534552a474657874a26869a673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f0a8617474616368657390a96d6573736167654964cf019871c1e7f00007ad707265764d6573736167654964cf019871c1e7f00007",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_MESSAGE push: an edited message", type: "NotifMessage", opcode: 128, command: 0, dialect: [], sequence: 131,
             hex: "0a00008300800000008f82a663686174496403a76d6573736167658aa26964cf019871c1e7f00007a474696d65cf0000019871c1e7f0a474797065a455534552a474657874a86869207468657265a673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f0a8617474616368657390a6737461747573a6454449544544aa75706461746554696d65cf0000019871c20b18",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_MESSAGE push: somebody voted", type: "NotifMessage", opcode: 128, command: 0, dialect: [], sequence: 139,
             hex: "0a00008b00800000019a82a663686174496403a76d6573736167658aa26964cf019871c1e7f00007a474696d65cf0000019871c1e7f0a474797065a455534552a474657874a0a673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f0a861747461636865739187a55f74797065a4504f4c4ca57469746c65aa57686f206472756d733fa7616e73776572739282a474657874a5416c696365a8616e7377657249640182a474657874a3426f62a8616e73776572496402a873657474696e677304a6706f6c6c4964cf019871c1e7f00008a776657273696f6e02a5737461746583a5746f74616c01a6726573756c749285a8616e73776572496401a9766f7465436f756e7400a5766f74657390a47261746500a76f7074696f6e730085a8616e73776572496402a9766f7465436f756e7401a5766f7465739182a6757365724964cd03eaa974696d657374616d70cf0000019871c1efc0a47261746564a76f7074696f6e7300af766f7465725072657669657749647391cd03eaa6737461747573a6454449544544aa75706461746554696d65cf0000019871c1efc0",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_MESSAGE push: the first message of a group", type: "NotifMessage", opcode: 128, command: 0, dialect: [.classic], sequence: 132,
             hex: "0a0000840080000002c985a6636861744964d3ffffc20f4408aac1a76d65737361676588a26964cf019871c20b180009a474696d65cf0000019871c20b18a474797065a455534552a474657874a0a673656e646572cd03e9a6636861744964d3ffffc20f4408aac1a3636964cf0000019871c20b18a861747461636865739185a55f74797065a7434f4e54524f4ca57469746c65a65069636e6963a56576656e74a36e6577a77573657249647392cd03eacd03eba86368617454797065a443484154a6756e7265616401a46d61726b00a463686174de0015a26964d3ffffc20f4408aac1a474797065a443484154a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747381a431303031cf0000019871c20b18a57469746c65a65069636e6963ab6c6173744d65737361676588a26964cf019871c20b180009a474696d65cf0000019871c20b18a474797065a455534552a474657874a0a673656e646572cd03e9a6636861744964d3ffffc20f4408aac1a3636964cf0000019871c20b18a861747461636865739185a55f74797065a7434f4e54524f4ca57469746c65a65069636e6963a56576656e74a36e6577a77573657249647392cd03eacd03eba86368617454797065a443484154ad6c6173744576656e7454696d65cf0000019871c20b18b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c20b18a86a6f696e54696d65cf0000019871c20b18a86d6f646966696564cf0000019871c20b18ab6e65774d6573736167657300ad6d65737361676573436f756e7401b17061727469636970616e7473436f756e7403a6616363657373a750524956415445a76f7074696f6e7381b3414c4c5f43414e5f50494e5f4d455353414745c3a661646d696e7391cd03e9a7686173426f7473c2a3636964cf0000019871c20b18",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_MESSAGE request: received", type: "NotifMessageRequest", opcode: 128, command: 0, dialect: [], sequence: 35,
             hex: "0a00002300800000001c82a663686174496403a96d6573736167654964cf019871c1e7f00007",
+            plain: nil,
             accept: [
                 .init(name: "the id as a string", hex: "0a00002300800000002682a663686174496403a96d6573736167654964b2313134393636383638313331383430303037"),
             ],
@@ -2146,61 +2606,73 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "NOTIF_MESSAGE reply: noted", type: "NotifMessageReply", opcode: 128, command: 1, dialect: [], sequence: 35,
             hex: "0a01002300800000000180",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_MESSAGE push: a post", type: "NotifMessage", opcode: 128, command: 0, dialect: [], sequence: 61,
             hex: "0a00003d00800000007582a6636861744964d3ffffc20f44089ec2a76d65737361676587a26964cf019871c1e7f00007a474696d65cf0000019871c1e7f0a474797065a74348414e4e454ca474657874a7546f6e69676874a6636861744964d3ffffc20f44089ec2a3636964cf0000019871c1e7f0a8617474616368657390",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_MESSAGE push: a comment, to a client that named a capability", type: "NotifMessage", opcode: 128, command: 0, dialect: [], sequence: 161,
             hex: "0a0000a100800000009f83a6636861744964d3ffffc20f4408aac1a76d65737361676589a26964cf019871c20f000008a474696d65cf0000019871c20f00a474797065a455534552a474657874aa686f77206c6f76656c79a673656e646572cd03eaa6636861744964d3ffffc20f4408aac1a3636964cf0000019871c20f00a8617474616368657390a6706f73744964cf019871c1e8802cf3a6706f73744964cf019871c1e8802cf3",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_MESSAGE push: a comment", type: "NotifMessage", opcode: 128, command: 0, dialect: [.classic], sequence: 162,
             hex: "0a0000a20080000000b286a6636861744964d3ffffc20f4408aac1a76d65737361676589a26964cf019871c20f000008a474696d65cf0000019871c20f00a474797065a455534552a474657874aa686f77206c6f76656c79a673656e646572cd03eaa6636861744964d3ffffc20f4408aac1a3636964cf0000019871c20f00a8617474616368657390a6706f73744964cf019871c1e8802cf3a6706f73744964cf019871c1e8802cf3a6756e7265616400a46d61726b00a374746cc2",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_MSG_DELAYED push: scheduled on another device", type: "NotifMsgDelayed", opcode: 154, command: 0, dialect: [], sequence: 137,
             hex: "0a000089009a000000d183a663686174496403b56c61737444656c6179656455706461746554696d65cf0000019871c1e7f1a76d65737361676589a26964cf019871c1e8802cf3a474696d65cf0000019871f8d670a474797065a455534552a474657874a764656e74697374a673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f0a8617474616368657390b164656c617965644174747269627574657383aa74696d65546f46697265cf0000019871f8d670ac6e6f7469667953656e646572c3af6e6f746966794f70706f6e656e7473c3",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_MSG_DELAYED push: sent", type: "NotifMsgDelayed", opcode: 154, command: 0, dialect: [], sequence: 138,
             hex: "0a00008a009a0000003d83a663686174496403b56c61737444656c6179656455706461746554696d65cf0000019871f8d673aa6d65737361676549647391cf019871c1e8802cf3",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_MSG_DELAYED push: not sent", type: "NotifMsgDelayed", opcode: 154, command: 0, dialect: [], sequence: 139,
             hex: "0a00008b009a000000f384a663686174496403b56c61737444656c6179656455706461746554696d65cf0000019871f8d673b86c6173744669726544656c617965644572726f7254696d65cf0000019871f8d673a76d65737361676589a26964cf019871c1e8802cf3a474696d65cf0000019871f8d670a474797065a455534552a474657874a764656e74697374a673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f0a8617474616368657390b164656c617965644174747269627574657383aa74696d65546f46697265cf0000019871f8d670ac6e6f7469667953656e646572c3af6e6f746966794f70706f6e656e7473c3",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_MSG_DELETE push: two are gone", type: "NotifMsgDelete", opcode: 142, command: 0, dialect: [], sequence: 137,
             hex: "0a000089008e0000002782a663686174496403aa6d65737361676549647392cf019871c1e7f00007cf019871c1fb780008",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_MSG_DELETE push: a comment is gone", type: "NotifMsgDelete", opcode: 142, command: 0, dialect: [], sequence: 163,
             hex: "0a0000a3008e0000003683a6636861744964d3ffffc20f4408aac1a6706f73744964cf019871c1e8802cf3aa6d65737361676549647391cf019871c20f000008",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_MSG_DELETE_RANGE push: an hour of a group", type: "NotifMsgDeleteRange", opcode: 140, command: 0, dialect: [], sequence: 140,
             hex: "0a00008c008c0000003583a6636861744964d3ffffc20f4408aac1a9737461727454696d65cf0000019871c1e7f0a7656e6454696d65cf0000019871f8d670",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_TYPING push: typing", type: "NotifTyping", opcode: 129, command: 0, dialect: [], sequence: 136,
             hex: "0a00008800810000001d83a663686174496403a6757365724964cd03eaa474797065a454455854",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "GET_POLL_UPDATES request: of two", type: "GetPollUpdatesRequest", opcode: 306, command: 0, dialect: [], sequence: 65,
             hex: "0a00004101320000005882a663686174496403a5706f6c6c739282a96d6573736167654964cf019871c1e7f00007a6706f6c6c4964cf019871c1e7f0000882a96d6573736167654964cf019871c20b180009a6706f6c6c4964cf019871c20b18000a",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "no poll", hex: "0a00004101320000002482a663686174496403a5706f6c6c739181a96d6573736167654964cf019871c1e7f00007", limits: [:], error: "/polls/0/pollId: missing"),
@@ -2209,16 +2681,19 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "GET_POLL_UPDATES reply: one is there", type: "GetPollUpdatesReply", opcode: 306, command: 1, dialect: [], sequence: 65,
             hex: "0a01004101320000011b81a5706f6c6c739187a55f74797065a4504f4c4ca57469746c65aa57686f206472756d733fa7616e73776572739282a474657874a5416c696365a8616e7377657249640182a474657874a3426f62a8616e73776572496402a873657474696e677304a6706f6c6c4964cf019871c1e7f00008a776657273696f6e02a5737461746583a5746f74616c01a6726573756c749285a8616e73776572496401a9766f7465436f756e7400a5766f74657390a47261746500a76f7074696f6e730085a8616e73776572496402a9766f7465436f756e7401a5766f7465739182a6757365724964cd03eaa974696d657374616d70cf0000019871c1efc0a47261746564a76f7074696f6e7300af766f7465725072657669657749647391cd03ea",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "GET_POLL_UPDATES error: not a member", type: "ErrorReply", opcode: 306, command: 3, dialect: [], sequence: 65,
             hex: "0a03004101320000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "SEND_VOTE request: one answer", type: "SendVoteRequest", opcode: 304, command: 0, dialect: [], sequence: 61,
             hex: "0a00003d01300000003984a663686174496403a96d6573736167654964cf019871c1e7f00007a6706f6c6c4964cf019871c1e7f00008aa616e73776572734964739102",
+            plain: nil,
             accept: [
                 .init(name: "a string id and an unknown key", hex: "0a00003d01300000004b85a6706f6c6c4964cf019871c1e7f00008a96d6573736167654964b2313134393636383638313331383430303037a663686174496403aa616e73776572734964739102a6706f7374496400"),
             ],
@@ -2230,6 +2705,7 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "SEND_VOTE request: taken back", type: "SendVoteRequest", opcode: 304, command: 0, dialect: [], sequence: 62,
             hex: "0a00003e01300000003884a663686174496403a96d6573736167654964cf019871c1e7f00007a6706f6c6c4964cf019871c1e7f00008aa616e737765727349647390",
+            plain: nil,
             accept: [
                 .init(name: "without a list", hex: "0a00003e01300000002c83a663686174496403a96d6573736167654964cf019871c1e7f00007a6706f6c6c4964cf019871c1e7f00008"),
             ],
@@ -2237,31 +2713,37 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "SEND_VOTE reply: three have voted", type: "SendVoteReply", opcode: 304, command: 1, dialect: [], sequence: 61,
             hex: "0a01003d0130000000e381a5737461746583a5746f74616c03a6726573756c749285a8616e73776572496401a9766f7465436f756e7401a5766f7465739182a6757365724964cd03e9a974696d657374616d70cf0000019871c1ebd8a47261746521a76f7074696f6e730085a8616e73776572496402a9766f7465436f756e7402a5766f7465739282a6757365724964cd03eaa974696d657374616d70cf0000019871c1efc082a6757365724964cd03eba974696d657374616d70cf0000019871c1f3a8a47261746543a76f7074696f6e7300af766f7465725072657669657749647393cd03e9cd03eacd03eb",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "SEND_VOTE reply: nobody sees who, and the answer was right", type: "SendVoteReply", opcode: 304, command: 1, dialect: [], sequence: 61,
             hex: "0a01003d01300000009e81a5737461746583a5746f74616c07a6726573756c749285a8616e73776572496401a9766f7465436f756e7405a5766f74657390a47261746547a76f7074696f6e730085a8616e73776572496402a9766f7465436f756e7402a5766f7465739182a6757365724964cd03eaa974696d657374616d70cf0000019871c1efc0a4726174651da76f7074696f6e7301af766f7465725072657669657749647390",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "SEND_VOTE error: not a member", type: "ErrorReply", opcode: 304, command: 3, dialect: [], sequence: 61,
             hex: "0a03003d01300000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "SEND_VOTE error: another poll is there now", type: "ErrorReply", opcode: 304, command: 3, dialect: [], sequence: 61,
             hex: "0a03003d01300000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "SEND_VOTE error: it is closed", type: "ErrorReply", opcode: 304, command: 3, dialect: [], sequence: 61,
             hex: "0a03003d01300000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "VOTERS_LIST_BY_ANSWER request: a first page", type: "VotersListByAnswerRequest", opcode: 305, command: 0, dialect: [], sequence: 63,
             hex: "0a00003f01310000003d85a663686174496403a96d6573736167654964cf019871c1e7f00007a6706f6c6c4964cf019871c1e7f00008a8616e73776572496402a5636f756e7402",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "no answer", hex: "0a00003f01310000002483a663686174496403a96d6573736167654964cf019871c1e7f00007a6706f6c6c496407", limits: [:], error: "/answerId: missing"),
@@ -2269,36 +2751,43 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "VOTERS_LIST_BY_ANSWER request: the next one", type: "VotersListByAnswerRequest", opcode: 305, command: 0, dialect: [], sequence: 64,
             hex: "0a00004001310000004786a663686174496403a96d6573736167654964cf019871c1e7f00007a6706f6c6c4964cf019871c1e7f00008a8616e73776572496402a5636f756e7402a66d61726b6572cd03eb",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "VOTERS_LIST_BY_ANSWER reply: two and more", type: "VotersListByAnswerReply", opcode: 305, command: 1, dialect: [], sequence: 63,
             hex: "0a01003f01310000004e82a5766f7465739282a6757365724964cd03eaa974696d657374616d70cf0000019871c1efc082a6757365724964cd03eba974696d657374616d70cf0000019871c1f3a8a66d61726b6572cd03eb",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "VOTERS_LIST_BY_ANSWER reply: nobody any more", type: "VotersListByAnswerReply", opcode: 305, command: 1, dialect: [], sequence: 64,
             hex: "0a01004001310000000881a5766f74657390",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "VOTERS_LIST_BY_ANSWER error: not a member", type: "ErrorReply", opcode: 305, command: 3, dialect: [], sequence: 63,
             hex: "0a03003f01310000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "VOTERS_LIST_BY_ANSWER error: a message that is gone", type: "ErrorReply", opcode: 305, command: 3, dialect: [], sequence: 63,
             hex: "0a03003f01310000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "VOTERS_LIST_BY_ANSWER error: an anonymous one", type: "ErrorReply", opcode: 305, command: 3, dialect: [], sequence: 63,
             hex: "0a03003f01310000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_REACTIONS_SETTINGS_GET_BY_CHAT_ID request: of two chats", type: "ChatReactionsSettingsGetByChatIdRequest", opcode: 258, command: 0, dialect: [], sequence: 59,
             hex: "0a00003b01020000001481a7636861744964739203d3ffffc20f4408aac1",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "no chats", hex: "0a00003b01020000000180", limits: [:], error: "/chatIds: missing"),
@@ -2306,11 +2795,13 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "CHAT_REACTIONS_SETTINGS_GET_BY_CHAT_ID reply: one has settings", type: "ChatReactionsSettingsGetByChatIdReply", opcode: 258, command: 1, dialect: [], sequence: 59,
             hex: "0a01003b01020000009b81b5636861745265616374696f6e7353657474696e67739285a663686174496403a86973416374697665c3a5636f756e7408ab7265616374696f6e49647390a8696e636c75646564c386a6636861744964d3ffffc20f4408aac1a86973416374697665c2a5636f756e7408ab7265616374696f6e49647391a4f09f94a5a8696e636c75646564c2aa75706461746554696d65cf0000019871c20b18",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_REACTIONS_SETTINGS_SET request: three of them", type: "ChatReactionsSettingsSetRequest", opcode: 257, command: 0, dialect: [], sequence: 57,
             hex: "0a00003901010000004885a6636861744964d3ffffc20f4408aac1a86973416374697665c3a5636f756e7403ab7265616374696f6e49647393a4f09f918da4f09fa581a4f09f94a5a8696e636c75646564c3",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "no chat", hex: "0a00003901010000000b81a86973416374697665c2", limits: [:], error: "/chatId: missing"),
@@ -2319,31 +2810,37 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "CHAT_REACTIONS_SETTINGS_SET request: none, as some clients say it", type: "ChatReactionsSettingsSetRequest", opcode: 257, command: 0, dialect: [], sequence: 58,
             hex: "0a00003a01010000002f84a6636861744964d3ffffc20f4408aac1a576616c7565c2ab7265616374696f6e49647390a8696e636c75646564c3",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_REACTIONS_SETTINGS_SET reply: done", type: "ChatReactionsSettingsSetReply", opcode: 257, command: 1, dialect: [], sequence: 57,
             hex: "0a01003901010000007381b5636861745265616374696f6e7353657474696e677386a6636861744964d3ffffc20f4408aac1a86973416374697665c3a5636f756e7403ab7265616374696f6e49647393a4f09f918da4f09fa581a4f09f94a5a8696e636c75646564c3aa75706461746554696d65cf0000019871c20b18",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_REACTIONS_SETTINGS_SET error: not a member", type: "ErrorReply", opcode: 257, command: 3, dialect: [], sequence: 57,
             hex: "0a03003901010000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_REACTIONS_SETTINGS_SET error: not by a member", type: "ErrorReply", opcode: 257, command: 3, dialect: [], sequence: 57,
             hex: "0a03003901010000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_REACTIONS_SETTINGS_SET error: no emoji", type: "ErrorReply", opcode: 257, command: 3, dialect: [], sequence: 57,
             hex: "0a03003901010000004e82a56572726f72d9236572726f722e6d6573736167652e6c696b652e756e6b6e6f776e2e7265616374696f6ea76d657373616765b95468657265206973206e6f2073756368207265616374696f6e",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_CANCEL_REACTION request: taken back", type: "MsgCancelReactionRequest", opcode: 179, command: 0, dialect: [], sequence: 52,
             hex: "0a00003400b30000001c82a663686174496403a96d6573736167654964cf019871c1e7f00007",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "no message", hex: "0a00003400b30000000981a663686174496403", limits: [:], error: "/messageId: missing"),
@@ -2351,11 +2848,13 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "MSG_CANCEL_REACTION reply: one less", type: "MsgCancelReactionReply", opcode: 179, command: 1, dialect: [], sequence: 52,
             hex: "0a01003400b30000003b81ac7265616374696f6e496e666f82aa746f74616c436f756e7401a8636f756e746572739182a5636f756e7401a87265616374696f6ea4f09fa581",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_CANCEL_REACTION reply: none left", type: "MsgCancelReactionReply", opcode: 179, command: 1, dialect: [], sequence: 53,
             hex: "0a01003500b30000002581ac7265616374696f6e496e666f82aa746f74616c436f756e7400a8636f756e7465727390",
+            plain: nil,
             accept: [
                 .init(name: "an empty map is none", hex: "0a01003500b30000000f81ac7265616374696f6e496e666f80"),
             ],
@@ -2363,16 +2862,19 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "MSG_CANCEL_REACTION error: not a member", type: "ErrorReply", opcode: 179, command: 3, dialect: [], sequence: 52,
             hex: "0a03003400b30000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_CANCEL_REACTION error: a message that is gone", type: "ErrorReply", opcode: 179, command: 3, dialect: [], sequence: 52,
             hex: "0a03003400b30000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_GET_DETAILED_REACTIONS request: a first page", type: "MsgGetDetailedReactionsRequest", opcode: 181, command: 0, dialect: [], sequence: 55,
             hex: "0a00003700b50000002383a663686174496403a96d6573736167654964cf019871c1e7f00007a5636f756e7402",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "no message", hex: "0a00003700b50000000981a663686174496403", limits: [:], error: "/messageId: missing"),
@@ -2380,36 +2882,43 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "MSG_GET_DETAILED_REACTIONS request: the next one", type: "MsgGetDetailedReactionsRequest", opcode: 181, command: 0, dialect: [], sequence: 56,
             hex: "0a00003800b50000002d84a663686174496403a96d6573736167654964cf019871c1e7f00007a5636f756e7402a66d61726b6572cd03ea",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_GET_DETAILED_REACTIONS reply: two and more", type: "MsgGetDetailedReactionsReply", opcode: 181, command: 1, dialect: [], sequence: 55,
             hex: "0a01003700b5000000aa83a97265616374696f6e739282a6757365724964cd03e9a87265616374696f6ea4f09f918d82a6757365724964cd03eaa87265616374696f6ea4f09fa581ac7265616374696f6e496e666f83aa746f74616c436f756e7403a8636f756e746572739282a5636f756e7402a87265616374696f6ea4f09f918d82a5636f756e7401a87265616374696f6ea4f09fa581ac796f75725265616374696f6ea4f09f918da66d61726b6572cd03ea",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_GET_DETAILED_REACTIONS reply: the last one", type: "MsgGetDetailedReactionsReply", opcode: 181, command: 1, dialect: [], sequence: 56,
             hex: "0a01003800b50000008782a97265616374696f6e739182a6757365724964cd03eba87265616374696f6ea4f09f918dac7265616374696f6e496e666f83aa746f74616c436f756e7403a8636f756e746572739282a5636f756e7402a87265616374696f6ea4f09f918d82a5636f756e7401a87265616374696f6ea4f09fa581ac796f75725265616374696f6ea4f09f918d",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_GET_DETAILED_REACTIONS error: not a member", type: "ErrorReply", opcode: 181, command: 3, dialect: [], sequence: 55,
             hex: "0a03003700b50000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_GET_DETAILED_REACTIONS error: a message that is gone", type: "ErrorReply", opcode: 181, command: 3, dialect: [], sequence: 55,
             hex: "0a03003700b50000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_GET_DETAILED_REACTIONS error: not by a member", type: "ErrorReply", opcode: 181, command: 3, dialect: [], sequence: 55,
             hex: "0a03003700b50000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_GET_REACTIONS request: of two", type: "MsgGetReactionsRequest", opcode: 180, command: 0, dialect: [], sequence: 54,
             hex: "0a00003600b40000002782a663686174496403aa6d65737361676549647392cf019871c1e7f00007cf019871c1fb780008",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "too many ids", hex: "0a00003600b40000001882a663686174496403aa6d65737361676549647393010203", limits: ["maxIDsPerRequest": 2], error: "/messageIds: 3 items, limit 2"),
@@ -2422,11 +2931,13 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "MSG_GET_REACTIONS reply: one has some", type: "MsgGetReactionsReply", opcode: 180, command: 1, dialect: [], sequence: 54,
             hex: "0a01003600b4000000a681b16d657373616765735265616374696f6e7382b231313439363638363831333138343030303783aa746f74616c436f756e7403a8636f756e746572739282a5636f756e7402a87265616374696f6ea4f09f918d82a5636f756e7401a87265616374696f6ea4f09fa581ac796f75725265616374696f6ea4f09f918db231313439363638363834353935323030303882aa746f74616c436f756e7400a8636f756e7465727390",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_GET_REACTIONS error: not a member", type: "ErrorReply", opcode: 180, command: 3, dialect: [], sequence: 54,
             hex: "0a03003600b40000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
@@ -2437,6 +2948,7 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "MSG_REACTION request: a thumb", type: "MsgReactionRequest", opcode: 178, command: 0, dialect: [], sequence: 51,
             hex: "0a00003300b20000004183a663686174496403a96d6573736167654964cf019871c1e7f00007a87265616374696f6e82ac7265616374696f6e54797065a5454d4f4a49a26964a4f09f918d",
+            plain: nil,
             accept: [
                 .init(name: "a string id and no type", hex: "0a00003300b20000003883a96d6573736167654964b2313134393636383638313331383430303037a663686174496403a87265616374696f6e81a26964a4f09f918d"),
             ],
@@ -2448,78 +2960,101 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "MSG_REACTION reply: counted", type: "MsgReactionReply", opcode: 178, command: 1, dialect: [], sequence: 51,
             hex: "0a01003300b20000006381ac7265616374696f6e496e666f83aa746f74616c436f756e7403a8636f756e746572739282a5636f756e7402a87265616374696f6ea4f09f918d82a5636f756e7401a87265616374696f6ea4f09fa581ac796f75725265616374696f6ea4f09f918d",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_REACTION error: not a member", type: "ErrorReply", opcode: 178, command: 3, dialect: [], sequence: 51,
             hex: "0a03003300b20000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_REACTION error: a message that is gone", type: "ErrorReply", opcode: 178, command: 3, dialect: [], sequence: 51,
             hex: "0a03003300b20000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_REACTION error: somebody the caller has blocked", type: "ErrorReply", opcode: 178, command: 3, dialect: [], sequence: 51,
             hex: "0a03003300b20000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_REACTION error: no emoji", type: "ErrorReply", opcode: 178, command: 3, dialect: [], sequence: 51,
             hex: "0a03003300b20000004e82a56572726f72d9236572726f722e6d6573736167652e6c696b652e756e6b6e6f776e2e7265616374696f6ea76d657373616765b95468657265206973206e6f2073756368207265616374696f6e",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_REACTION error: too many kinds", type: "ErrorReply", opcode: 178, command: 3, dialect: [], sequence: 51,
             hex: "0a03003300b20000005282a56572726f72b46572726f722e746f6f2d6d616e792d6c696b6573a76d657373616765d92c546865206d6573736167652068617320746f6f206d616e7920646966666572656e74207265616374696f6e73",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_REACTION error: not in this chat", type: "ErrorReply", opcode: 178, command: 3, dialect: [], sequence: 51,
             hex: "0a03003300b20000004e82a56572726f72bb6572726f722e7265616374696f6e732e6e6f742e616c6c6f776564a76d657373616765d92154686973207265616374696f6e206973206e6f7420616c6c6f7765642068657265",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_MSG_REACTIONS_CHANGED push: two kinds", type: "NotifMsgReactionsChanged", opcode: 155, command: 0, dialect: [], sequence: 138,
             hex: "0a00008a009b0000005e84a663686174496403a96d6573736167654964cf019871c1e7f00007a8636f756e746572739282a5636f756e7402a87265616374696f6ea4f09f918d82a5636f756e7401a87265616374696f6ea4f09fa581aa746f74616c436f756e7403",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_MSG_REACTIONS_CHANGED push: none any more", type: "NotifMsgReactionsChanged", opcode: 155, command: 0, dialect: [], sequence: 139,
             hex: "0a00008b009b0000003284a663686174496403a96d6573736167654964cf019871c1e7f00007a8636f756e7465727390aa746f74616c436f756e7400",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_MSG_YOU_REACTED push: on another device", type: "NotifMsgYouReacted", opcode: 156, command: 0, dialect: [], sequence: 140,
             hex: "0a00008c009c0000007e83a663686174496403a96d6573736167654964cf019871c1e7f00007ac7265616374696f6e496e666f83aa746f74616c436f756e7403a8636f756e746572739282a5636f756e7402a87265616374696f6ea4f09f918d82a5636f756e7401a87265616374696f6ea4f09fa581ac796f75725265616374696f6ea4f09f918d",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_COMPLAIN request: a chat", type: "ChatComplainRequest", opcode: 117, command: 0, dialect: [], sequence: 57,
             hex: "0a00003900750000001782a369647391d3ffffc20f4408aac1a6726561736f6e03",
+            plain: nil,
             accept: [
                 .init(name: "with an id as a string", hex: "0a00003900750000001e82a369647391af2d3638313034313534393933393833a6726561736f6e03"),
             ],
             reject: []))
         all.append(ExampleVector(
+            name: "CHAT_COMPLAIN request: from an app of TamTam", type: "ChatComplainRequest", opcode: 117, command: 0, dialect: [], sequence: 57,
+            hex: "0a00003900750000002283a369647390a6636861744964d3ffffc20f4408aac1a6726561736f6ea45350414d",
+            plain: nil,
+            accept: [
+                .init(name: "as it says it", hex: "0a00003900750000002082a6636861744964d3ffffc20f4408aac1a9636f6d706c61696e74a45350414d"),
+            ],
+            reject: []))
+        all.append(ExampleVector(
             name: "CHAT_COMPLAIN request: under other names", type: "ChatComplainRequest", opcode: 117, command: 0, dialect: [], sequence: 57,
             hex: "0a00003900750000002083a369647390a6636861744964d3ffffc20f4408aac1a8726561736f6e496403",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_COMPLAIN reply: taken", type: "ChatComplainReply", opcode: 117, command: 1, dialect: [], sequence: 57,
             hex: "0a01003900750000000180",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_COMPLAIN error: not a member", type: "ErrorReply", opcode: 117, command: 3, dialect: [], sequence: 57,
             hex: "0a03003900750000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "COMPLAIN request: messages", type: "ComplainRequest", opcode: 161, command: 0, dialect: [], sequence: 58,
             hex: "0a00003a00a10000002b84a369647391cf019871c1e7f00007a8706172656e74496403a674797065496403a8726561736f6e496407",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "no ids", hex: "0a00003a00a10000000b81a8706172656e74496403", limits: [:], error: "/ids: missing"),
@@ -2532,31 +3067,37 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "COMPLAIN request: a user", type: "ComplainRequest", opcode: 161, command: 0, dialect: [], sequence: 58,
             hex: "0a00003a00a10000001982a369647391cd03eaa6726561736f6ea8d181d0bfd0b0d0bc",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "COMPLAIN reply: taken", type: "ComplainReply", opcode: 161, command: 1, dialect: [], sequence: 58,
             hex: "0a01003a00a10000000a81a773756363657373c3",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "COMPLAIN error: not a member", type: "ErrorReply", opcode: 161, command: 3, dialect: [], sequence: 58,
             hex: "0a03003a00a10000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "COMPLAIN error: no such user", type: "ErrorReply", opcode: 161, command: 3, dialect: [], sequence: 58,
             hex: "0a03003a00a10000002d82a56572726f72ae757365722e6e6f742e666f756e64a76d657373616765ae55736572206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "COMPLAIN error: no such message", type: "ErrorReply", opcode: 161, command: 3, dialect: [], sequence: 58,
             hex: "0a03003a00a10000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "COMPLAIN_REASONS_GET request: the first time", type: "ComplainReasonsGetRequest", opcode: 162, command: 0, dialect: [], sequence: 59,
             hex: "0a00003b00a20000000f81ac636f6d706c61696e53796e6300",
+            plain: nil,
             accept: [
                 .init(name: "nothing", hex: "0a00003b00a20000000180"),
             ],
@@ -2564,16 +3105,19 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "COMPLAIN_REASONS_GET reply: none", type: "ComplainReasonsGetReply", opcode: 162, command: 1, dialect: [], sequence: 59,
             hex: "0a01003b00a20000006582a9636f6d706c61696e739182a674797065496401a7726561736f6e739282a8726561736f6e496401ab726561736f6e5469746c65a45370616d82a8726561736f6e496402ab726561736f6e5469746c65a54672617564ac636f6d706c61696e53796e6301",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_MEDIA request: by kinds", type: "ChatMediaRequest", opcode: 51, command: 0, dialect: [], sequence: 51,
             hex: "0a00003300330000004885a663686174496403a96d6573736167654964cf019871c1fb780008ab617474616368547970657392a550484f544fa5564944454fa7666f727761726400a86261636b7761726414",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_MEDIA request: one kind", type: "ChatMediaRequest", opcode: 51, command: 0, dialect: [], sequence: 51,
             hex: "0a00003300330000003b86a663686174496403ab617474616368547970657390a474797065a55348415245a7666f727761726400a86261636b7761726400a5636f756e7432",
+            plain: nil,
             accept: [
                 .init(name: "without lists", hex: "0a00003300330000001b83a663686174496403a474797065a55348415245a5636f756e7432"),
             ],
@@ -2581,21 +3125,25 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "CHAT_MEDIA reply: one of them", type: "ChatMediaReply", opcode: 51, command: 1, dialect: [], sequence: 51,
             hex: "0a01003300330000008581a86d657373616765739188a26964cf019871c1fb780008a474696d65cf0000019871c1fb78a474797065a455534552a474657874a0a673656e646572cd03eaa663686174496403a3636964cf0000019871c1fb78a861747461636865739182a55f74797065a55348415245a375726cb468747470733a2f2f6578616d706c652e6f72672f",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_MEDIA reply: nothing yet", type: "ChatMediaReply", opcode: 51, command: 1, dialect: [], sequence: 52,
             hex: "0a01003400330000003a83a86d6573736167657390ae6261636b776172644d61726b6572cf019871c1fb780007ad666f72776172644d61726b6572cf019871c1fb780009",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_MEDIA error: not a member", type: "ErrorReply", opcode: 51, command: 3, dialect: [], sequence: 51,
             hex: "0a03003300330000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_SEARCH request: two words", type: "ChatSearchRequest", opcode: 68, command: 0, dialect: [], sequence: 53,
             hex: "0a00003500440000002082a57175657279b1d095d096d098d09a20d182d183d0bcd0b0a5636f756e7414",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "no query", hex: "0a00003500440000000881a5636f756e7414", limits: [:], error: "/query: missing"),
@@ -2603,21 +3151,25 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "CHAT_SEARCH request: the next page", type: "ChatSearchRequest", opcode: 68, command: 0, dialect: [], sequence: 53,
             hex: "0a00003500440000001c82a57175657279a4d0b5d0b6a66d61726b6572cf019871c1fb780008",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_SEARCH reply: one of them", type: "ChatSearchReply", opcode: 68, command: 1, dialect: [], sequence: 53,
             hex: "0a0100350044000000b482a6726573756c749183a663686174496403a76d65737361676588a26964cf019871c1fb780008a474696d65cf0000019871c1fb78a474797065a455534552a474657874b8d081d0b6d0b8d0ba20d0b220d182d183d0bcd0b0d0bdd0b5a673656e646572cd03eaa663686174496403a3636964cf0000019871c1fb78a8617474616368657390aa686967686c696768747392a8d0b5d0b6d0b8d0baa8d182d183d0bcd0b0a66d61726b6572cf019871c1fb780008",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CHAT_SEARCH reply: nothing", type: "ChatSearchReply", opcode: 68, command: 1, dialect: [], sequence: 53,
             hex: "0a01003500440000000981a6726573756c7490",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_GET_STAT request: two ids", type: "MsgGetStatRequest", opcode: 74, command: 0, dialect: [], sequence: 56,
             hex: "0a000038004a0000002782a663686174496403aa6d65737361676549647392cf019871c1e7f00007cf019871c1fb780008",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "no ids", hex: "0a000038004a0000000981a663686174496403", limits: [:], error: "/messageIds: missing"),
@@ -2625,16 +3177,19 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "MSG_GET_STAT reply: one of them", type: "MsgGetStatReply", opcode: 74, command: 1, dialect: [], sequence: 56,
             hex: "0a010038004a0000002381a5737461747381b231313439363638363831333138343030303781a5766965777301",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_GET_STAT error: not a member", type: "ErrorReply", opcode: 74, command: 3, dialect: [], sequence: 56,
             hex: "0a030038004a0000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_SEARCH request: in a chat", type: "MsgSearchRequest", opcode: 73, command: 0, dialect: [], sequence: 54,
             hex: "0a00003600490000001b83a663686174496403a57175657279a4d0b5d0b6a5636f756e7414",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "no query", hex: "0a00003600490000000981a663686174496403", limits: [:], error: "/query: missing"),
@@ -2642,21 +3197,25 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "MSG_SEARCH request: in all chats", type: "MsgSearchRequest", opcode: 73, command: 0, dialect: [], sequence: 54,
             hex: "0a00003600490000000c81a57175657279a4d0b5d0b6",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_SEARCH reply: found", type: "MsgSearchReply", opcode: 73, command: 1, dialect: [], sequence: 54,
             hex: "0a01003600490000009781a6726573756c749183a663686174496403a76d65737361676588a26964cf019871c1fb780008a474696d65cf0000019871c1fb78a474797065a455534552a474657874b8d081d0b6d0b8d0ba20d0b220d182d183d0bcd0b0d0bdd0b5a673656e646572cd03eaa663686174496403a3636964cf0000019871c1fb78a8617474616368657390aa686967686c696768747391a4d0b5d0b6",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_SEARCH error: not a member", type: "ErrorReply", opcode: 73, command: 3, dialect: [], sequence: 54,
             hex: "0a03003600490000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "MSG_SEARCH_TOUCH request: opened", type: "MsgSearchTouchRequest", opcode: 72, command: 0, dialect: [], sequence: 55,
             hex: "0a00003700480000000180",
+            plain: nil,
             accept: [
                 .init(name: "with anything in it", hex: "0a00003700480000002883a663686174496403a96d6573736167654964cf019871c1fb780008aa666565646261636b496407"),
             ],
@@ -2664,11 +3223,13 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "MSG_SEARCH_TOUCH reply: ignored", type: "MsgSearchTouchReply", opcode: 72, command: 1, dialect: [], sequence: 55,
             hex: "0a01003700480000000180",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "PUBLIC_SEARCH request: a name", type: "PublicSearchRequest", opcode: 60, command: 0, dialect: [], sequence: 52,
             hex: "0a000034003c0000001d83a57175657279a5626f622072a5636f756e7414a474797065a3414c4c",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "no query", hex: "0a000034003c0000000881a5636f756e7414", limits: [:], error: "/query: missing"),
@@ -2676,71 +3237,85 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "PUBLIC_SEARCH request: the next page", type: "PublicSearchRequest", opcode: 60, command: 0, dialect: [], sequence: 52,
             hex: "0a000034003c0000001a83a57175657279a3626f62a5636f756e7401a66d61726b657201",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "PUBLIC_SEARCH reply: found", type: "PublicSearchReply", opcode: 60, command: 1, dialect: [], sequence: 52,
             hex: "0a010034003c000000a783a6726573756c749182a7636f6e7461637485a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739184a46e616d65a7426f6220526179a966697273744e616d65a3426f62a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45aa686967686c696768747392a3626f62a172a5746f74616c02a66d61726b657201",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "PUBLIC_SEARCH reply: nobody", type: "PublicSearchReply", opcode: 60, command: 1, dialect: [], sequence: 52,
             hex: "0a010034003c0000001082a6726573756c7490a5746f74616c00",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "PUBLIC_SEARCH reply: a public chat", type: "PublicSearchReply", opcode: 60, command: 1, dialect: [], sequence: 53,
             hex: "0a010035003c0000012582a6726573756c749182a4636861748fa26964d3ffffc20f44089ec2a474797065a74348414e4e454ca6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747380a57469746c65a94472756d206e657773ad6c6173744576656e7454696d65cf0000019871c20b18b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c20b18a86a6f696e54696d65cf0000019871c20b18a86d6f646966696564cf0000019871c20b18b17061727469636970616e7473436f756e74cd0fa0a6616363657373a65055424c4943a46c696e6ba96472756d5f6e657773aa686967686c696768747391a46472756da5746f74616c01",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "BANNERS_GET request: asked at the start", type: "BannersGetRequest", opcode: 302, command: 0, dialect: [], sequence: 25,
             hex: "0a000019012e0000000e81ab62616e6e65727353796e6300",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "BANNERS_GET reply: nothing", type: "BannersGetReply", opcode: 302, command: 1, dialect: [], sequence: 25,
             hex: "0a010019012e0000001e82a762616e6e65727390aa75706461746554696d65cf0000019871c1e7f0",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CONFIG request: privacy", type: "ConfigRequest", opcode: 22, command: 0, dialect: [], sequence: 15,
             hex: "0a00000f00160000003981a873657474696e677382a47573657282af5345415243485f42595f50484f4e45a8434f4e5441435453a648494444454ec3a5636861747380",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CONFIG request: a chat is muted", type: "ConfigRequest", opcode: 22, command: 0, dialect: [], sequence: 16,
             hex: "0a00001000160000003b81a873657474696e677382a47573657280a5636861747381af2d363831303431353439393339383381b0646f6e7444697374757262556e74696cff",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CONFIG request: a push token", type: "ConfigRequest", opcode: 22, command: 0, dialect: [], sequence: 17,
             hex: "0a00001100160000001e82a970757368546f6b656ea566636d3a31ab707573684f7074696f6e7380",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CONFIG reply: all settings", type: "ConfigReply", opcode: 22, command: 1, dialect: [], sequence: 15,
             hex: "0a01000f00160000003e82a468617368b033663161396332376534356438623036a47573657282a648494444454ec3af5345415243485f42595f50484f4e45a8434f4e5441435453",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CONFIG reply: all settings, to a client that named no capability", type: "ConfigReply", opcode: 22, command: 1, dialect: [.classic], sequence: 15,
             hex: "0a01000f00160000005a83a468617368b033663161396332376534356438623036aa636f6e66696748617368b033663161396332376534356438623036a47573657282a648494444454ec3af5345415243485f42595f50484f4e45a8434f4e5441435453",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CONFIG reply: muted", type: "ConfigReply", opcode: 22, command: 1, dialect: [], sequence: 16,
             hex: "0a01001000160000006883a468617368b038643230626535313730633466333961a47573657282a648494444454ec3af5345415243485f42595f50484f4e45a8434f4e5441435453a5636861747381af2d363831303431353439393339383381b0646f6e7444697374757262556e74696cff",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "CONFIG error: a chat of others", type: "ErrorReply", opcode: 22, command: 3, dialect: [], sequence: 16,
             hex: "0a03001000160000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "LOG request: two events", type: "LogRequest", opcode: 5, command: 0, dialect: [], sequence: 9,
             hex: "0a00000900050000003481a66576656e74739282a474797065a34e4156a56576656e74a44f50454e82a474797065a34e4156a56576656e74a5434c4f5345",
+            plain: nil,
             accept: [
                 .init(name: "as a client sends them", hex: "0a00000900050000005781a66576656e74739284a474797065a34e4156a56576656e74a44f50454ea474696d65cf0000019871c1e7f0a6757365724964cd03e983a56576656e74a5434c4f5345a474797065a34e4156a973657373696f6e496403"),
             ],
@@ -2751,6 +3326,7 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "LOG request: no event", type: "LogRequest", opcode: 5, command: 0, dialect: [], sequence: 10,
             hex: "0a00000a00050000000981a66576656e747390",
+            plain: nil,
             accept: [
                 .init(name: "another list", hex: "0a00000a00050000000981a66572726f727390"),
                 .init(name: "nil", hex: "0a00000a00050000000981a66576656e7473c0"),
@@ -2759,6 +3335,7 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "LOG request: how long it took to open a chat", type: "LogRequest", opcode: 5, command: 0, dialect: [], sequence: 11,
             hex: "0a00000b0005000000a981a66576656e74739183a474797065a450455246a56576656e74b36f70656e5f636861745f746f5f72656e646572a6706172616d7381a57370616e739382a86475726174696f6eccd6a46e616d65b36f70656e5f636861745f746f5f72656e64657282a86475726174696f6ecc83a46e616d65b56d657373616765735f6c6973745f6372656174656482a86475726174696f6e53a46e616d65af6d657373616765735f72656e646572",
+            plain: nil,
             accept: [
                 .init(name: "with what else a client knows", hex: "0a00000b0005000000c281a66576656e74739185a474797065a450455246a56576656e74b36f70656e5f636861745f746f5f72656e646572a474696d65cf0000019871c1e7f0a6706172616d7381a57370616e739382a86475726174696f6eccd6a46e616d65b36f70656e5f636861745f746f5f72656e64657282a86475726174696f6ecc83a46e616d65b56d657373616765735f6c6973745f6372656174656482a86475726174696f6e53a46e616d65af6d657373616765735f72656e646572a973657373696f6e496403"),
             ],
@@ -2766,31 +3343,43 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "LOG request: timings in a shape of their own", type: "LogRequest", opcode: 5, command: 0, dialect: [], sequence: 12,
             hex: "0a00000c00050000006781a66576656e74739382a474797065a450455246a6706172616d7392010282a474797065a450455246a6706172616d7381a57370616e730782a474797065a450455246a6706172616d7381a57370616e739182a86475726174696f6ea46c6f6e67a46e616d6505",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "LOG reply: counted", type: "LogReply", opcode: 5, command: 1, dialect: [], sequence: 9,
             hex: "0a01000900050000000180",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_CONFIG push: a feature went off", type: "NotifConfig", opcode: 134, command: 0, dialect: [], sequence: 133,
             hex: "0a00008500860000004581a6636f6e66696782a468617368b033663161396332376534356438623036a866656174757265739182a474797065ac70686f6e652d6c6f6f6b7570a7656e61626c6564c2",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_CONFIG push: a feature of the operator's own came on", type: "NotifConfig", opcode: 134, command: 0, dialect: [], sequence: 133,
             hex: "0a00008500860000007181a6636f6e66696782a468617368b038643230626535313730633466333961a866656174757265739283a474797065ac6e65772d636f6d706f736572a7656e61626c6564c3a9766172696174696f6ea56c6172676582a474797065ac70686f6e652d6c6f6f6b7570a7656e61626c6564c3",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "NOTIF_PROFILE push: a new name on another device", type: "NotifProfile", opcode: 159, command: 0, dialect: [], sequence: 135,
             hex: "0a000087009f000000c181a770726f66696c6582a7636f6e7461637487a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739184a46e616d65a9416c69636520526179a966697273744e616d65a5416c696365a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a570686f6e65cf000000129fc68981ab6465736372697074696f6eab506c617973206472756d73ae70726f66696c654f7074696f6e7390",
+            plain: nil,
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "NOTIF_PROFILE push: a new name on another device, to an app of TamTam", type: "NotifProfile", opcode: 159, command: 0, dialect: [.tamtam, .classic], sequence: 135,
+            hex: "0a000087009f0000006d81a770726f66696c6586a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739182a46e616d65a9416c69636520526179a474797065a25454a76f7074696f6e7391a25454a570686f6e65cf000000129fc68981",
+            plain: "81a770726f66696c6588a7636f6e7461637486a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739184a46e616d65a9416c69636520526179a966697273744e616d65a5416c696365a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a570686f6e65cf000000129fc68981ae70726f66696c654f7074696f6e7390a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739184a46e616d65a9416c69636520526179a966697273744e616d65a5416c696365a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a570686f6e65cf000000129fc68981",
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "PING request: from the foreground", type: "PingRequest", opcode: 1, command: 0, dialect: [], sequence: 2,
             hex: "0a00000200010000000e81ab696e746572616374697665c3",
+            plain: nil,
             accept: [
                 .init(name: "unknown keys are skipped", hex: "0a00000200010000001d83ab696e746572616374697665c3a76261747465727950079201810203"),
             ],
@@ -2804,6 +3393,7 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "PING request: nothing to say", type: "PingRequest", opcode: 1, command: 0, dialect: [], sequence: 3,
             hex: "0a00000300010000000180",
+            plain: nil,
             accept: [
                 .init(name: "nil counts as absent", hex: "0a00000300010000000e81ab696e746572616374697665c0"),
                 .init(name: "nil", hex: "0a000003000100000001c0"),
@@ -2814,21 +3404,25 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "PING reply: answered", type: "PingReply", opcode: 1, command: 1, dialect: [], sequence: 2,
             hex: "0a01000200010000000180",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "PING error: a version nobody speaks", type: "ErrorReply", opcode: 1, command: 3, dialect: [], sequence: 2,
             hex: "0a03000200010000004082a56572726f72a970726f746f2e766572a76d657373616765d92570726f746f636f6c2076657273696f6e20392c206578706563746564203130206f72203131",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "PING error: a command nobody knows", type: "ErrorReply", opcode: 1, command: 3, dialect: [], sequence: 2,
             hex: "0a03000200010000003682a56572726f72ab70726f746f2e6672616d65a76d657373616765ba636f6d6d616e6420342c206578706563746564203020746f2033",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "PROFILE request: a new name", type: "ProfileRequest", opcode: 16, command: 0, dialect: [], sequence: 14,
             hex: "0a00000e00100000003683a966697273744e616d65a5416c696365a86c6173744e616d65a3526179ab6465736372697074696f6eab506c617973206472756d73",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "a name that is too long", hex: "0a00000e00100000001581a966697273744e616d65a9416c6578616e647261", limits: ["maxNameUnits": 8], error: "/firstName: 9 UTF-16 units, limit 8"),
@@ -2836,51 +3430,67 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "PROFILE request: a name in one", type: "ProfileRequest", opcode: 16, command: 0, dialect: [], sequence: 15,
             hex: "0a00000f00100000001081a46e616d65a9416c69636520526179",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "PROFILE reply: the profile", type: "ProfileReply", opcode: 16, command: 1, dialect: [], sequence: 14,
             hex: "0a01000e0010000000c181a770726f66696c6582a7636f6e7461637487a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739184a46e616d65a9416c69636520526179a966697273744e616d65a5416c696365a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a570686f6e65cf000000129fc68981ab6465736372697074696f6eab506c617973206472756d73ae70726f66696c654f7074696f6e7390",
+            plain: nil,
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "PROFILE reply: the profile of an app of TamTam", type: "ProfileReply", opcode: 16, command: 1, dialect: [.tamtam, .classic], sequence: 14,
+            hex: "0a01000e00100000008581a770726f66696c6587a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739182a46e616d65a9416c69636520526179a474797065a25454a76f7074696f6e7391a25454a570686f6e65cf000000129fc68981ab6465736372697074696f6eab506c617973206472756d73",
+            plain: "81a770726f66696c6589a7636f6e7461637487a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739184a46e616d65a9416c69636520526179a966697273744e616d65a5416c696365a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a570686f6e65cf000000129fc68981ab6465736372697074696f6eab506c617973206472756d73ae70726f66696c654f7074696f6e7390a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739184a46e616d65a9416c69636520526179a966697273744e616d65a5416c696365a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a570686f6e65cf000000129fc68981ab6465736372697074696f6eab506c617973206472756d73",
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "PROFILE error: a photo", type: "ErrorReply", opcode: 16, command: 3, dialect: [], sequence: 14,
             hex: "0a03000e00100000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "PROFILE_DELETE request: the account stays", type: "ProfileDeleteRequest", opcode: 199, command: 0, dialect: [], sequence: 7,
             hex: "0a00000700c70000000981a664656c657465c3",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "PROFILE_DELETE request: on second thoughts", type: "ProfileDeleteRequest", opcode: 199, command: 0, dialect: [], sequence: 7,
             hex: "0a00000700c70000000981a664656c657465c2",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "PROFILE_DELETE reply: so be it", type: "ProfileDeleteReply", opcode: 199, command: 1, dialect: [], sequence: 7,
             hex: "0a01000700c70000001481a974696d657374616d70cf000001990c40d318",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "PROFILE_DELETE_TIME request: when", type: "ProfileDeleteTimeRequest", opcode: 200, command: 0, dialect: [], sequence: 7,
             hex: "0a00000700c80000000180",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "PROFILE_DELETE_TIME reply: in a week", type: "ProfileDeleteTimeReply", opcode: 200, command: 1, dialect: [], sequence: 7,
             hex: "0a01000700c80000000f81a474696d65cf0000019895cb81d8",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "PROFILE_DELETE_TIME reply: never", type: "ProfileDeleteTimeReply", opcode: 200, command: 1, dialect: [], sequence: 7,
             hex: "0a01000700c80000000781a474696d6500",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "SESSION_INIT request: a classic mobile client", type: "SessionInitRequest", opcode: 6, command: 0, dialect: [], sequence: 0,
             hex: "0a00000000060000011e84a9757365724167656e748baa64657669636554797065a7414e44524f4944aa61707056657273696f6ea732362e33372e31a96f7356657273696f6eaa416e64726f6964203134aa6465766963654e616d65a7506978656c2038a673637265656eb034323064706920313038307832343030a874696d657a6f6e65ad4575726f70652f4265726c696ea66c6f63616c65a2656eac6465766963654c6f63616c65a2656eae7075736844657669636554797065a347434da461726368a961726d36342d763861ab6275696c644e756d626572cd1970a86465766963654964b030663165326433633462356136393738ad6d745f696e7374616e63656964b061316232633364346535663630373138af636c69656e7453657373696f6e49642a",
+            plain: nil,
             accept: [
                 .init(name: "integers wider than they need be", hex: "0a00000000060000013184a9757365724167656e748baa64657669636554797065a7414e44524f4944aa61707056657273696f6ea732362e33372e31a96f7356657273696f6eaa416e64726f6964203134aa6465766963654e616d65a7506978656c2038a673637265656eb034323064706920313038307832343030a874696d657a6f6e65ad4575726f70652f4265726c696ea66c6f63616c65a2656eac6465766963654c6f63616c65a2656eae7075736844657669636554797065a347434da461726368a961726d36342d763861ab6275696c644e756d626572cf0000000000001970a86465766963654964db0000001030663165326433633462356136393738ad6d745f696e7374616e63656964d91061316232633364346535663630373138af636c69656e7453657373696f6e4964d3000000000000002a"),
             ],
@@ -2894,6 +3504,7 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "SESSION_INIT request: a client that names what it can read", type: "SessionInitRequest", opcode: 6, command: 0, dialect: [], sequence: 0,
             hex: "0a00000000060000005484a9757365724167656e7481aa64657669636554797065a74445534b544f50a86465766963654964a974616d626f75722d31ac6361706162696c697469657391a96c7a342d6c61726765a8666561747572657390",
+            plain: nil,
             accept: [],
             reject: [
                 .init(name: "too many names", hex: "0a00000000060000001581ac6361706162696c697469657393a161a162a163", limits: ["maxCapabilities": 2], error: "/capabilities: 3 items, limit 2"),
@@ -2902,46 +3513,57 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "SESSION_INIT request: a client that names what it has code for", type: "SessionInitRequest", opcode: 6, command: 0, dialect: [], sequence: 0,
             hex: "0a00000000060000007283a9757365724167656e7483aa64657669636554797065a74445534b544f50aa61707056657273696f6ea3322e34a66c6f63616c65a564652d4154a86465766963654964a974616d626f75722d31a8666561747572657392ac70686f6e652d6c6f6f6b7570ac6e65772d636f6d706f736572",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "SESSION_INIT request: nothing", type: "SessionInitRequest", opcode: 6, command: 0, dialect: [], sequence: 1,
             hex: "0a00000100060000000180",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "SESSION_INIT reply: to a classic client", type: "SessionInitReply", opcode: 6, command: 1, dialect: [], sequence: 0,
             hex: "0a01000000060000002783a963616c6c735365656401af6170702d7570646174652d7479706500a86c6f636174696f6ea0",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "SESSION_INIT reply: to a client that named what it can read", type: "SessionInitReply", opcode: 6, command: 1, dialect: [], sequence: 0,
             hex: "0a0100000006000000ad89a963616c6c735365656401af6170702d7570646174652d7479706500a86c6f636174696f6ea24445b07265672d636f756e7472792d636f646592a24445a24652bb70686f6e652d6175746f2d636f6d706c6574652d656e61626c6564c2a46c616e67c3af71722d617574682d656e61626c6564c3ac6361706162696c697469657391a96c7a342d6c61726765a866656174757265739182a474797065a6647261667473a7656e61626c6564c2",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "SESSION_INIT reply: to a client that named what it has code for", type: "SessionInitReply", opcode: 6, command: 1, dialect: [], sequence: 0,
             hex: "0a01000000060000007984a963616c6c735365656401af6170702d7570646174652d7479706500a86c6f636174696f6ea0a866656174757265739283a474797065ac6e65772d636f6d706f736572a7656e61626c6564c3a9766172696174696f6ea56c6172676582a474797065ac70686f6e652d6c6f6f6b7570a7656e61626c6564c2",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "SESSIONS_CLOSE request: asked", type: "SessionsCloseRequest", opcode: 97, command: 0, dialect: [], sequence: 13,
             hex: "0a00000d00610000000180",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "SESSIONS_CLOSE reply: closed", type: "SessionsCloseReply", opcode: 97, command: 1, dialect: [], sequence: 13,
             hex: "0a01000d00610000003481a5746f6b656ed92b616e3146414b45544f4b454e616e3146414b45544f4b454e616e3146414b45544f4b454e616e3146414b45",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
             name: "SESSIONS_INFO request: asked", type: "SessionsInfoRequest", opcode: 96, command: 0, dialect: [], sequence: 12,
             hex: "0a00000c00600000000180",
-            accept: [],
+            plain: nil,
+            accept: [
+                .init(name: "nil, as from an app of TamTam", hex: "0a00000c006000000001c0"),
+            ],
             reject: []))
         all.append(ExampleVector(
             name: "SESSIONS_INFO reply: two devices", type: "SessionsInfoReply", opcode: 96, command: 1, dialect: [], sequence: 12,
             hex: "0a01000c0060000000ba81a873657373696f6e739286a6636c69656e74b654616d54616d20416e64726f69642032362e33372e31a4696e666fb3506978656c20382c20416e64726f6964203134a86c6f636174696f6ea93132372e302e302e31a474696d65cf0000019871c1e7f0a763757272656e74c3a269640185a6636c69656e74ab54616d626f757220312e30a4696e666fa54c696e7578a86c6f636174696f6ea93132372e302e302e31a474696d65cf0000019871c1e7f0a763757272656e74c2",
+            plain: nil,
             accept: [],
             reject: []))
         return all

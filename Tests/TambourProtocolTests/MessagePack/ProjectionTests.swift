@@ -110,8 +110,9 @@ struct ProjectionTests {
         #expect([Note].gates == [] && Packed<[Shape]>.gates == Shape.gates)
         // Histories of messages ask nothing; a chat has a field for classic clients.
         #expect(MsgGetReply.gates == [] && NotifMsgDelete.gates == [] && Message.gates == [])
-        #expect(ChatsListReply.gates == .classic && NotifMessage.gates == .classic)
-        #expect(LoginReply.gates == [.resync, .syncMore, .classic])
+        let dialects: Capabilities = [.classic, .tamtam]
+        #expect(ChatsListReply.gates == dialects && NotifMessage.gates == dialects)
+        #expect(LoginReply.gates == [.resync, .syncMore, .classic, .tamtam])
     }
 
     @Test("decides which pushes they are sent")
@@ -122,6 +123,44 @@ struct ProjectionTests {
         #expect(note.needs == [] && note.gates == [])
         let sent = shape.withEncoded(for: .threads) { [UInt8]($0) }
         #expect(sent == NotifShape().encoded())
+    }
+
+    @Test("packed bytes are unpacked for who speaks a dialect, also one who reads everything")
+    func packedInDialect() throws {
+        let user = User(id: UserID(7), names: [UserName(name: "Ann", type: "ONEME")])
+        let packed = Packed([user])
+        for dialect: Capabilities in [[.classic, .tamtam], .all.union([.classic, .tamtam])] {
+            var writer = MessagePackWriter()
+            writer.capabilities = dialect
+            packed.write(to: &writer)
+            var direct = MessagePackWriter()
+            direct.capabilities = dialect
+            [user].write(to: &direct)
+            let bytes = direct.finish()
+            #expect(writer.finish() == bytes)
+            let read = try Packed<[User]>(unchecked: Bytes(bytes)).value(limits: .standard)
+            #expect(read.first?.names == [UserName(name: "Ann", type: "TT")])
+        }
+    }
+
+    @Test("dialects are found by their names, with those that they build on")
+    func dialects() {
+        #expect(Capabilities(dialect: "tamtam") == [.classic, .tamtam])
+        #expect(Capabilities(dialect: "classic") == .classic)
+        #expect(Capabilities(dialect: "") == nil && Capabilities(dialect: "TAMTAM") == nil)
+        for (name, value) in Capabilities.dialectTable {
+            #expect(value.union(.lz4Large).dialect == name)
+        }
+        #expect(Capabilities.all.dialect == nil)
+    }
+
+    @Test("numbers whose meaning has moved are known, and moved in tamtam alone")
+    func movedNumbers() {
+        let moved = (0...UInt16(1_300)).filter {
+            Opcode(rawValue: $0).info?.movedIn.isEmpty == false
+        }
+        #expect(moved == [78, 84, 94, 256])
+        for number in moved { #expect(Opcode(rawValue: number).info?.movedIn == .tamtam) }
     }
 
     @Test("leaves more of CHAT_HISTORY to who knows history-more")

@@ -327,6 +327,14 @@ struct Trials {
             }
         )
         addForEachField(
+            "a dialect writes a field otherwise, or no longer",
+            breaks: { _, _ in ["field-form"] },
+            change: {
+                $0.forms =
+                    $0.forms.isEmpty ? [DialectForm(dialect: "tamtam", change: .absent)] : []
+            }
+        )
+        addForEachField(
             "a field is dated anew",
             breaks: { _, _ in ["since-of-field"] },
             change: {

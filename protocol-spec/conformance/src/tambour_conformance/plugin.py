@@ -60,6 +60,7 @@ GROUPS = {
     "PSH": "pushes",
     "FLW": "flow and lifecycle",
     "CAP": "capabilities",
+    "TAM": "apps of TamTam",
     "flow": "whole conversations",
 }
 
