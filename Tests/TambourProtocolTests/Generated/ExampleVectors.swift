@@ -2926,6 +2926,7 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "MSG_GET_REACTIONS request: to a comment", type: "MsgGetReactionsRequest", opcode: 180, command: 0, dialect: [], sequence: 54,
             hex: "0a00003600b40000002e83a6636861744964fda6706f73744964cf019871c1e7f00007aa6d65737361676549647391cf019871c1fb780008",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
@@ -2943,6 +2944,7 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "MSG_GET_REACTIONS error: no such post", type: "ErrorReply", opcode: 180, command: 3, dialect: [], sequence: 54,
             hex: "0a03003600b40000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
@@ -3062,6 +3064,7 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "COMPLAIN request: a comment", type: "ComplainRequest", opcode: 161, command: 0, dialect: [], sequence: 58,
             hex: "0a00003a00a10000003384a369647391cf019871c1fb780008a8706172656e744964fda6706f73744964cf019871c1e7f00007a8726561736f6e496407",
+            plain: nil,
             accept: [],
             reject: []))
         all.append(ExampleVector(
