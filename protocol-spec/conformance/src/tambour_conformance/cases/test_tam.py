@@ -53,7 +53,7 @@ def check_code(connection: Connection, accounts: People, account: Account, kind:
 
 def enter(connection: Device, accounts: People, account: Account) -> Frame:
     """Signs a new phone up, or a known one in; the reply to AUTH_CONFIRM."""
-    kind, token = only(check_code(connection, accounts, account)["tokenTypes"].items(), "token")
+    kind, token = only(list(check_code(connection, accounts, account)["tokenTypes"].items()), "token")
     value = {"token": token, "tokenType": kind, "deviceType": "ANDROID", "deviceId": "5d1c0c00"}
     if kind == "NEW":
         value["name"] = account.name.capitalize()
@@ -237,9 +237,9 @@ def test_tamtam_conversation(
     equal([each["text"] for each in history(back, SAVED, backward=10)], ["a note"], "saved messages")
     in_form(only(back.call("CONTACT_INFO", {"contactIds": [bob.user_id]})["contacts"], "contact"))
     equal(len(back.call("SESSIONS_INFO", payload=NIL)["sessions"]), 2, "sessions")
-    profile = back.call("PROFILE", {"name": "Tanya"})["profile"]
+    profile = back.call("PROFILE", {"name": "Tatyana"})["profile"]
     in_form(profile)
-    equal(only(profile["names"], "name")["name"], "Tanya", "the name")
+    equal(only(profile["names"], "name")["name"], "Tatyana", "the name")
     in_form(laptop.push("NOTIF_PROFILE")["profile"])
     back.call("CHAT_COMPLAIN", {"chatId": chat, "complaint": "SPAM"})
 
@@ -250,13 +250,15 @@ def test_tamtam_links(connect: Connect, accounts: People, newcomer: Newcomer, lo
     alice = login("alice")
     control = {"_type": "CONTROL", "event": "new", "chatType": "CHAT", "title": "conformance", "userIds": []}
     chat = alice.call("MSG_SEND", {"message": {"cid": cid(), "attaches": [control]}})["chatId"]
+    alice.call("CHAT_UPDATE", {"chatId": chat, "options": {"MEMBERS_CAN_SEE_PRIVATE_LINK": True}})
     link = alice.call("CHAT_UPDATE", {"chatId": chat, "revokePrivateLink": True})["chat"]["link"]
     tanya = app(connect, "tanya")
     enter(tanya, accounts, newcomer("tanya"))
     for each in (link, f"tt.me/{link}", f"https://tt.me/{link}", f"https://tamtam.chat/{link}"):
         found = tanya.call("LINK_INFO", {"link": each})["chat"]
-        equal(found["link"], f"https://tt.me/{link}", "the link")
-    tanya.call("CHAT_JOIN", {"link": f"https://tt.me/{link}"})
+        equal(found["id"], chat, "the chat")
+    joined = tanya.call("CHAT_JOIN", {"link": f"https://tt.me/{link}"})["chat"]
+    equal(joined["link"], f"https://tt.me/{link}", "the link")
 
 
 @case("TAM-10")
