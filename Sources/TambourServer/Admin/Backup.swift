@@ -233,7 +233,7 @@ extension Backup {
             guard lines.count > 4, lines[0].joined(separator: " ") == Self.title,
                 lines[1].count == 2, lines[1][0] == "taken", let taken = Int64(lines[1][1]),
                 lines[2].count == 2, lines[2][0] == "clock", let clock = Int64(lines[2][1]),
-                lines[3].count == 2, lines[3][0] == "file"
+                lines[3].count == 2, lines[3][0] == "file", lines[3][1].isSHA256
             else { return nil }
             let tables = lines[4...].compactMap(TableDigest.init(words:))
             guard tables.count == lines.count - 4 else { return nil }
@@ -281,9 +281,20 @@ extension TableDigest {
 
     fileprivate init?(words: [Substring]) {
         guard words.count == 4, let rows = Int(words[1]), Self.rowRange ~= rows,
-            words[2] == "sha256"
+            words[2] == "sha256", words[3].isSHA256
         else { return nil }
         self.init(table: String(words[0]), rows: rows, sha256: String(words[3]))
+    }
+}
+
+extension Substring {
+    /// Whether it is a digest as this program writes it: 64 lower-case hexadecimal digits.
+    fileprivate var isSHA256: Bool {
+        utf8.count == 64
+            && utf8.allSatisfy { byte in
+                UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte
+                    || UInt8(ascii: "a")...UInt8(ascii: "f") ~= byte
+            }
     }
 }
 
