@@ -22,7 +22,7 @@ struct ScreenKeysTests {
         }
     }
 
-    @Test("that is no command for the chosen message is written", arguments: ["привет", "yes", "+1"])
+    @Test("that is no command for the chosen message is written", arguments: ["привет", "Ask me"])
     func letterForMessage(text: String) async throws {
         try await atDesk(after: Before { try Self.hello($0) }) { desk in
             try await desk.openBob()
