@@ -79,6 +79,12 @@ public final class Client: Sendable {
         driver.perform { $0.networkChanged() }
     }
 
+    /// Tries again sooner, because somebody waits for the connection: a pause after a failure ends, at the latest two
+    /// seconds after it began. It may be called with each key that somebody presses.
+    public func hurry() {
+        driver.perform { $0.hurry() }
+    }
+
     /// Where it stands with its server.
     public var state: ConnectionState { listeners.state }
 

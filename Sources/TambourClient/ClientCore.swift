@@ -126,6 +126,11 @@ package final class ClientCore {
         run { _ in self.perform(self.link.networkChanged(nowMs: self.environment.nowMs())) }
     }
 
+    /// Somebody waits for the connection.
+    package func hurry() {
+        run { _ in self.perform(self.link.hurry(nowMs: self.environment.nowMs())) }
+    }
+
     /// Looks whether another process that shares the store has written.
     package func noticeOthers() {
         guard let version = store.dataVersion(), version != dataVersion else { return }

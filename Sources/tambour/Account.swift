@@ -6,7 +6,7 @@ import TambourProtocol
 /// Which account a command is for, and where its file is.
 struct AccountOptions: ParsableArguments {
     @Option(help: "The account on this device, when there are several.")
-    var account = "default"
+    var account: String?
 
     @Option(help: "The folder of the accounts' files.")
     var home: String?
@@ -19,7 +19,16 @@ struct AccountOptions: ParsableArguments {
         return "\(environment["HOME"] ?? ".")/.local/share/tambour"
     }
 
+    /// The account that is meant: the one that is named, `default`, or the only one that there is.
+    private var name: String {
+        if let account { return account }
+        let files = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        let accounts = files.filter { $0.hasSuffix(".db") }.map { String($0.dropLast(3)) }
+        return accounts.count == 1 ? accounts[0] : "default"
+    }
+
     func path() throws -> String {
+        let account = name
         guard !account.isEmpty, !account.contains("/"), !account.hasPrefix(".") else {
             throw ValidationError("“\(account)” is no name for an account")
         }
@@ -77,6 +86,8 @@ struct AccountOptions: ParsableArguments {
         options.appName = "tambour"
         options.appVersion = productVersion
         options.tapsFrames = tapsFrames
+        // Somebody sits in front of it.
+        options.link.backoffCapMs = 30_000
         options.deviceName = ProcessInfo.processInfo.hostName
         options.locale = Locale.current.language.languageCode?.identifier ?? ""
         return try Client(store: path(), server: server, options: options)

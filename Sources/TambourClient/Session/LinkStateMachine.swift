@@ -17,6 +17,8 @@ package struct LinkPolicy: Sendable {
     package var backoffBaseMs: Int64 = 1_000
     /// The longest pause.
     package var backoffCapMs: Int64 = 120_000
+    /// The shortest pause after a failure while somebody waits for the connection.
+    package var impatientPauseMs: Int64 = 2_000
 
     package init() {}
 }
@@ -49,6 +51,8 @@ package struct LinkStateMachine: Sendable {
     /// Connections in a row that did not get as far as a login.
     private var failures = 0
     private var lastReceivedMs: Int64 = 0
+    /// The earliest time at which somebody who waits may end a pause.
+    private var soonestMs: Int64 = 0
     /// When an answer to a PING is due.
     private var answerDueMs: Int64?
     /// Whether somebody has to act before this account can log in, so that time is no failure.
@@ -122,6 +126,7 @@ package struct LinkStateMachine: Sendable {
         if case .waiting = phase { return }
         answerDueMs = nil
         phase = .waiting(untilMs: nowMs + pause(random))
+        soonestMs = nowMs + policy.impatientPauseMs
         failures += 1
     }
 
@@ -129,6 +134,7 @@ package struct LinkStateMachine: Sendable {
     package mutating func rest(forMs pauseMs: Int64, nowMs: Int64) -> [Action] {
         guard phase != .stopped else { return [] }
         phase = .waiting(untilMs: nowMs + pauseMs)
+        soonestMs = nowMs + pauseMs
         return [.disconnect]
     }
 
@@ -143,6 +149,15 @@ package struct LinkStateMachine: Sendable {
             answerDueMs = nowMs + policy.kickTimeoutMs
             return [.ping]
         }
+    }
+
+    /// Shortens a pause after a failure, because somebody waits for the connection. A rest that the server has
+    /// asked for stays as long as it is.
+    package mutating func hurry(nowMs: Int64) -> [Action] {
+        guard case .waiting(let until) = phase else { return [] }
+        if soonestMs <= nowMs { return connect(nowMs) }
+        phase = .waiting(untilMs: min(until, soonestMs))
+        return []
     }
 
     /// Does what is due.

@@ -197,6 +197,9 @@ struct DeleteTask: ClientTask {
 
     func succeeded(_ reply: MsgDeleteReply, in core: ClientCore, _ tx: StoreTransaction) throws {
         try core.forget(reply.messageIDs, in: ChatID(chat), tx)
+        if !reply.failedMessageIDs.isEmpty {
+            core.publish(.refused("Messages of others can be deleted only for yourself here"))
+        }
     }
 }
 

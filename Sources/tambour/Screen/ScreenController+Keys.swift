@@ -10,8 +10,9 @@ extension ScreenController {
             paste(text)
         case .key(let press):
             state.notice = nil
+            if case .connecting = state.connection { client.hurry() }
             if handleAlways(press) { return }
-            if state.help != nil { return handleHelp(press) }
+            if state.help != nil, handleHelp(press) { return }
             switch state.focus {
             case .prompt: handlePrompt(press)
             case .panel: handlePanel(press)
@@ -87,7 +88,8 @@ extension ScreenController {
         return true
     }
 
-    private func handleHelp(_ press: KeyPress) {
+    /// - Returns: whether the help took the key; a letter closes it and goes where it belongs.
+    private func handleHelp(_ press: KeyPress) -> Bool {
         let page = max(1, (display?.size.rows ?? 24) - 4)
         let last = max(0, Help.lines(state.keys).count - page)
         let line = state.help ?? 0
@@ -96,8 +98,12 @@ extension ScreenController {
         case .down: state.help = min(last, line + 1)
         case .pageUp: state.help = max(0, line - page)
         case .pageDown, .character(" "): state.help = min(last, line + page)
+        case .character:
+            state.help = nil
+            return false
         default: state.help = nil
         }
+        return true
     }
 
     // MARK: - Questions

@@ -200,6 +200,11 @@ extension ScreenController {
         let width = paneWidth
         let isFollowing = state.scroll == 0 && anchor == nil
         let bottom = isFollowing ? nil : view.bottomLine(of: state, width)
+        if let newest = page.rows.last, newest.id != state.rows.last?.id,
+            newest.senderName == state.typing
+        {
+            state.typing = nil
+        }
         state.rows = page.rows
         state.isGapBefore = page.isGapBefore
         state.isStart = page.isStart

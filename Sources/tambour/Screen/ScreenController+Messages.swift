@@ -35,10 +35,15 @@ extension ScreenController {
         case .reply, .forwardMessage, .unreadFromHere, .react, .unreact, .pinMessage:
             if let action { handleSent(action, row, open) }
         default:
-            guard case .character(let digit) = press.key, ("1"..."9").contains(digit),
+            guard case .character(let character) = press.key,
                 press.withoutTypedShift.modifiers.isEmpty
             else { return }
-            openLink(Int(digit.value - 48), of: row)
+            if ("1"..."9").contains(character) {
+                return openLink(Int(character.value - 48), of: row)
+            }
+            // Whoever types what is no command here wants to write.
+            state.focus = .input
+            handleInput(press)
         }
     }
 
@@ -83,8 +88,18 @@ extension ScreenController {
         if let outgoing = row.outgoing { return perform { try await $0.cancel(outgoing) } }
         guard let message = row.message else { return }
         confirm(onlyForMe ? "Delete it for you?" : "Delete it for everybody?") { screen in
+            screen.selectNeighbour(of: row.id)
             screen.perform { try await $0.delete([message], in: chat, onlyForMe: onlyForMe) }
         }
+    }
+
+    /// Chooses the message after one that goes, or the one before it.
+    private func selectNeighbour(of id: HistoryRow.ID) {
+        let rows = state.rows.filter { $0.event == nil }
+        guard let index = rows.firstIndex(where: { $0.id == id }) else { return }
+        let next = rows.dropFirst(index + 1).first ?? rows.prefix(index).last
+        state.selected = next?.id
+        if next == nil { state.focus = .input }
     }
 
     private func select(by step: Int) {

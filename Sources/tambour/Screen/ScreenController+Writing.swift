@@ -180,7 +180,7 @@ extension ScreenController {
     private func submit(_ text: String) -> Bool {
         if Writing.isCommand(text) {
             command(String(text.dropFirst()))
-            return true
+            return state.notice?.isError != true
         }
         let text = Writing.message(ofLine: text).trimmingNewlines
         guard let open = state.open else {

@@ -285,7 +285,14 @@ extension ScreenView {
             if chat.isMuted { title.append("  muted") }
             if chat.isOnline { title.append("  online") }
         }
-        if let typing = state.typing { title += ["  ", typing.oneLine, " is typing…"] }
+        if let typing = state.typing {
+            // In a dialog the title is the name.
+            if case .dialog = state.openChat?.kind {
+                title.append("  typing…")
+            } else {
+                title += ["  ", typing.oneLine, " is typing…"]
+            }
+        }
         surface.drawLine(title, in: head, style: style)
     }
 

@@ -95,6 +95,31 @@ struct LinkStateMachineTests {
         #expect(link.tick(nowMs: 100 + policy.loginTimeoutMs, random: 0) == [.disconnect])
     }
 
+    @Test("pauses no longer than two seconds when somebody waits, but as long as the server asks for")
+    func hurry() {
+        var link = LinkStateMachine()
+        _ = link.start(nowMs: 0)
+        #expect(link.hurry(nowMs: 0) == [])
+        var now: Int64 = 0
+        for _ in 0..<10 {
+            link.closed(nowMs: now, random: .max)
+            now = link.nextWakeMs ?? now
+            #expect(link.tick(nowMs: now, random: 0) == [.connect])
+        }
+        link.closed(nowMs: now, random: .max)
+        #expect((link.nextWakeMs ?? 0) > now + policy.impatientPauseMs)
+        #expect(link.hurry(nowMs: now + 1) == [])
+        #expect(link.nextWakeMs == now + policy.impatientPauseMs)
+        #expect(link.hurry(nowMs: now + policy.impatientPauseMs) == [.connect])
+        #expect(link.hurry(nowMs: now + policy.impatientPauseMs) == [])
+
+        var resting = live(at: 0)
+        _ = resting.rest(forMs: 9000, nowMs: 10)
+        #expect(resting.hurry(nowMs: 9009) == [])
+        #expect(resting.nextWakeMs == 9010)
+        #expect(resting.hurry(nowMs: 9010) == [.connect])
+    }
+
     @Test("leaves a server alone that asks for it, and does nothing once stopped")
     func rest() {
         var link = live(at: 0)

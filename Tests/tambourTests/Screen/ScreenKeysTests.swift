@@ -1,0 +1,80 @@
+import TambourClient
+import TambourProtocol
+import TambourTesting
+import Testing
+
+@testable import tambour
+
+@Suite("A key at the screen", .serialized)
+struct ScreenKeysTests {
+    private static func hello(_ world: Desk.World) throws {
+        try world.bob.send("hello", to: world.chat, cid: 1)
+    }
+
+    @Test("that closes the help is written, too, when it is a letter")
+    func letterInHelp() async throws {
+        try await atDesk(after: Before { try Self.hello($0) }) { desk in
+            try await desk.openBob()
+            desk.press(KeyPress(.function(1)))
+            desk.type("find")
+            #expect(desk.look(\.help) == nil)
+            #expect(desk.look(\.input).text == "find")
+        }
+    }
+
+    @Test("that is no command for the chosen message is written", arguments: ["привет", "Ask me"])
+    func letterForMessage(text: String) async throws {
+        try await atDesk(after: Before { try Self.hello($0) }) { desk in
+            try await desk.openBob()
+            try await desk.display.waits(for: "hello")
+            desk.press(KeyPress(.escape))
+            #expect(desk.look(\.focus) == .messages)
+            desk.type(text)
+            #expect(desk.look(\.focus) == .input)
+            #expect(desk.look(\.input).text == text)
+        }
+    }
+
+    @Test("sends no command that is refused: it stays in the line", arguments: ["/nonsense", "/find"])
+    func refusedCommand(line: String) async throws {
+        try await atDesk(after: Before { try Self.hello($0) }) { desk in
+            try await desk.openBob()
+            desk.type("\(line)\n")
+            #expect(desk.look(\.notice)?.isError == true)
+            #expect(desk.look(\.input).text == line)
+        }
+    }
+
+    @Test("deletes nothing of others for everybody, and the screen says so")
+    func deletingOthers() async throws {
+        try await atDesk(after: Before { try Self.hello($0) }) { desk in
+            try await desk.openBob()
+            try await desk.display.waits(for: "hello")
+            desk.press(KeyPress(.escape), KeyPress(.character("d")), KeyPress(.character("y")))
+            try await desk.display.waits(for: "can be deleted only for yourself")
+            #expect(desk.look(\.rows).map(\.text) == ["hello"])
+        }
+    }
+
+    @Test("that deletes a message chooses its neighbour, and leaves when there is none")
+    func neighbour() async throws {
+        try await atDesk(after: Before { try Self.hello($0) }) { desk in
+            try await desk.openBob()
+            try await desk.display.waits(for: "hello")
+            desk.type("mine\n")
+            try await desk.display.wait(for: "sent") { _ in
+                desk.look { $0.rows.last?.message != nil && $0.rows.count == 2 }
+            }
+            for left in ["hello", nil] {
+                desk.press(KeyPress(.escape))
+                desk.press(KeyPress(.character("D")), KeyPress(.character("y")))
+                #expect(desk.look(\.selectedRow)?.text == left)
+                try await desk.display.wait(for: "deleted") { _ in
+                    desk.look { $0.rows.count == (left == nil ? 0 : 1) }
+                }
+                if left != nil { desk.press(KeyPress(.escape)) }
+            }
+            #expect(desk.look(\.focus) == .input)
+        }
+    }
+}
