@@ -197,7 +197,7 @@ struct DeleteTask: ClientTask {
 
     func succeeded(_ reply: MsgDeleteReply, in core: ClientCore, _ tx: StoreTransaction) throws {
         try core.forget(reply.messageIDs, in: ChatID(chat), tx)
-        if !reply.failedMessageIDs.isEmpty {
+        if reply.failedMessageIDs?.isEmpty == false {
             core.publish(.refused("Messages of others can be deleted only for yourself here"))
         }
     }
