@@ -95,7 +95,7 @@ struct LinkStateMachineTests {
         #expect(link.tick(nowMs: 100 + policy.loginTimeoutMs, random: 0) == [.disconnect])
     }
 
-    @Test("pauses no longer than two seconds when somebody waits, but as long as the server asks for")
+    @Test("pauses for two seconds while somebody waits, and as long as the server asks for")
     func hurry() {
         var link = LinkStateMachine()
         _ = link.start(nowMs: 0)

@@ -35,7 +35,10 @@ struct ScreenKeysTests {
         }
     }
 
-    @Test("sends no command that is refused: it stays in the line", arguments: ["/nonsense", "/find"])
+    @Test(
+        "sends no command that is refused: it stays in the line",
+        arguments: ["/nonsense", "/find"]
+    )
     func refusedCommand(line: String) async throws {
         try await atDesk(after: Before { try Self.hello($0) }) { desk in
             try await desk.openBob()
