@@ -151,6 +151,8 @@ struct PayloadText {
         }
         let indent = String(repeating: "  ", count: depth)
         for field in type.fields where field.isRequired && !seen.contains(field.key) {
+            // A packet does not say in which dialect it is written.
+            if field.forms.contains(where: { $0.change == .absent }) { continue }
             lines.append("\(indent)# \(path)/\(field.key): missing")
         }
         return lines
