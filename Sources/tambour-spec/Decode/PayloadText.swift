@@ -143,16 +143,14 @@ struct PayloadText {
                 of: pair.value,
                 as: field.type,
                 field,
-                isRequired: field.isRequired
+                isRequired: field.isAlwaysThere
             ) {
                 place.marks.append(reason)
             }
             lines += self.lines(of: place, depth: depth, path: "\(path)/\(key)")
         }
         let indent = String(repeating: "  ", count: depth)
-        for field in type.fields where field.isRequired && !seen.contains(field.key) {
-            // A packet does not say in which dialect it is written.
-            if field.forms.contains(where: { $0.change == .absent }) { continue }
+        for field in type.fields where field.isAlwaysThere && !seen.contains(field.key) {
             lines.append("\(indent)# \(path)/\(field.key): missing")
         }
         return lines

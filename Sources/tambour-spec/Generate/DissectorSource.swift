@@ -157,7 +157,7 @@ struct DissectorSource {
                         let aliases = field.aliases.map { LuaValue.Entry.item(.string($0)) }
                         entries.append(.named("aliases", .row(aliases)))
                     }
-                    if field.isRequired { entries.append(.named("required", .bool(true))) }
+                    if field.isAlwaysThere { entries.append(.named("required", .bool(true))) }
                     if field.isSensitive { entries.append(.named("sensitive", .bool(true))) }
                     for (name, limit) in [
                         ("limit", field.limitUnits), ("limitBytes", field.limitBytes),

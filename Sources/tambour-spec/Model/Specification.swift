@@ -329,6 +329,9 @@ struct Field: Sendable {
     /// Whether the Swift property may be nil.
     var isOptional: Bool { !isRequired && defaultValue == nil }
 
+    /// Whether it is in every packet, whose bytes do not say in which dialect they are.
+    var isAlwaysThere: Bool { isRequired && absentIn.isEmpty }
+
     /// The limit of the items of a list or map that lies in `level` others of the field.
     func limitItems(at level: Int) -> String? {
         limitItems.indices.contains(level) ? limitItems[level] : nil
