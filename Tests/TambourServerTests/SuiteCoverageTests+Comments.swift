@@ -20,6 +20,10 @@ extension SuiteCoverageTests {
             try tour.play(bob, ChatHistoryRequest(chatID: channel, backward: 1, postID: post))
             try tour.play(bob, ChatChangesRequest(chatID: channel, since: 0, postID: post))
             try tour.play(bob, MsgGetRequest(chatID: channel, messageIDs: [post], postID: post))
+            try tour.play(
+                bob,
+                MsgGetReactionsRequest(chatID: channel, postID: post, messageIDs: [post])
+            )
             try tour.play(bob, MsgDeleteRequest(chatID: channel, messageIDs: [post], postID: post))
             let ban = ChatMembersUpdateRequest(
                 chatID: channel,

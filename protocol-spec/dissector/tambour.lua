@@ -635,7 +635,7 @@ local spec = {
             { key = "chats", type = "map<chatId, names<any>>", limitBytes = "maxSettingBytes", limitItems = { "maxConfigChats", "maxSettings" } },
         },
         Profile = {
-            { key = "contact", type = "User", required = true },
+            { key = "contact", type = "User" },
             { key = "profileOptions", type = "list<int>", limitItems = { "maxFewItems" } },
             { key = "id", type = "userId" },
             { key = "accountStatus", type = "int" },

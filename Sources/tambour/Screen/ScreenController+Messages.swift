@@ -35,11 +35,11 @@ extension ScreenController {
         case .reply, .forwardMessage, .unreadFromHere, .react, .unreact, .pinMessage:
             if let action { handleSent(action, row, open) }
         default:
-            guard case .character(let character) = press.key,
+            guard case .character(let digit) = press.key,
                 press.withoutTypedShift.modifiers.isEmpty
             else { return }
-            if ("1"..."9").contains(character) {
-                return openLink(Int(character.value - 48), of: row)
+            if ("1"..."9").contains(digit) {
+                return openLink(Int(digit.value - 48), of: row)
             }
             // Whoever types what is no command here wants to write.
             state.focus = .input
