@@ -349,7 +349,7 @@ def test_reactions(login: LogIn, cid: Cid) -> None:
 
 
 @case("CMT-14")
-def test_reactions_by_id(login: LogIn, cid: Cid) -> None:
+def test_reactions_to_comments_by_id(login: LogIn, cid: Cid) -> None:
     """Reactions to the comments on one post come, and to no other message."""
     alice, bob = login("alice"), login("bob")
     chat, post = posted(cid, alice, bob)

@@ -67,7 +67,7 @@ def test_unknown(login: LogIn, group: Group, cid: Cid) -> None:
 
 
 @case("REP-07")
-def test_comment(login: LogIn, cid: Cid) -> None:
+def test_report_of_a_comment(login: LogIn, cid: Cid) -> None:
     """A comment can be reported by whoever sees the post; its author is not told."""
     alice, bob = login("alice"), login("bob")
     chat, post = posted(cid, alice, bob)
