@@ -268,7 +268,7 @@ struct SpecificationCheckTests {
         ) {
             $0.request?.fields[0].forms = [DialectForm(dialect: "tamtam", change: .absent)]
         },
-        Mistake("a dialect on top of a later one", "its base tamtam is none of those before it") {
+        Mistake("a dialect on top of a later one", "its base tamtam is not declared before it") {
             $0.dialects[0].base = "tamtam"
         },
         Mistake("a moved number nobody knows", "nobody knows the moved number 999") {
@@ -717,7 +717,7 @@ struct SpecificationCheckTests {
     }
 
     @Test(
-        "reads no form of a dialect that is none",
+        "refuses a malformed form of a dialect",
         arguments: [
             "gone", "{prefix: [x]}", "{words: {}}", "{leavesOut: {id: x}}", "{}", "[absent]",
         ]

@@ -19,8 +19,8 @@ enum Dialer {
 
     /// Connects to `HOST:PORT`.
     ///
-    /// - Parameter completion: called once, on some queue, with a connected socket that is the caller's to close, or
-    ///   why there is none; not called after the attempt was cancelled.
+    /// - Parameter completion: called once, on some queue, with a connected socket, which the caller must close, or
+    ///   the reason of the failure. Not called after the attempt was cancelled.
     static func connect(
         to server: String,
         completion:

@@ -120,7 +120,7 @@ struct SpecificationCheck {
             let (name, origin) = (dialect.name, dialect.documented.origin)
             let before = specification.dialects[..<index]
             if let base = dialect.base, !before.contains(where: { $0.name == base }) {
-                complain(origin, "dialect \(name): its base \(base) is none of those before it")
+                complain(origin, "dialect \(name): its base \(base) is not declared before it")
             }
             unique(
                 dialect.movedOpcodes.map { ("\($0)", origin) },

@@ -220,7 +220,7 @@ struct TamTamTests {
         }
     }
 
-    @Test("a report needs no more than a chat and a complaint")
+    @Test("a chat is reported with a complaint alone")
     func complaint() throws {
         try withListeners { server in
             let alice = try server.signUp("Alice")

@@ -59,7 +59,7 @@ struct ScreenKeysTests {
         }
     }
 
-    @Test("that deletes a message chooses its neighbour, and leaves when there is none")
+    @Test("that deletes a message selects the next one, or the line after the last")
     func neighbour() async throws {
         try await atDesk(after: Before { try Self.hello($0) }) { desk in
             try await desk.openBob()

@@ -450,7 +450,7 @@ def test_kept_from_commenting(login: LogIn, cid: Cid) -> None:
 @case("GRP-50")
 @pytest.mark.parametrize("as_owner", [False, True])
 def test_who_runs_a_channel_comments(login: LogIn, cid: Cid, as_owner: bool) -> None:
-    """Whoever comes to run the channel is on the list no more, also when the rights are gone again."""
+    """A user who becomes owner or administrator leaves the ban list, and stays off it without the rights."""
     alice, bob = login("alice"), login("bob")
     chat, post = posted(cid, alice, bob)
     change(alice, chat, "add", bob.user_id, type="COMMENTS_BLACKLIST")
