@@ -113,6 +113,10 @@ extension WriteTransaction {
         try statement.run()
         member.setPermissions(permissions)
         touch(chat)
+        // Owners and administrators comment.
+        if chat.kind == .channel, !permissions.isEmpty || chat.owner == user {
+            try setBanned(false, [user], from: chat)
+        }
     }
 
     package func set(_ details: ChatDetails, of chat: ChatState) throws {

@@ -19,16 +19,16 @@ struct AccountOptions: ParsableArguments {
         return "\(environment["HOME"] ?? ".")/.local/share/tambour"
     }
 
-    /// The account that is meant: the one that is named, `default`, or the only one that there is.
-    private var name: String {
-        if let account { return account }
+    /// The account to use: the named one, or else the only one in the folder, or else `default`.
+    static func name(_ named: String?, in folder: String) -> String {
+        if let named { return named }
         let files = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
         let accounts = files.filter { $0.hasSuffix(".db") }.map { String($0.dropLast(3)) }
         return accounts.count == 1 ? accounts[0] : "default"
     }
 
     func path() throws -> String {
-        let account = name
+        let account = Self.name(account, in: folder)
         guard !account.isEmpty, !account.contains("/"), !account.hasPrefix(".") else {
             throw ValidationError("“\(account)” is no name for an account")
         }

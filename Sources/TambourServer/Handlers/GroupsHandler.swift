@@ -260,10 +260,6 @@ struct GroupsHandler: Sendable {
             }
         }
         for user in changed { try tx.setPermissions(permissions, of: user, in: chat) }
-        // Nobody is both: who runs a channel comments there.
-        if !permissions.isEmpty, chat.kind == .channel {
-            try tx.setBanned(false, changed, from: chat)
-        }
         try tx.announce(chat, last: nil, except: caller.connectionID)
     }
 
@@ -456,9 +452,6 @@ struct GroupsHandler: Sendable {
             if details.owner != before {
                 try tx.setPermissions(.ofOwner, of: before, in: chat)
                 try tx.setPermissions([], of: details.owner, in: chat)
-                if chat.kind == .channel {
-                    try tx.setBanned(false, [details.owner], from: chat)
-                }
             }
             let stored = try events.map { try tx.appendEvent($0, to: chat, by: caller.userID) }
             try tx.announce(chat, last: stored.last?.message, except: caller.connectionID)

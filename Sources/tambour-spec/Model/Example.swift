@@ -36,7 +36,7 @@ struct Example: Sendable {
     var dialect: String?
     var sequence: Int
     var value: WireNode?
-    /// What the dialect makes `value` of; nil where it changes nothing.
+    /// The value before the dialect changes it; nil if the dialect changes nothing.
     var plain: WireNode?
     /// The whole packet; `auto` is filled in once by the tool.
     var hex: String?

@@ -43,6 +43,29 @@ struct CommentTests {
         }
     }
 
+    @Test("can be written by a banned reader who inherits the channel")
+    func heir() throws {
+        try withServer { server in
+            let owner = try server.signUp("Owner")
+            let reader = try server.signUp("Reader")
+            let channel = try owner.channel("News", with: [reader], cid: 1)
+            try owner.call(
+                ChatMembersUpdateRequest(
+                    chatID: channel,
+                    userIDs: [reader.userID],
+                    operation: .add,
+                    type: .commentsBlacklist
+                )
+            )
+            let list = ChatMembersRequest(chatID: channel, type: .commentsBlacklist)
+            #expect(try owner.call(list).members.count == 1)
+            _ = try server.admin(.erase(user: "\(owner.userID)", isConfirmed: true))
+            #expect(try reader.call(list).members.isEmpty)
+            let post = try reader.send("news", to: channel, cid: 2).message.id
+            try reader.comment("mine now", on: post, in: channel, cid: 3)
+        }
+    }
+
     @Test("are not there for who joined after their post, or has cleared the channel")
     func floor() throws {
         try withServer { server in

@@ -72,6 +72,11 @@ struct ReportTests {
             #expect(
                 line.hasSuffix("\(place) from \(bob.userID.rawValue) \"Buy now\" reason 0")
             )
+            let export = try server.admin(.export(user: "\(alice.userID)"))
+            let report = try #require(export.first { $0.contains("\"report\"") })
+            for id in [channel.rawValue, post.rawValue, comment.rawValue] {
+                #expect(report.contains("\(id)"))
+            }
         }
     }
 

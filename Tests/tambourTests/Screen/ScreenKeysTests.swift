@@ -80,4 +80,19 @@ struct ScreenKeysTests {
             #expect(desk.look(\.focus) == .input)
         }
     }
+
+    @Test("of somebody else is told of until their message is here")
+    func typing() async throws {
+        try await atDesk(after: Before { try Self.hello($0) }) { desk in
+            try await desk.openBob()
+            try await desk.display.waits(for: "hello")
+            try desk.bob.call(MsgTypingRequest(chatID: desk.chat))
+            try await desk.display.waits(for: "typing…")
+            try desk.bob.send("written", to: desk.chat, cid: 2)
+            try await desk.display.wait(for: "the message") { _ in
+                desk.look { $0.rows.last?.text == "written" }
+            }
+            #expect(desk.look(\.typing) == nil)
+        }
+    }
 }
