@@ -107,8 +107,12 @@ package struct Answer: Sendable {
 
     /// Puts a page into its packet, where it was read; one that is too long stays as it is.
     ///
-    /// - Parameter requester: as the page was encoded for.
-    func framed(for request: Session.Request, _ requester: Requester, limits: Limits) -> Answer {
+    /// - Parameter capabilities: those that the page was encoded for.
+    func framed(
+        for request: Session.Request,
+        _ capabilities: Capabilities,
+        limits: Limits
+    ) -> Answer {
         guard case .encoded(let payload) = outcome, payload.count <= limits.mostPayloadBytes else {
             return self
         }
@@ -118,7 +122,7 @@ package struct Answer: Sendable {
             sequence: request.sequence,
             opcode: request.opcode.rawValue,
             payload: payload,
-            compression: Compression(for: requester.capabilities),
+            compression: Compression(for: capabilities),
             compressFrom: limits.compressFromBytes,
             into: &packet
         )

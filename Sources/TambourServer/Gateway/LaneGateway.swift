@@ -94,13 +94,13 @@ final class LaneGateway: @unchecked Sendable {
 
     /// Its client named features, or named none any more.
     func namedFeatures(_ session: Session) {
-        withFeatures[ObjectIdentifier(session)] = session.features == nil ? nil : session
+        withFeatures[ObjectIdentifier(session)] = session.client.features == nil ? nil : session
         countFeatures(of: session)
     }
 
     /// Its answers may be others now.
     func countFeatures(of session: Session) {
-        count(session, session.features?.answers ?? [])
+        count(session, session.client.features?.answers ?? [])
     }
 
     private func count(_ session: Session, _ answers: [SessionFeature]) {
@@ -227,7 +227,7 @@ final class LaneGateway: @unchecked Sendable {
                 for session in sessions {
                     if let except, session.caller?.connectionID == except { continue }
                     if let dialog { session.noteDialog(dialog) }
-                    if let reader, let counted, session.isCounted {
+                    if let reader, let counted, session.client.isCounted {
                         session.push(counted.message, to: reader)
                     } else {
                         session.push(&encoded)
@@ -257,7 +257,7 @@ final class LaneGateway: @unchecked Sendable {
             for session in byUser[user] ?? [] {
                 session.settingsChanged(news.version, isHidden: news.isHidden)
                 if let except, session.caller?.connectionID == except { continue }
-                let config = shared.settings.change(to: news, for: session.features?.answers)
+                let config = shared.settings.change(to: news, for: session.client.features?.answers)
                 let push = Push.notifConfig(NotifConfig(config: config))
                 var packets = EncodedPush(push, limits: shared.limits)
                 session.push(&packets)
@@ -281,7 +281,7 @@ final class LaneGateway: @unchecked Sendable {
             guard let caller = session.caller, caller.connectionID != except,
                 readers.holdsSorted(caller.userID)
             else { continue }
-            if case .notifMessage(let message) = push, session.isCounted {
+            if case .notifMessage(let message) = push, session.client.isCounted {
                 // Nobody counts what is unread among comments.
                 session.push(message, to: ReadCounters.Reader(mark: 0, unread: 0))
             } else {

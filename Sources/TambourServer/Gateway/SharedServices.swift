@@ -24,6 +24,7 @@ final class SharedServices: Sendable {
     let longReplies: ThrottledLog
     let longPushes: ThrottledLog
     let rates: RateLimiter
+    let messenger: Messenger
 
     init(
         limits: Limits,
@@ -59,6 +60,16 @@ final class SharedServices: Sendable {
         longReplies = ThrottledLog(logger, nowMs: environment.wallMs)
         longPushes = ThrottledLog(logger, nowMs: environment.wallMs)
         strangers = Strangers(limits: limits)
+        messenger = Messenger(
+            engine: engine,
+            readers: readers,
+            dispatcher: dispatcher,
+            passwords: passwords,
+            router: router,
+            clock: clock,
+            environment: environment,
+            queueTimes: metrics.queueTimes
+        )
         rates = RateLimiter(limits: limits, wallMs: environment.wallMs)
     }
 }
