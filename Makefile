@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help run tambour chat build test conformance lint format generate docs release-spec record-sessions soak asan tsan fuzz fuzz-long bench bench-full bench-growth bench-compare bench-peers bench-link bench-screen bench-tools captures clients deps docs-client clean
+.PHONY: help run tambour chat build test conformance lint format generate docs mutants release-spec record-sessions soak asan tsan fuzz fuzz-long bench bench-full bench-growth bench-compare bench-peers bench-link bench-screen bench-tools captures clients deps docs-client clean
 
 LISTEN ?= 127.0.0.1:7770
 DATA ?= ./var
@@ -82,13 +82,12 @@ clients: deps-clients ## Plays everything that three client libraries offer, and
 	swift build --product tambourd
 	.build/venv/bin/python Tests/SystemTests/Clients/run.py --tambourd .build/debug/tambourd --out .build/clients $(LIBRARIES)
 
-lint: deps-lint ## Checks the format, the Python of the conformance suite, and that the mutants still fit
+lint: deps-lint ## Checks the format, and the Python of the conformance suite
 	swift format lint --strict --parallel --recursive Package.swift Sources Tests bench
 	.build/venv-lint/bin/ruff check --quiet protocol-spec/conformance
 	.build/venv-lint/bin/ruff format --check --quiet protocol-spec/conformance
 	.build/venv-lint/bin/ruff check --quiet $(CLIENTS)
 	.build/venv-lint/bin/ruff format --check --quiet $(CLIENTS)
-	python3 Tests/mutants/check.py
 
 format: deps-lint ## Formats the sources
 	swift format format --in-place --parallel --recursive Package.swift Sources Tests bench
@@ -129,7 +128,14 @@ docs-client: deps ## Builds the pages of the client library, with its tour, in .
 soak: deps-test ## Runs the long tests once, then every test $(SOAK_RUNS) times
 	$(BUILD_TESTS)
 	TAMBOUR_SOAK=1 $(TEST)
+	$(MAKE) mutants
 	@for run in $$(seq $(SOAK_RUNS)); do echo "run $$run of $(SOAK_RUNS)"; $(TEST) 2>&1 | tail -n 1; done
+
+mutants: deps-conformance ## Breaks the sources in every way that a test should notice: hours
+	python3 Tests/mutants/check.py
+	@for list in commands delta entities findings photos screen simulation; do python3 Tests/mutants/$$list.py; done
+	python3 Tests/mutants/wire.py .build/venv-conformance/bin/python
+	python3 Tests/mutants/client.py
 
 asan: deps-test ## Runs every test under the address sanitizer
 	$(BUILD_TESTS) --sanitize=address --scratch-path .build/asan

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that every mutant still fits the sources: the text it replaces stands there once."""
+"""Says which mutants are stale: the text that they replace no longer stands in the sources once."""
 import sys
 
 import client
@@ -13,17 +13,12 @@ import simulation
 import wire
 from switch import mutated
 
-mutated(commands.mutants())
-mutated(delta.mutants())
-mutated(entities.mutants())
-mutated(findings.mutants())
-mutated(photos.mutants())
-mutated(screen.mutants())
-mutated(simulation.mutants())
-mutated(wire.MUTANTS)
-unfit = list(client.unfit())
-if unfit:
-    sys.exit("\n".join(unfit))
-of_client = sum(len(mutants) for _, mutants in client.PARTS.values())
-switched = sum(len(part.MUTANTS) for part in (commands, delta, entities, findings, photos, screen, simulation, wire))
-print(f"{of_client + switched} mutants fit the sources")
+lists = {
+    "commands": commands.mutants(), "delta": delta.mutants(), "entities": entities.mutants(), "findings": findings.mutants(),
+    "photos": photos.mutants(), "screen": screen.mutants(), "simulation": simulation.mutants(), "wire": wire.MUTANTS,
+}
+stale = [f"{name}: {line}" for name, mutants in lists.items() for line in mutated(mutants)[1]] + list(client.unfit())
+print(*stale, sep="\n", end="\n" if stale else "")
+count = sum(map(len, lists.values())) + sum(len(mutants) for _, mutants in client.PARTS.values())
+print(f"{count - len(stale)} of {count} mutants fit the sources")
+sys.exit(bool(stale))

@@ -100,9 +100,9 @@ MUTANTS = [
             "            original.status != .removed\n"),
     # C4: strangers without an account stop everybody.
     Finding("C4", "strangers do not pay", r"ServerTests.FloodTests/(ofConnection|ofAddress)",
-            GATEWAY + "Session.swift",
-            "        guard caller == nil, info.kind != .login else { return nil }\n",
-            "        guard caller == nil, info.kind != .login, mutant != @ else { return nil }\n"),
+            GATEWAY + "SessionCharges.swift",
+            "        guard info.kind != .login else { return nil }\n",
+            "        guard info.kind != .login, mutant != @ else { return nil }\n"),
     Finding("C4", "a turn has no end", r"ServerTests.FairnessTests",
             GATEWAY + "Turn.swift",
             "    var isOver: Bool { bytes <= 0 || frames <= 0 }\n",
@@ -164,15 +164,15 @@ MUTANTS = [
             hangs=True),
     # H4: what is in no bucket.
     Finding("H4", "commands are in no bucket", r"ServerTests.FloodTests/ofUser",
-            GATEWAY + "Session.swift",
-            "        case .command(let command): refusal(of: RateRules.charges(for: command, limits: limits))\n",
-            "        case .command(let command):\n"
-            "            mutant == @ ? nil : refusal(of: RateRules.charges(for: command, limits: limits))\n"),
+            GATEWAY + "Request.swift",
+            "            case .command(let command): RateRules.charges(for: command, limits: limits)\n",
+            "            case .command(let command):\n"
+            "                mutant == @ ? nil : RateRules.charges(for: command, limits: limits)\n"),
     Finding("H4, M6", "queries are in no bucket", r"ServerTests.(FloodTests/ofUser|SightTests/scan)",
-            GATEWAY + "Session.swift",
-            "        case .query(let query): refusal(of: RateRules.charges(for: query, limits: limits))\n",
-            "        case .query(let query):\n"
-            "            mutant == @ ? nil : refusal(of: RateRules.charges(for: query, limits: limits))\n"),
+            GATEWAY + "Request.swift",
+            "            case .query(let query): RateRules.charges(for: query, limits: limits)\n",
+            "            case .query(let query):\n"
+            "                mutant == @ ? nil : RateRules.charges(for: query, limits: limits)\n"),
     Finding("H4", "a request costs one unit, however much it asks for", r"ServerTests.RateRulesTests",
             RULES + "RateRules.swift",
             "        return Charge(bucket: cost.bucket, units: max(1, cost.units + cost.itemUnits * items))\n",

@@ -63,19 +63,19 @@ MUTANTS = [
     ("server: a cid is forgotten", SERVER + "Handlers/MessagesHandler.swift",
      "        if let chat = target.chat,\n            let first = try tx.sent(",
      "        if mutant != @, let chat = target.chat,\n            let first = try tx.sent("),
-    ("server: pushes of a login are dropped", SERVER + "Gateway/Session.swift",
-     "            heldPushBytes += packet.count\n",
-     "            if mutant == @ { return }\n            heldPushBytes += packet.count\n"),
+    ("server: pushes of a login are dropped", SERVER + "Gateway/Outbox.swift",
+     "        heldPushBytes += packet.count\n",
+     "        if mutant == @ { return }\n        heldPushBytes += packet.count\n"),
     ("server: replies leave before the events of their batch", SERVER + "Engine/Engine.swift",
      "            router.route(result.events)\n"
      "            for (command, answer) in zip(commands, result.answers) {\n",
      "            if mutant != @ { router.route(result.events) }\n"
      "            defer { if mutant == @ { router.route(result.events.reversed()) } }\n"
      "            for (command, answer) in zip(commands, result.answers) {\n"),
-    ("server: the time of a login runs ahead", SERVER + "Gateway/Session.swift",
-     "            let answer = shared.dispatcher.login(login, from: requester, time: time, on: store)",
-     "            let answer = shared.dispatcher.login(\n                login, from: requester, "
-     "time: mutant == @ ? time + 2000 : time, on: store)"),
+    ("server: the time of a login runs ahead", SERVER + "Engine/Messenger.swift",
+     "                time: safeTime,\n                on: store\n            )\n            return rest(of: answer,",
+     "                time: mutant == @ ? safeTime + 2000 : safeTime,\n                on: store\n            )\n"
+     "            return rest(of: answer,"),
     ("server: a message moves nobody's clock", STORE + "WriteTransaction+Messages.swift",
      "        touch(chat)\n        touch(member, in: chat)\n        return (record, previous)",
      "        if mutant != @ { touch(chat) }\n        touch(member, in: chat)\n        return (record, previous)"),

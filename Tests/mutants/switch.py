@@ -24,15 +24,27 @@ class Mutant:
     new: str
 
 
+def place(mutant, sources):
+    """The file in which a mutant's text stands: the one it names, or another one of the same module to which it has moved."""
+    named = ROOT / mutant.file
+    if named.exists() and mutant.old in (sources.get(mutant.file) or named.read_text()):
+        return mutant.file
+    module = ROOT / pathlib.Path(*pathlib.Path(mutant.file).parts[:2])
+    found = [path for path in sorted(module.rglob("*.swift")) if mutant.old in path.read_text()]
+    return str(found[0].relative_to(ROOT)) if len(found) == 1 else None
+
+
 def mutated(mutants):
-    """The text of each file with all its mutants; ends the program when one no longer fits the sources."""
-    sources = {}
+    """The text of each file with all its mutants, and what no longer fits the sources, a line each."""
+    sources, stale = {}, []
     for number, mutant in enumerate(mutants, start=1):
-        source = sources.get(mutant.file) or (ROOT / mutant.file).read_text()
-        if source.count(mutant.old) != 1:
-            sys.exit(f"mutant {number} ({mutant.name}): {source.count(mutant.old)} places in {mutant.file}, not one")
-        sources[mutant.file] = source.replace(mutant.old, mutant.new.replace("@", str(number)))
-    return sources
+        file = place(mutant, sources)
+        source = file and (sources.get(file) or (ROOT / file).read_text())
+        if not source or source.count(mutant.old) != 1:
+            stale.append(f"mutant {number} ({mutant.name}) is stale: look for its text in {mutant.file}")
+        else:
+            sources[file] = source.replace(mutant.old, mutant.new.replace("@", str(number)))
+    return sources, stale
 
 
 @contextlib.contextmanager
@@ -44,7 +56,9 @@ def switched(mutants, module=None):
     """
     if subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "Sources"], cwd=ROOT).returncode:
         sys.exit("commit the changes in Sources first: they are put back at the end")
-    sources = mutated(mutants)
+    sources, stale = mutated(mutants)
+    for line in stale:
+        print(line, file=sys.stderr)
     if module:
         switches = {ROOT / module / "Mutant.swift": SWITCH}
     else:
