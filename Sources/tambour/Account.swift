@@ -3,7 +3,7 @@ import Foundation
 import TambourClient
 import TambourProtocol
 
-/// Which account a command is for, and where its file is.
+/// The options that choose an account and the folder of its file.
 struct AccountOptions: ParsableArguments {
     @Option(help: "The account on this device, when there are several.")
     var account: String?
@@ -19,7 +19,8 @@ struct AccountOptions: ParsableArguments {
         return "\(environment["HOME"] ?? ".")/.local/share/tambour"
     }
 
-    /// The account to use: the named one, or else the only one in the folder, or else `default`.
+    /// Returns the account to use: the named one, or else the only one in the folder, or else
+    /// `default`.
     static func name(_ named: String?, in folder: String) -> String {
         if let named { return named }
         let files = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
@@ -40,9 +41,9 @@ struct AccountOptions: ParsableArguments {
         return "\(folder)/\(account).db"
     }
 
-    /// What was chosen for the screen, for all accounts.
+    /// Returns the screen preferences, which all accounts share.
     ///
-    /// - Parameter other: a file to be taken instead.
+    /// - Parameter other: A file to read instead of the usual one.
     func preferences(from other: String?) throws -> PreferencesFile {
         guard let other else {
             _ = try path()
@@ -54,7 +55,8 @@ struct AccountOptions: ParsableArguments {
         return PreferencesFile(path: other)
     }
 
-    /// The account's client, if somebody is signed in to it; whom the server has signed out is not.
+    /// Returns the account's client; nil when nobody is signed in or the server has signed the
+    /// device out.
     func clientIfSignedIn(tapsFrames: Bool = false) async throws -> Client? {
         guard let client = try knownClient(tapsFrames: tapsFrames) else { return nil }
         if try client.isSignedIn() { return client }
@@ -62,7 +64,7 @@ struct AccountOptions: ParsableArguments {
         return nil
     }
 
-    /// The server that the account was on last.
+    /// The server that the account used last.
     func knownServer() async throws -> String? {
         guard let client = try knownClient() else { return nil }
         let server = try client.server()
@@ -75,29 +77,31 @@ struct AccountOptions: ParsableArguments {
         do {
             return try client(tapsFrames: tapsFrames)
         } catch ClientError.invalid {
-            // A first sign-in was broken off before the file had anything.
+            // The first sign-in was interrupted before anything was stored.
             return nil
         }
     }
 
-    /// The account's client; nothing is connected yet.
+    /// Creates the account's client without connecting.
     func client(server: String? = nil, tapsFrames: Bool = false) throws -> Client {
         var options = ClientOptions()
         options.appName = "tambour"
         options.appVersion = productVersion
         options.tapsFrames = tapsFrames
-        // Somebody sits in front of it.
+        // A person is waiting, so the retry delay stays short.
         options.link.backoffCapMs = 30_000
         options.deviceName = ProcessInfo.processInfo.hostName
         options.locale = Locale.current.language.languageCode?.identifier ?? ""
         return try Client(store: path(), server: server, options: options)
     }
 
-    /// What to say when the server has signed the device out.
+    /// The message shown when the server has signed the device out.
     static let signedOut = "Nobody is signed in any more: `tambour login HOST:PORT PHONE` goes on."
 
-    /// The client of an account that is held here; whom the server has signed out still reads, and
-    /// what they write waits.
+    /// Returns the client of an account stored on this device.
+    ///
+    /// An account that the server has signed out can still be read, and its new messages wait in
+    /// the outbox.
     func signedIn(tapsFrames: Bool = false) throws -> Client {
         guard let client = try knownClient(tapsFrames: tapsFrames), try client.me() != nil else {
             throw Failure("nobody is signed in: `tambour login HOST:PORT PHONE` does that")
@@ -114,10 +118,10 @@ struct AccountOptions: ParsableArguments {
     }
 }
 
-/// Something to tell the person, and then to end with 1.
+/// An error message for the person; the program then exits with 1.
 struct Failure: Error, CustomStringConvertible {
     let description: String
 
-    /// - Parameter description: may hold text of others.
+    /// - Parameter description: May contain text from other people.
     init(_ description: String) { self.description = printable(description) }
 }

@@ -2,46 +2,49 @@ import Foundation
 import TambourClient
 import TambourProtocol
 
-/// Ids of groups as arguments that do not look like options, and the chats that names stand for.
+/// Rewrites group ids so that they do not look like options, and finds the chats that names stand
+/// for.
 enum ChatName {
     private static let mark = "id:"
 
-    /// A chat that a name may stand for: one of the list, or that with a contact, which need not have begun.
+    /// A chat that a name may stand for: one in the list, or a dialog with a contact that may not
+    /// exist yet.
     struct Candidate: Hashable {
         let chat: ChatID
         let title: String
-        /// Digits without a plus; nil when it is no contact's, or they do not show it.
+        /// Digits without a plus; nil when the chat is not with a contact or the contact hides the
+        /// phone.
         var phone: String?
     }
 
-    /// An id of a group with a mark before its minus; anything else as it is.
+    /// Puts a prefix before a group id, which begins with a minus; returns anything else unchanged.
     static func marked(_ argument: String) -> String {
-        // Ids hold a time in milliseconds: what is shorter is something else.
+        // Ids contain a time in milliseconds, so a shorter number is not an id.
         guard argument.utf8.count > 10, let number = Int64(argument), number < 0 else {
             return argument
         }
         return mark + argument
     }
 
-    /// What was typed.
+    /// Returns the argument as it was typed, without the prefix.
     static func plain(_ argument: String) -> String {
         let rest = argument.hasPrefix(mark) ? String(argument.dropFirst(mark.count)) : argument
         return marked(rest) == argument ? rest : argument
     }
 
-    /// The digits of what looks like a phone; nil for anything else.
+    /// Returns the digits of a text that looks like a phone number; nil for anything else.
     static func phone(_ name: String) -> String? {
         guard name.allSatisfy({ $0.isNumber || "+- ()".contains($0) }) else { return nil }
         let digits = name.filter(\.isNumber)
         return (5...15).contains(digits.count) ? digits : nil
     }
 
-    /// The chat that a name stands for: an id, a whole title, name or phone, or the beginning of a
-    /// title or name.
+    /// Returns the chat that a name stands for: an id, a whole title, name or phone, or the
+    /// beginning of a title or name.
     ///
-    /// What fits whole goes before what only begins so, and nothing is chosen among several.
-    /// - Returns: nil when nothing fits.
-    /// - Throws: `Failure` with the candidates when several fit.
+    /// Full matches win over prefix matches.
+    /// - Returns: nil when nothing matches.
+    /// - Throws: `Failure` with the candidates when several match.
     static func choose(_ name: String, among candidates: [Candidate]) throws -> ChatID? {
         let name = plain(name)
         if let number = Int64(name), candidates.contains(where: { $0.chat.rawValue == number }) {
@@ -53,7 +56,7 @@ enum ChatName {
             $0.title.lowercased() == wanted || phone != nil && $0.phone == phone
         }
         if !whole.isEmpty { return try only(whole, name) }
-        // Somebody's phone is no beginning of anything.
+        // A phone number must match in full.
         guard phone == nil, !wanted.isEmpty else { return nil }
         let similar = candidates.filter { $0.title.lowercased().hasPrefix(wanted) }
         return similar.isEmpty ? nil : try only(similar, name)
@@ -71,20 +74,22 @@ enum ChatName {
 }
 
 extension Client {
-    /// The chat that somebody means: its id, its title, or a name or phone of a contact.
+    /// Returns the chat that a name stands for: its id, its title, or the name or phone of a
+    /// contact.
     ///
-    /// A beginning will do when it fits only one.
+    /// A prefix is enough when it matches only one chat.
     func chat(named name: String) throws -> ChatID {
         if let chat = try knownChat(named: name) { return chat }
         throw Failure("there is no chat “\(ChatName.plain(name))”: see `tambour chats --sync`")
     }
 
-    /// How long a name that nobody here has is waited for.
+    /// The longest wait for a name that is unknown on this device, in seconds.
     private static let patience = 10
 
-    /// The chat that somebody means; the server is asked for a phone or a name that nobody here has.
+    /// Returns the chat that a name stands for, and asks the server about a phone or an unknown
+    /// name.
     ///
-    /// - Parameter seconds: so long at most a name is waited for; 0 asks nobody.
+    /// - Parameter seconds: The longest wait for a name; 0 does not ask the server.
     func chat(named name: String, within seconds: Int) async throws -> ChatID {
         if let chat = try knownChat(named: name) { return chat }
         guard seconds > 0, let me = try me() else { return try chat(named: name) }
@@ -93,7 +98,8 @@ extension Client {
         if ChatName.phone(name) != nil { return .dialog(me, try await find(phone: name).id) }
         _ = await within(.seconds(min(seconds, Self.patience))) {
             guard await self.waitUntilOnline() else { return false }
-            // A long list comes in parts. A name that fits several is told below.
+            // A long list arrives in parts. The call after the wait reports a name that matches
+            // several chats.
             func isKnown() -> Bool { (try? self.knownChat(named: name) == nil) != true }
             if isKnown() { return true }
             for await _ in changes where isKnown() { return true }

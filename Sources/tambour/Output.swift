@@ -3,22 +3,22 @@ import Glibc
 import TambourClient
 import TambourProtocol
 
-/// Writes a line to standard output at once: what reads it may be a program.
+/// Writes a line to standard output without buffering: the reader may be a program.
 ///
-/// - Throws: `Failure` when it cannot be written, as to a full disk.
+/// - Throws: `Failure` when the line cannot be written, for example to a full disk.
 func say(_ text: String) throws {
     let reason = write(text + "\n", to: STDOUT_FILENO)
     if let reason { throw Failure("standard output: \(reason)") }
 }
 
-/// Writes a line to standard error: for the person, not for what reads the output.
+/// Writes a line to standard error, for the person rather than the program that reads the output.
 func remark(_ text: String) {
     _ = write(text + "\n", to: STDERR_FILENO)
 }
 
-/// Writes all of a text.
+/// Writes a whole text.
 ///
-/// - Returns: why that is impossible; nil when it is done.
+/// - Returns: Why writing failed; nil on success.
 private func write(_ text: String, to file: Int32) -> String? {
     var rest = Array(text.utf8)[...]
     while !rest.isEmpty {
@@ -35,7 +35,7 @@ private func write(_ text: String, to file: Int32) -> String? {
     return nil
 }
 
-/// Asks on the terminal; nil when nobody is there to answer.
+/// Asks a question on the terminal; returns nil at the end of the input.
 func askPerson(_ question: String, isSecret: Bool = false) -> String? {
     _ = write(printable(question), to: STDERR_FILENO)
     guard isSecret, isatty(STDIN_FILENO) == 1 else { return readLine() }
@@ -51,16 +51,16 @@ func askPerson(_ question: String, isSecret: Bool = false) -> String? {
     return readLine()
 }
 
-/// The lines of standard input, as they come; `readLine` would mend what is no UTF-8.
+/// The lines of standard input as they arrive; `readLine` would replace invalid UTF-8.
 struct InputLines {
-    /// What is longer is no message: the rest of such a line is passed over.
+    /// The longest line in bytes; longer lines are skipped.
     private static let longest = 1 << 20
 
     private var held: ArraySlice<UInt8> = []
     private var isAtEnd = false
     private var isPassingOver = false
 
-    /// The next line without its end; nil when there is none.
+    /// Returns the next line without its line break; nil at the end of the input.
     mutating func next() -> ArraySlice<UInt8>? {
         while true {
             if let end = held.firstIndex(of: UInt8(ascii: "\n")) {
@@ -95,8 +95,8 @@ struct InputLines {
     }
 }
 
-/// Text of others for one line of a terminal: nothing in it can command the terminal, nor begin
-/// another line or column.
+/// Returns text from other people for one line of a terminal: it cannot control the terminal or
+/// start another line or column.
 func printable(_ text: String) -> String {
     var shown = String.UnicodeScalarView()
     for character in text {
@@ -109,8 +109,8 @@ func printable(_ text: String) -> String {
     return String(shown)
 }
 
-/// Text of others with its lines: each but the first begins with a mark, so that none looks like
-/// a line of the program's.
+/// Returns text from other people with its lines. Every line but the first begins with a mark, so
+/// that none looks like output of the program.
 func printableLines(_ text: String) -> String {
     text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
         .map { printable(String($0)) }
@@ -122,7 +122,7 @@ private func visible(_ scalar: Unicode.Scalar) -> Unicode.Scalar {
     return isHarmful(scalar) ? "\u{FFFD}" : scalar
 }
 
-/// Whether a terminal may obey it, or show what follows in another order or not at all. What joins
+/// Returns whether a terminal may obey the scalar, reorder what follows or hide it. The joiner of
 /// emoji is harmless.
 private func isHarmful(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.properties.generalCategory {
@@ -132,10 +132,10 @@ private func isHarmful(_ scalar: Unicode.Scalar) -> Bool {
     }
 }
 
-/// JSON as a line for programs, and harmless when a person looks at it.
+/// Returns JSON as one line for programs, safe to print on a terminal.
 func jsonLine(_ json: Data) -> String {
     var line = ""
-    // Outside of strings there is nothing but ASCII.
+    // Outside of strings, JSON is ASCII.
     for scalar in String(decoding: json, as: UTF8.self).unicodeScalars {
         if isHarmful(scalar) {
             for unit in UTF16.encode(scalar) ?? UTF16.EncodedScalar() {
@@ -149,7 +149,7 @@ func jsonLine(_ json: Data) -> String {
     return line
 }
 
-/// A time as `2026-11-23 14:05`, of this device's time zone.
+/// Returns a time as `2026-11-23 14:05`, in this device's time zone.
 func clock(_ ms: Int64) -> String {
     var seconds = time_t(clamping: ms / 1000)
     var parts = tm()
@@ -159,9 +159,10 @@ func clock(_ ms: Int64) -> String {
     return String(decoding: text[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }
 
-/// A message as a line of JSON, which `docs/schema/message.json` describes.
+/// A message as a line of JSON, described in `docs/schema/message.json`.
 ///
-/// Ids are strings: many programs read numbers as doubles, which changes those above 2⁵³.
+/// Ids are strings: many programs read numbers as doubles, which cannot hold all integers above
+/// 2⁵³.
 struct MessageLine: Encodable {
     let chat: String
     let id: String?
@@ -169,7 +170,7 @@ struct MessageLine: Encodable {
     let sender: String?
     let senderName: String
     let own: Bool
-    /// Whether somebody else names this account in it, or answers it.
+    /// Whether another person mentions this account in the message or replies to it.
     let forMe: Bool
     let text: String
     let replyTo: String?

@@ -22,10 +22,10 @@ struct Tambour: AsyncParsableCommand {
         defaultSubcommand: Open.self
     )
 
-    /// Groups have negative numbers for ids, and ArgumentParser takes what begins with a minus for an option.
+    /// Group ids are negative, and ArgumentParser would take them for options.
     static func main() async {
         do {
-            // Swift would take what is no UTF-8 for something else.
+            // Swift would silently repair invalid UTF-8.
             for index in 0..<Int(CommandLine.argc) {
                 guard let argument = CommandLine.unsafeArgv[index] else { break }
                 guard String(validatingCString: argument) != nil else {
@@ -41,14 +41,14 @@ struct Tambour: AsyncParsableCommand {
                 try command.run()
             }
         } catch let error as ClientError {
-            // It may hold the server's words.
+            // The description may contain text from the server.
             exit(withError: Failure(error.description))
         } catch {
             exit(withError: error)
         }
     }
 
-    /// Refuses the name of a command that there is not. The default command would call it an unexpected argument.
+    /// Rejects unknown command names. The default command would call them unexpected arguments.
     private static func requireCommands(_ arguments: [String]) throws {
         var command: any ParsableCommand.Type = Tambour.self
         var path = "tambour"
@@ -69,7 +69,7 @@ struct Tambour: AsyncParsableCommand {
         }
     }
 
-    /// Whether one is the beginning of the other, or one letter is missing, added or wrong, or two changed places.
+    /// Returns whether one is a prefix of the other, or they differ by one letter or one swap.
     private static func isNear(_ name: String, _ typed: String) -> Bool {
         if name.hasPrefix(typed) || typed.hasPrefix(name) { return true }
         let same = zip(name, typed).prefix { $0 == $1 }.count

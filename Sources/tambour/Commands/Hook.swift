@@ -1,18 +1,18 @@
 import Foundation
 import Glibc
 
-/// A shell command that is run for each message.
+/// A shell command that runs once for each message.
 ///
-/// What people write never becomes part of the command: it comes by its standard input.
+/// The message never becomes part of the command: the command reads it from standard input.
 struct Hook {
     let command: String
 
-    /// Runs the command with a line as its standard input, and waits for its end.
+    /// Runs the command with a line as its standard input, and waits until it exits.
     ///
-    /// - Returns: its exit status, or 128 and the number of the signal that ended it.
-    /// - Throws: `Failure` when it cannot be started.
+    /// - Returns: The exit status, or 128 plus the number of the signal that ended it.
+    /// - Throws: `Failure` when the command cannot be started.
     func run(_ line: String) throws -> Int32 {
-        // A pipe whose reader has gone would end this program by a signal.
+        // Writing to a pipe without a reader would kill this program with SIGPIPE.
         var ends: [Int32] = [-1, -1]
         let kind = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
         guard socketpair(AF_UNIX, kind, 0, &ends) == 0 else {
@@ -37,7 +37,7 @@ struct Hook {
                 send(here, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
             }
             if count < 0, errno == EINTR { continue }
-            // Whether it reads is its own business.
+            // The command need not read its input.
             if count <= 0 { break }
             rest = rest.dropFirst(count)
         }

@@ -102,7 +102,7 @@ struct LogOut: AsyncParsableCommand {
         }
         if try client.isSignedIn() {
             client.start()
-            // Offline the server cannot be told; the token is forgotten here all the same.
+            // Offline, the server cannot be told; the token is deleted here anyway.
             _ = await client.settle(within: .seconds(5))
         }
         try await client.signOut()

@@ -164,16 +164,17 @@ struct Objects: AsyncParsableCommand {
         }
     }
 
-    /// Whose objects, and how long the server is waited for.
+    /// The account, and how long to wait for the server.
     struct Place: ParsableArguments {
         @OptionGroup var account: AccountOptions
 
         @Option(help: "How long to wait for the server, in seconds; 0 works offline.")
         var wait = 10
 
-        /// Does something when what other devices did is here, and waits until it is on the server.
+        /// Fetches changes from other devices, runs `body`, and waits until its changes are on the
+        /// server.
         ///
-        /// - Throws: `ExitCode(2)` when something waits to be brought there, behind what was done.
+        /// - Throws: `ExitCode(2)` when changes still wait to be sent after `body` has run.
         @discardableResult
         func run<Value>(_ body: (Client) async throws -> Value) async throws -> Value {
             let client = try account.signedIn()
@@ -205,7 +206,7 @@ struct Objects: AsyncParsableCommand {
     }
 }
 
-/// What `resolve` can choose.
+/// The choices of `resolve`.
 private enum Choice: String, ExpressibleByArgument, CaseIterable {
     case mine
     case theirs
@@ -250,7 +251,7 @@ private func fieldValues(
 }
 
 extension EntitySchema {
-    /// Nil for a field that the type does not have: the library says so.
+    /// Returns nil for a field that the type does not have; the library reports it.
     fileprivate static func kind(of field: String, in type: EntityType) -> FieldKind? {
         standard(.standard)[type]?.fields[field]
     }
@@ -279,7 +280,7 @@ extension FieldValue {
         switch self {
         case .null: NSNull()
         case .bool(let value): value
-        // As text where a double, as which many programs read it, would be another number.
+        // Many programs read numbers as doubles, which would change a large integer.
         case .int(let value): value.magnitude < 1 << 53 ? value : "\(value)"
         case .double(let value): value.isFinite ? value : NSNull()
         case .string(let text): text
@@ -385,7 +386,7 @@ extension Conflict.Kind {
 }
 
 extension Client {
-    /// All objects from the top down, each with how deep it stands.
+    /// Returns all objects from the top down, each with its depth.
     fileprivate func objectTree(
         below parent: EntityID? = nil,
         depth: Int = 0
@@ -398,7 +399,7 @@ extension Client {
         return found
     }
 
-    /// Waits until the objects are as those of the server, and something holds.
+    /// Waits until the objects match the server's and `holds` returns true.
     fileprivate func waitForObjects(
         within limit: Duration,
         until holds: @escaping @Sendable () async throws -> Bool

@@ -44,7 +44,7 @@ struct Open: AsyncParsableCommand {
         }
     }
 
-    /// The account's client; who is not signed in yet is asked to on the screen.
+    /// Returns the account's client; shows the sign-in screen when nobody is signed in.
     ///
     /// - Returns: nil when the person leaves instead.
     private func signedIn(_ theme: Theme, _ options: TerminalDevice.Options) async throws -> Client?
@@ -63,7 +63,7 @@ struct Open: AsyncParsableCommand {
         }
     }
 
-    /// Where `make run` lets a server listen.
+    /// The address that a server started with `make run` listens on.
     private static let usualServer = "127.0.0.1:7770"
 
     private func terminal(

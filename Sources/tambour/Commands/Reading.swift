@@ -92,9 +92,9 @@ struct History: AsyncParsableCommand {
         throw ExitCode(2)
     }
 
-    /// Waits until the newest messages are here without a gap.
+    /// Waits until the newest messages are on this device without a gap.
     ///
-    /// - Returns: false when it was given up.
+    /// - Returns: false when the time is up or nobody is signed in.
     private func fetch(_ chat: ChatID, _ client: Client) async -> Bool {
         let changes = client.changes()
         let count = count
@@ -109,13 +109,13 @@ struct History: AsyncParsableCommand {
 }
 
 extension Client {
-    /// Whether the newest messages are here without a gap; asks for them if not.
+    /// Returns whether the newest messages are on this device without a gap; requests them if not.
     fileprivate func holdsNewest(_ count: Int, of chat: ChatID) -> Bool {
         guard let page = try? history(of: chat, .newest, count: count) else { return false }
         let isWhole = !page.rows.contains { $0.isGapAfter }
         if isWhole, page.rows.count >= count || !page.isGapBefore { return true }
-        // Back from the newest one, in one page where that is enough: to name the rows around a gap would have that
-        // filled by pages of the usual size.
+        // Without a position, the library fetches backwards from the newest message, in one page if
+        // possible. Naming the rows around a gap would fill it with pages of the usual size.
         look(at: chat, rowsOnScreen: count)
         return false
     }
@@ -205,9 +205,9 @@ struct Export: AsyncParsableCommand {
 }
 
 extension Client {
-    /// Waits for something, but no longer than that.
+    /// Runs `body`, but no longer than `limit`.
     ///
-    /// - Returns: what `body` does; false when it took too long.
+    /// - Returns: The result of `body`; false when the time is up.
     func within(_ limit: Duration, _ body: @escaping @Sendable () async -> Bool) async -> Bool {
         await withTaskGroup(of: Bool.self) { group in
             group.addTask { await body() }
@@ -221,9 +221,10 @@ extension Client {
         }
     }
 
-    /// Looks at a chat from its newest message back to its first, and waits where something is missing.
+    /// Reads a chat from its newest message back to its first, and waits where messages are
+    /// missing.
     ///
-    /// - Returns: false when it was given up.
+    /// - Returns: false when it gave up.
     fileprivate func readToTheStart(of chat: ChatID) async throws -> Bool {
         let changes = changes()
         guard await waitUntilOnline() else { return false }
@@ -235,7 +236,8 @@ extension Client {
                 if !rows.contains(where: \.isGapAfter) {
                     if page.isStart { return true }
                     if rows.count > 1, let second = rows[1].message {
-                        // The first row comes again as the last one: there may be a gap before it.
+                        // The next page ends with the first row again: there may be a gap before
+                        // that row.
                         anchor = .before(second)
                         continue
                     }

@@ -102,13 +102,13 @@ struct Send: AsyncParsableCommand {
 }
 
 extension Client {
-    /// Waits until all that was asked for is done or refused, or nobody is signed in who could do it.
+    /// Waits until everything in `outgoing` is done or refused, or nobody is signed in any longer.
     func wait(for outgoing: [OutgoingID], within limit: Duration) async {
         let changes = changes()
         _ = await within(limit) {
             var left = outgoing[...]
             func isWaiting() -> Bool {
-                // They are done in about this order, so the rest need not be looked at.
+                // They finish in roughly this order, so checking the first is enough.
                 while let next = left.first, (try? self.isWaiting(next)) != true {
                     left.removeFirst()
                 }

@@ -80,20 +80,20 @@ struct Tail: AsyncParsableCommand {
     }
 }
 
-/// Up to where the chats were shown, and what of them is still to come.
+/// How far each chat has been shown, and which chats may have more messages.
 private struct Feed {
     private let client: Client
     private let only: ChatID?
-    /// The newest message of each chat that was shown, or was on disk at the start.
+    /// For each chat, the newest message that was shown or was on disk at the start.
     private var shown: [ChatID: MessageID] = [:]
-    /// Where a chat begins that was not on disk at the start.
+    /// Where to begin in chats that were not on disk at the start.
     private let start: MessageID
-    /// Chats of which there may be more.
+    /// Chats that may have messages not shown yet.
     private var pending: Set<ChatID> = []
-    /// Those among them whose gaps are being filled.
+    /// The pending chats whose gaps are being filled.
     private var asked: Set<ChatID> = []
 
-    /// So many chats are filled at once.
+    /// The most chats to fill at once.
     private static let atOnce = 8
     private static let pageSize = 200
 
@@ -107,7 +107,7 @@ private struct Feed {
         }
     }
 
-    /// Takes up what may have come.
+    /// Notes the chats that may have new messages.
     mutating func note(_ change: ChangeSet) throws {
         let touched =
             change.everything
@@ -115,12 +115,12 @@ private struct Feed {
         pending.formUnion(only.map { touched.intersection([$0]) } ?? touched)
     }
 
-    /// Shows what is there without a gap in front of it, and asks for the rest.
+    /// Shows the messages up to the first gap of each chat, and requests the missing ones.
     ///
-    /// - Parameter show: false ends it.
+    /// - Parameter show: Returns false to stop.
     mutating func show(_ show: (HistoryRow, ChatID) throws -> Bool) throws {
         for chat in pending.sorted() {
-            // What was left has what it has.
+            // The account has left this chat: no more messages come, so gaps stay.
             let isListed = try client.chat(chat) != nil
             var isDone = false
             while !isDone {

@@ -3,10 +3,10 @@ import TambourProtocol
 
 /// Days as people write them.
 enum DateWords {
-    /// When a day begins, Unix milliseconds; nil for what is no day.
+    /// Returns the start of a day in Unix milliseconds; nil when the text is not a day.
     ///
-    /// Understood are `2026-11-23`, `23.11.2026`, `23.11`, `11-23`, `today`, `yesterday` and the days of
-    /// the week; days without a year, and those of the week, are the last ones before or at `now`.
+    /// Accepts `2026-11-23`, `23.11.2026`, `23.11`, `11-23`, `today`, `yesterday` and weekdays. A
+    /// weekday or a day without a year means the last one up to `now`.
     static func time(of text: String, now: Date, calendar: Calendar) -> Int64? {
         let word = text.trimmingCharacters(in: .whitespaces).lowercased()
         guard !word.isEmpty else { return nil }

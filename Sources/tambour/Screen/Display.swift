@@ -1,6 +1,6 @@
-/// What a screen is shown on and gets its keys from: a terminal, or what stands for one in tests.
+/// The screen's output and key input: a terminal, or a stand-in for one in tests.
 ///
-/// Everything happens on the queue of whoever owns it.
+/// Everything happens on the owner's queue.
 protocol Display: AnyObject, Sendable {
     var size: Size { get }
     var handlers: TerminalDevice.Handlers { get set }
@@ -10,12 +10,12 @@ protocol Display: AnyObject, Sendable {
     func show(_ surface: Surface)
     func repaint()
     func suspend()
-    /// - Returns: whether it was sent.
+    /// - Returns: Whether the text was sent.
     func copy(_ text: String) -> Bool
     func notify(_ kind: TerminalMessage.Notification, title: String, body: String)
-    /// - Parameter completion: gets the new text; nil if there is none.
+    /// - Parameter completion: Receives the new text; nil if there is none.
     func edit(_ text: String, maxBytes: Int, completion: @escaping @Sendable (String?) -> Void)
-    /// - Parameter completion: gets whether a browser was started.
+    /// - Parameter completion: Receives whether a browser was started.
     func browse(_ address: String, completion: @escaping @Sendable (Bool) -> Void)
 }
 

@@ -1,17 +1,17 @@
-/// Emoji by names: those that people use most.
+/// The most common emoji by name.
 enum Emoji {
-    /// - Returns: those whose name begins so, in the order of how much they are used.
+    /// - Returns: The emoji whose name begins with `start`, most used first.
     static func names(beginningWith start: String) -> [(name: String, emoji: String)] {
         let start = start.lowercased()
         return table.filter { $0.name.hasPrefix(start) }
     }
 
-    /// The emoji of a name; nil if there is none.
+    /// Returns the emoji of a name; nil if there is none.
     static func named(_ name: String) -> String? {
         table.first { $0.name == name.lowercased() }?.emoji
     }
 
-    /// For reactions.
+    /// The emoji to choose from for reactions.
     static let all: [(name: String, emoji: String)] = table
 
     private static let table: [(name: String, emoji: String)] = text.split(separator: "\n")

@@ -1,6 +1,6 @@
 import TambourProtocol
 
-/// What F1 shows: keys, then commands.
+/// The text that F1 shows: keys, then commands.
 enum Help {
     static func lines(_ keys: KeyBindings) -> [String] {
         var lines: [String] = []
@@ -23,7 +23,7 @@ enum Help {
 
     private enum Entry {
         case fixed(String, String)
-        /// A key of the line that somebody may have chosen for something else.
+        /// A key of the input line, unless the person has bound it to something else.
         case line(String, String)
         case actions([KeyAction], String)
 

@@ -1,7 +1,7 @@
-/// What keys do on the screen, each by the name that `preferences.json` and `tambour keys` know it by.
+/// The actions that keys can be bound to, by their names in `preferences.json` and `tambour keys`.
 ///
-/// Not in here: Esc, Enter, Tab and the digits, which mean what they always mean; the keys of the line, which are those
-/// of readline; and the letters of panels, which stand below them.
+/// Some keys are fixed and not listed here: Esc, Enter, Tab and the digits; the readline keys of
+/// the input line; and the letters of panels, which the panel shows in its lower border.
 enum KeyAction: String, CaseIterable, Sendable {
     case leave
     case suspend
@@ -47,17 +47,17 @@ enum KeyAction: String, CaseIterable, Sendable {
     case pinMessage = "pin-message"
     case retry
 
-    /// Where the keys of an action count.
+    /// Where the keys of an action apply.
     enum Scope: Sendable {
         case always
-        /// Not in panels and questions.
+        /// Everywhere but in panels and questions.
         case chat
-        /// In the line that is written.
+        /// In the input line.
         case line
-        /// On the message that is chosen.
+        /// On the selected message.
         case message
 
-        /// Whether a key of this scope would be taken by one of the other.
+        /// Whether a key bound in this scope would collide with the same key in the other.
         func overlaps(_ other: Scope) -> Bool {
             switch (self, other) {
             case (.line, .message), (.message, .line): false
@@ -65,7 +65,7 @@ enum KeyAction: String, CaseIterable, Sendable {
             }
         }
 
-        /// Whether text is typed there, so that a letter alone can be no key.
+        /// Whether text is typed there, so that a plain letter cannot be bound.
         var hasText: Bool { self != .message }
     }
 
@@ -81,7 +81,7 @@ enum KeyAction: String, CaseIterable, Sendable {
         }
     }
 
-    /// The keys unless somebody has chosen others, as they are written.
+    /// The default keys, as people write them.
     var usualKeys: String {
         switch self {
         case .leave: "Ctrl-Q"

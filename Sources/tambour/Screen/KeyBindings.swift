@@ -1,12 +1,12 @@
 import TambourProtocol
 
-/// Which key does what: the usual ones, but for what somebody has chosen.
+/// Which key does what: the default keys, except where the person has chosen others.
 struct KeyBindings: Sendable {
     private var bindings: [(action: KeyAction, keys: [KeyPress])] = []
-    /// What was chosen and cannot be so; the usual keys hold there, unless they were chosen for something else.
+    /// Errors in the chosen keys; their actions keep the default keys unless those are taken.
     private(set) var mistakes: [String] = []
 
-    /// - Parameter chosen: keys by the names of actions, several with spaces between, as in
+    /// - Parameter chosen: Keys by the names of actions, separated by spaces, as in
     ///   `"next-unread": "Ctrl-n F5"`; an empty text leaves the action without a key.
     init(_ chosen: [String: String] = [:]) {
         var kept: [KeyAction: [KeyPress]] = [:]
@@ -33,7 +33,7 @@ struct KeyBindings: Sendable {
         fill(kept)
         guard keys(of: .leave).isEmpty else { return }
         mistakes.append("leave: without a key nobody could leave")
-        // Whatever has taken its usual key loses it.
+        // An action that has taken the default key for leaving loses it.
         for (action, keys) in kept where keys.contains(where: Self.usual(.leave).contains) {
             kept[action] = nil
         }
@@ -47,7 +47,7 @@ struct KeyBindings: Sendable {
         init(_ text: String) { self.text = text }
     }
 
-    /// What was chosen wins over what is usual.
+    /// Chosen keys win over default keys.
     private mutating func fill(_ chosen: [KeyAction: [KeyPress]]) {
         bindings = KeyAction.allCases.map { action in
             let keys =
@@ -87,7 +87,7 @@ struct KeyBindings: Sendable {
         return bindings.first { $0.action.scope == scope && $0.keys.contains(press) }?.action
     }
 
-    /// Whether a key does something that it would do there, too.
+    /// Returns whether a key is bound in a scope that overlaps `scope`.
     func take(_ name: String, from scope: KeyAction.Scope) -> Bool {
         guard let key = KeyPress(name: name) else { return false }
         return bindings.contains { $0.action.scope.overlaps(scope) && $0.keys.contains(key) }
@@ -97,12 +97,12 @@ struct KeyBindings: Sendable {
         bindings.first { $0.action == action }?.keys ?? []
     }
 
-    /// The keys of an action as they are written, with spaces between.
+    /// Returns the keys of an action as people write them, separated by spaces.
     func names(of action: KeyAction) -> String {
         keys(of: action).map(\.name).joined(separator: " ")
     }
 
-    /// For a hint: a key and what it does between two texts, nothing when there is no key.
+    /// Returns a hint: the first key and its meaning between two texts; empty when there is no key.
     func hint(
         _ action: KeyAction,
         _ words: String,
@@ -124,10 +124,10 @@ extension KeyPress {
         ("Ctrl-", .control), ("Alt-", .alt), ("Shift-", .shift),
     ]
 
-    /// Reads a key as people write it: `Alt-g`, `Ctrl-Up`, `F5`, `+`. Only single characters tell upper
-    /// from lower case.
+    /// Reads a key as people write it: `Alt-g`, `Ctrl-Up`, `F5`, `+`. Only single characters are
+    /// case sensitive.
     ///
-    /// - Returns: nil when it is none.
+    /// - Returns: nil when the text is not a key.
     init?(name: String) {
         var rest = name[...]
         var modifiers: Modifiers = []
@@ -146,9 +146,9 @@ extension KeyPress {
         } else if rest.unicodeScalars.count == 1, let scalar = rest.unicodeScalars.first,
             !scalar.properties.isWhitespace, scalar.properties.generalCategory != .control
         {
-            // A character is the one that shift has made.
+            // The shift key is part of the character already.
             guard !modifiers.contains(.shift) else { return nil }
-            // With control, terminals send the same for both cases.
+            // With control, terminals send the same byte for both cases.
             let lower = scalar.properties.lowercaseMapping.unicodeScalars.first ?? scalar
             self.init(.character(modifiers.contains(.control) ? lower : scalar), modifiers)
         } else {
@@ -156,7 +156,7 @@ extension KeyPress {
         }
     }
 
-    /// As people write it.
+    /// The key as people write it.
     var name: String {
         let prefix = Self.prefixes.filter { modifiers.contains($0.1) }.map(\.0).joined()
         if let named = Self.names.first(where: { $0.1 == key }) { return prefix + named.0 }
@@ -170,17 +170,18 @@ extension KeyPress {
         }
     }
 
-    /// Some terminals say shift with a character that shift has made already.
+    /// The key without shift on a character: some terminals report it although the character
+    /// includes it.
     var withoutTypedShift: KeyPress {
         guard case .character = key else { return self }
         return KeyPress(key, modifiers.subtracting(.shift))
     }
 
-    /// Whether a key is needed for what it always does.
+    /// Returns whether the key has a fixed meaning and cannot be bound.
     fileprivate func isReserved(in scope: KeyAction.Scope) -> Bool {
         if self == .control("c") { return true }
         if case .character(let scalar) = key, modifiers.contains(.control) {
-            // Others are sent as Tab, Enter, Esc or Backspace, or not at all.
+            // Terminals send the other combinations as Tab, Enter, Esc or Backspace, or not at all.
             let sent = ("a"..."z").contains(scalar) || " \\]^_".unicodeScalars.contains(scalar)
             return !sent || scalar == "i" || scalar == "m"
         }

@@ -5,14 +5,14 @@ import TambourProtocol
 enum Links {
     private static let schemes = ["https://", "http://", "mailto:"]
 
-    /// Whether a browser may be started with it.
+    /// Returns whether it is safe to start a browser with the address.
     static func isSafe(_ address: String) -> Bool {
         let lower = address.lowercased()
         return schemes.contains { lower.hasPrefix($0) }
             && !address.unicodeScalars.contains { $0.value <= 0x20 || $0.value == 0x7F }
     }
 
-    /// In the order in which they are numbered in the message.
+    /// Returns the addresses in the order of their numbers in the message.
     static func addresses(of row: HistoryRow) -> [String] {
         let formatted = row.spans.compactMap { span -> (Int, String)? in
             guard case .link(let address) = span.style else { return nil }
@@ -22,7 +22,7 @@ enum Links {
         return (formatted + plain).sorted { $0.0 < $1.0 }.map(\.1)
     }
 
-    /// Addresses that stand in the text as such, in UTF-16 units, apart from links of its formatting.
+    /// Returns plain addresses in the text, in UTF-16 units, except inside formatted links.
     static func ranges(in row: HistoryRow) -> [(range: Range<Int>, address: String)] {
         let taken = row.spans.compactMap { span -> Range<Int>? in
             guard case .link = span.style else { return nil }
@@ -47,16 +47,17 @@ enum Links {
     }
 
     private static func start(in word: Substring) -> Substring.Index? {
-        // A link may follow a bracket or a quotation mark.
+        // A link may follow an opening bracket or quotation mark.
         let head = word.prefix { !$0.isLetter }
         let rest = word[head.endIndex...].lowercased()
         return schemes.contains { rest.hasPrefix($0) } ? head.endIndex : nil
     }
 
-    /// Without what belongs to the sentence around it.
+    /// Removes punctuation that belongs to the surrounding sentence.
     private static func trimmed(_ address: Substring) -> Substring {
         var address = address
-        // Looked for once: no opening bracket is ever taken off, and of closing ones there may be thousands.
+        // Checked once: the loop never removes an opening bracket, and there may be thousands of
+        // closing ones.
         let isOpened = address.contains("(")
         while let last = address.last {
             let isClosing = last == ")" && !isOpened

@@ -1,7 +1,7 @@
 import TambourClient
 import TambourProtocol
 
-/// The lines of messages, laid out once for each message and width.
+/// Lays messages out as lines, once for each message and width.
 final class MessageLayouts {
     /// A message as lines of a pane.
     struct Block {
@@ -9,7 +9,7 @@ final class MessageLayouts {
         let quote: (sender: String, text: String)?
         let body: TextLayout?
         let footer: String
-        /// What became of it, at the right end of its first line; empty where the header says it.
+        /// The delivery state, at the right end of the first line; empty where the header shows it.
         var note = ""
 
         struct Header {
@@ -32,7 +32,7 @@ final class MessageLayouts {
         let words: [String]
     }
 
-    /// What the lines of a pane depend on.
+    /// Everything that the lines of a pane depend on.
     struct LinesKey: Equatable {
         let rows: [HistoryRow]
         let width: Int
@@ -47,7 +47,8 @@ final class MessageLayouts {
     private var days: [Int64: String] = [:]
     private static let kept = 1_000
 
-    /// The lines of a pane; made anew only when what they depend on has changed, not for every key.
+    /// Returns the lines of a pane; computes them only when the key has changed, not on every key
+    /// press.
     func lines(_ key: LinesKey, make: () -> [ScreenView.Line]) -> [ScreenView.Line] {
         if let lastLines, lastLines.key == key { return lastLines.lines }
         let lines = make()
@@ -55,9 +56,9 @@ final class MessageLayouts {
         return lines
     }
 
-    /// The day of a time, as `2026-11-23`.
+    /// Returns the day of a time, as `2026-11-23`.
     func day(of timeMs: Int64) -> String {
-        // No zone is off by less than a quarter of an hour, so no day ends within one.
+        // UTC offsets are multiples of fifteen minutes, so no day ends within a quarter of an hour.
         let quarter = timeMs / 900_000
         if let day = days[quarter] { return day }
         let day = String(clock(timeMs).prefix(10))
@@ -66,7 +67,7 @@ final class MessageLayouts {
         return day
     }
 
-    /// - Parameter words: beginnings of words to be marked.
+    /// - Parameter words: Beginnings of words to highlight.
     func block(
         of row: HistoryRow,
         width: Int,
@@ -150,11 +151,11 @@ final class MessageLayouts {
         return row.senderName + (source.isEmpty ? " · forwards" : " · from \(source)")
     }
 
-    /// Where words begin with one of `words`, in UTF-16 units.
+    /// Returns where words begin with one of `words`, in UTF-16 units.
     static func matches(of words: [String], in text: String) -> [Range<Int>] {
         guard !words.isEmpty else { return [] }
         let folded = FoldedText(text)
-        // Clusters are what folding keeps; units are what spans count.
+        // Folded text counts in clusters, spans count in UTF-16 units.
         var units: [Int] = [0]
         for cluster in text { units.append(units[units.count - 1] + cluster.utf16.count) }
         var found: [Range<Int>] = []

@@ -1,12 +1,12 @@
 import TambourClient
 import TambourProtocol
 
-/// A list over the screen, with something to do to what is chosen in it.
+/// A list over the screen, with actions on the selected item.
 struct Panel {
     enum Kind: Equatable {
         case goTo
         case forward(MessageID, from: ChatID)
-        /// Nil looks everywhere.
+        /// A search in one chat, or in all of them for nil.
         case search(ChatID?)
         case mentions
         case links
@@ -17,7 +17,8 @@ struct Panel {
         case sessions
         case queue
         case reactions(MessageID, in: ChatID)
-        /// The thread of a message, opened on a row: the message itself, or what waits to answer it.
+        /// The thread of a message, opened from a row: the message itself, or an unsent reply to
+        /// it.
         case thread(of: MessageID, from: HistoryRow.ID, in: ChatID)
 
         var isSearch: Bool {
@@ -29,11 +30,11 @@ struct Panel {
         }
     }
 
-    /// What an item stands for.
+    /// The thing an item stands for.
     enum Target: Hashable, Sendable {
         case chat(ChatID)
         case message(MessageID, in: ChatID)
-        /// A message of a thread; it has no id until the server has it.
+        /// A message in a thread; it has no id before the server assigns one.
         case entry(HistoryRow.ID, MessageID?, in: ChatID)
         case person(UserID)
         case member(UserID, Client.Member.Role)
@@ -46,36 +47,36 @@ struct Panel {
 
     struct Item: Hashable, Sendable {
         var title: String
-        /// A second line, as the text of a message that was found.
+        /// A second line, for example the text of a found message.
         var detail: String?
-        /// At the right end of the first line.
+        /// Text at the right end of the first line.
         var right = ""
         var target: Target
-        /// The clusters of the title that the query hit.
+        /// The clusters of the title that match the query.
         var hits: [Range<Int>] = []
         var isError = false
-        /// How many columns it stands to the right of others, where there is room.
+        /// Columns that the item is indented by, where there is room.
         var indent = 0
     }
 
     var kind: Kind
     let title: String
-    /// Nil where there is nothing to look for: letters are keys then.
+    /// Nil when the panel has no search field: letters are keys then.
     var query: LineEditor?
     var items: [Item] = []
-    /// Negative when what was chosen is gone.
+    /// The index of the selected item; negative when that item is gone.
     var selected = 0
-    /// Where the items stand, as `asking the server`.
+    /// The state of the list, for example `asking the server`.
     var remark = ""
-    /// The keys there are besides Enter and Esc.
+    /// The keys of this panel besides Enter and Esc.
     let keys: String
 
-    /// All there is before the query picks some; for panels that look in what they hold.
+    /// All items before the query filters them, for panels that filter their own items.
     var all: [Item] = []
 
     var selectedItem: Item? { items.indices.contains(selected) ? items[selected] : nil }
 
-    /// Whether it takes all of the screen that a panel may take.
+    /// Whether the panel takes all the room that a panel may take.
     var isLarge: Bool {
         switch kind {
         case .goTo, .forward, .reactions: false
@@ -83,7 +84,7 @@ struct Panel {
         }
     }
 
-    /// Shows other items; what was chosen is chosen still, wherever it stands now.
+    /// Shows other items and keeps the selection, wherever the item is now.
     mutating func show(_ new: [Item]) {
         let chosen = selectedItem?.target
         items = new
@@ -95,14 +96,14 @@ struct Panel {
         if let place = items.firstIndex(where: { $0.target.isSame(as: chosen) }) {
             selected = place
         } else if kind == .queue || kind.isThread {
-            // It is done, or deleted. The next key is not meant for another one.
+            // The item is done or deleted. The next key must not act on another one.
             selected = -1
         } else {
             move(by: 0)
         }
     }
 
-    /// Drops an item that somebody has done away with; the next one is chosen.
+    /// Removes an item that the person has disposed of; the next one is selected.
     mutating func remove(_ target: Target) {
         all.removeAll { $0.target == target }
         items.removeAll { $0.target == target }
@@ -113,7 +114,7 @@ struct Panel {
         selected = min(max(0, selected + step), max(0, items.count - 1))
     }
 
-    /// Picks the items that fit the query, the best first.
+    /// Keeps the items that match the query, best first.
     mutating func filter() {
         let text = query?.text ?? ""
         guard !text.trimmed.isEmpty else { return show(all) }
@@ -129,7 +130,7 @@ struct Panel {
 }
 
 extension Panel.Target {
-    /// Whether it stands for the same thing, whatever became of that.
+    /// Returns whether both stand for the same thing, even if its state has changed.
     func isSame(as other: Self) -> Bool {
         switch (self, other) {
         case (.waiting(let one, _), .waiting(let two, _)): one == two

@@ -1,10 +1,10 @@
 import TambourProtocol
 
-/// Where a person was, to go back and forward between.
+/// The places a person has visited, to go back and forward between.
 struct Places: Equatable {
     struct Place: Equatable {
         let chat: ChatID
-        /// Nil is the newest message.
+        /// Nil means the newest message.
         let message: MessageID?
     }
 
@@ -13,15 +13,15 @@ struct Places: Equatable {
 
     private static let kept = 100
 
-    /// Notes that `place` is left for another one.
+    /// Records that the person leaves `place` for another one.
     mutating func leave(_ place: Place) {
         if back.last != place { back.append(place) }
         if back.count > Self.kept { back.removeFirst() }
         forward = []
     }
 
-    /// - Parameter place: where the person is.
-    /// - Returns: where they were before; nil at the beginning.
+    /// - Parameter place: The current place.
+    /// - Returns: The previous place; nil at the beginning.
     mutating func goBack(from place: Place) -> Place? {
         guard let last = back.popLast() else { return nil }
         forward.append(place)

@@ -1,12 +1,12 @@
 import Foundation
 import TambourProtocol
 
-/// What a person has chosen for the screen, the same for all accounts.
+/// A person's choices for the screen, the same for all accounts.
 struct Preferences: Codable, Equatable, Sendable {
     var theme: String?
-    /// bell, osc9, osc777 or off.
+    /// One of `bell`, `osc9`, `osc777` and `off`.
     var notify: String?
-    /// Keys by the names of what they do, as `KeyBindings` reads them.
+    /// Keys by the names of their actions, as `KeyBindings` reads them.
     var keys: [String: String]?
 
     fileprivate enum CodingKeys: CodingKey, CaseIterable { case theme, notify, keys }
@@ -16,22 +16,22 @@ struct Preferences: Codable, Equatable, Sendable {
     }
 }
 
-/// The file of the preferences: JSON that people may edit too, also while the screen is open.
+/// The file of the preferences: JSON that people may edit, even while the screen is open.
 ///
 /// `@unchecked Sendable`: used by one owner at a time.
 final class PreferencesFile: @unchecked Sendable {
     let path: String?
     private(set) var value = Preferences()
-    /// As the file had them at first.
+    /// The key bindings read from the file at the start.
     let keys: KeyBindings
-    /// What in the file is not as it should be, for people.
+    /// Errors in the file, worded for people.
     let mistakes: [String]
 
     private struct Unreadable: Error {
         let reason: String
     }
 
-    /// - Parameter path: nil keeps nothing; a file that is not there holds nothing.
+    /// - Parameter path: Nil stores nothing; a missing file counts as empty.
     init(path: String?) {
         self.path = path
         do throws(Unreadable) {
@@ -45,9 +45,9 @@ final class PreferencesFile: @unchecked Sendable {
         }
     }
 
-    /// Changes what is chosen, and keeps that; what else is in the file stays.
+    /// Changes a preference and writes it to the file; other members of the file stay.
     ///
-    /// - Returns: why the change holds only until the program ends; nil when it is kept.
+    /// - Returns: Why the change lasts only until the program ends; nil when it was written.
     func change(_ member: WritableKeyPath<Preferences, String?>, to text: String) -> String? {
         value[keyPath: member] = text
         guard let path else { return nil }

@@ -1,7 +1,7 @@
 /// A command of the input line.
 struct ScreenCommand: Equatable {
     let name: String
-    /// As people read it.
+    /// The arguments as the help shows them.
     let arguments: String
     let summary: String
 
@@ -47,7 +47,7 @@ struct ScreenCommand: Equatable {
         self.summary = summary
     }
 
-    /// The command whose arguments are being written.
+    /// Returns the command whose arguments are being typed.
     static func usage(for line: String) -> ScreenCommand? {
         guard line.hasPrefix("/"), let space = line.firstIndex(of: " ") else { return nil }
         let name = line[line.index(after: line.startIndex)..<space]

@@ -1,7 +1,7 @@
 import TambourClient
 import TambourProtocol
 
-/// What is written after a slash.
+/// Commands of the input line, which begin with a slash.
 extension ScreenController {
     func command(_ line: String) {
         let parts = line.split(separator: " ", maxSplits: 1).map(String.init)
@@ -30,7 +30,7 @@ extension ScreenController {
     }
 
     private func signInAgain() {
-        // Also offline, where the connection does not say so.
+        // Offline, the connection state does not tell, so the account is checked.
         guard (try? client.isSignedIn()) == false else {
             state.notice = ("you are signed in; `tambour open --account NAME` is for others", true)
             return

@@ -1,9 +1,10 @@
 import TambourClient
 import TambourProtocol
 
-/// What was begun to be written: kept while it is, and taken over from other devices.
+/// Drafts: stored while the person types, and updated from other devices.
 extension ScreenController {
-    /// The draft that the line and what was put aside for it stand for; nil while a command is written.
+    /// The draft that the input line stands for, or the one put aside during an edit; nil for a
+    /// command.
     private var draft: Client.Draft? {
         if state.intent.isEdit {
             return Self.draft(writing.aside.line.text, writing.aside.intent)
@@ -18,16 +19,16 @@ extension ScreenController {
         return Client.Draft(text: Writing.message(ofLine: line), replyTo: answered)
     }
 
-    /// Whether the person has not changed what was put into the line.
+    /// Whether the person has not changed the line since it was loaded.
     private var isUntouched: Bool {
-        // Somebody who has just chosen what to answer is about to write.
+        // Somebody who has just chosen a message to reply to is about to write.
         if case .reply = state.intent, state.input.isEmpty { return false }
         return draft == writing.shown
     }
 
     // MARK: - Keeping
 
-    /// Notes that the line has changed: it is stored when nothing more is typed for a while.
+    /// Notes that the line has changed; the draft is stored after a pause in typing.
     func noteWriting() {
         writing.keys += 1
         let keys = writing.keys
@@ -36,7 +37,7 @@ extension ScreenController {
         }
     }
 
-    /// Stores what the person has changed, and nothing else.
+    /// Stores the draft if the person has changed it.
     func keepDraft() {
         guard let chat = state.open, let draft else { return }
         guard draft != writing.shown else { return takeDraft() }
@@ -50,9 +51,9 @@ extension ScreenController {
         }
     }
 
-    /// What the line said is sent: the draft it began with goes.
+    /// Sends the line and discards the draft that it began with.
     ///
-    /// - Parameter sent: what the line said.
+    /// - Parameter sent: The contents of the line.
     func discardDraft(
         in chat: ChatID,
         bySending sent: Client.Draft,
@@ -62,9 +63,9 @@ extension ScreenController {
         store(.empty, orElse: sent, in: chat) { client in try await send(client, known) }
     }
 
-    /// Has what the line says stored as the chat's draft.
+    /// Marks `draft` as the chat's draft and runs `wish`, which stores it.
     ///
-    /// - Parameter lost: what an empty line says again when that fails.
+    /// - Parameter lost: The text to put back into an empty line when storing fails.
     private func store(
         _ draft: Client.Draft,
         orElse lost: Client.Draft = .empty,
@@ -93,7 +94,7 @@ extension ScreenController {
         takeDraft()
     }
 
-    /// The line is as little stored as before: nothing older may take its place.
+    /// Marks the line as unstored again, so that no older draft replaces it.
     private func notStored(
         _ generation: Int,
         _ lost: Client.Draft,
@@ -109,7 +110,7 @@ extension ScreenController {
 
     // MARK: - Showing
 
-    /// Puts away what is written in the open chat, to be found there again.
+    /// Stores what is written in the open chat, to restore it there later.
     func leaveLine() {
         keepDraft()
         guard let chat = state.open else { return }
@@ -122,7 +123,7 @@ extension ScreenController {
         }
     }
 
-    /// Shows what was begun to be written in a chat that is opened.
+    /// Shows the draft of a chat that is being opened.
     func arriveAtLine(of chat: ChatID) {
         writing.generation += 1
         let draft = writing.unstored[chat]?.draft ?? (try? client.draft(in: chat)) ?? .empty
@@ -142,7 +143,7 @@ extension ScreenController {
         state.input.load(LineEditor.Draft(text: text, cursor: text.count))
         state.intent = intent(of: draft, in: chat)
         writing.stored = draft
-        // The line shows control characters in another way.
+        // The line replaces control characters, so its text may differ from the stored draft.
         writing.shown = Self.draft(state.input.text, state.intent) ?? .empty
     }
 
@@ -153,11 +154,11 @@ extension ScreenController {
         return .reply(message, quote: row.map { "\($0.senderName): \($0.text)" } ?? "…")
     }
 
-    /// Takes over what another device has made of the draft, if the line is as it was.
+    /// Takes over a change of the draft by another device, if the line is untouched.
     func takeDraft() {
         guard let chat = state.open else { return }
         let generation = writing.generation
-        // After what is on its way to the store.
+        // Runs after the writes that are on their way to the store.
         perform { [weak self] client in
             let draft = try client.draft(in: chat)
             self?.later { $0.take(draft, of: chat, generation) }
@@ -182,7 +183,7 @@ extension ScreenController {
 
     // MARK: - Changing another message
 
-    /// Has the line change a message; what was written there is put aside.
+    /// Loads a message into the line to edit it; what was written there is put aside.
     func beginEdit(_ intent: ScreenState.Intent, text: String) {
         if !state.intent.isEdit {
             writing.aside = Writing.Aside(line: state.input.draft, intent: state.intent)
@@ -194,7 +195,7 @@ extension ScreenController {
         keepDraft()
     }
 
-    /// Puts back what was written before a message was changed.
+    /// Restores what was written before the edit began.
     func endEdit() {
         state.input.load(writing.aside.line)
         state.intent = writing.aside.intent

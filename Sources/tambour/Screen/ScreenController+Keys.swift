@@ -1,7 +1,7 @@
 import TambourClient
 import TambourProtocol
 
-/// Who gets a key.
+/// Dispatches keys by focus.
 extension ScreenController {
     func handle(_ event: InputEvent) {
         switch event {
@@ -29,7 +29,7 @@ extension ScreenController {
         }
     }
 
-    /// Pasted text goes where text is written. It is never sent by that, whatever is in it.
+    /// Inserts pasted text where text is typed. Pasting never sends anything.
     private func paste(_ text: String) {
         switch state.focus {
         case .messages: break
@@ -88,7 +88,7 @@ extension ScreenController {
         return true
     }
 
-    /// - Returns: whether the help took the key; a letter closes it and goes where it belongs.
+    /// - Returns: Whether the help took the key; a letter closes the help and is handled as usual.
     private func handleHelp(_ press: KeyPress) -> Bool {
         let page = max(1, (display?.size.rows ?? 24) - 4)
         let last = max(0, Help.lines(state.keys).count - page)
@@ -108,7 +108,7 @@ extension ScreenController {
 
     // MARK: - Questions
 
-    /// Asks for a line.
+    /// Asks for a line of text.
     func ask(
         _ question: String,
         _ text: String = "",
@@ -120,7 +120,7 @@ extension ScreenController {
         show(prompt)
     }
 
-    /// Asks whether something is meant that cannot be taken back.
+    /// Asks for confirmation of something that cannot be undone.
     func confirm(_ question: String, then answer: @escaping (ScreenController) -> Void) {
         show(
             Prompt(question: "\(question) (y/n)", isYesOrNo: true) { screen, _ in
@@ -162,19 +162,19 @@ extension ScreenController {
     private func closePrompt() {
         let before = state.prompt?.focusBefore ?? .input
         state.prompt = nil
-        // The panel it was asked over may be gone, or another one there.
+        // The panel under the question may be gone or replaced by another one.
         state.focus = state.panel != nil ? .panel : before == .messages ? .messages : .input
     }
 }
 
 extension String {
-    /// Without line breaks at its ends; a text of nothing else stays as it is.
+    /// The text without line breaks at its ends; a text of line breaks alone stays as it is.
     var trimmingNewlines: String {
         guard let last = lastIndex(where: { !$0.isNewline }) else { return self }
         return String(self[...last].drop { $0.isNewline })
     }
 
-    /// Without white space at its ends.
+    /// The text without white space at its ends.
     var trimmed: String {
         let start = drop { $0.isWhitespace }
         return String(

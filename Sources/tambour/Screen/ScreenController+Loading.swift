@@ -2,7 +2,7 @@ import Dispatch
 import TambourClient
 import TambourProtocol
 
-/// What has changed in the store and is not read again yet.
+/// What has changed in the store since the screen last read it.
 struct Loading {
     struct Stale {
         var chats: Set<ChatID> = []
@@ -12,10 +12,10 @@ struct Loading {
         var thread = false
     }
 
-    /// What one reading brings.
+    /// The result of one read.
     struct Read: Sendable {
         var allChats: [ChatSummary]?
-        /// Lines of the list by chat; nil for those that are gone from it.
+        /// Lines of the list by chat; nil for chats that have left the list.
         var chats: [ChatID: ChatSummary?] = [:]
         var page: HistoryPage?
         var thread: MessageThread?
@@ -26,24 +26,24 @@ struct Loading {
     var stale = Stale()
     var isRunning = false
     var isScheduled = false
-    /// The chats were read once: what is new from now on is news.
+    /// Whether all chats were read once: later messages cause alerts.
     var hasBegun = false
-    /// The top of the list was read.
+    /// Whether the top of the list was read.
     var hasFirst = false
     var last = ContinuousClock.now - .seconds(1)
 
-    /// Between the beginnings of two readings: more often than this nobody sees a difference.
+    /// The time between two reads; nobody would see more frequent ones.
     static let interval = Duration.milliseconds(33)
-    /// From so many on, reading all lines is cheaper than one by one.
+    /// Above this number of changed chats, reading the whole list is cheaper than line by line.
     static let manyChats = 30
-    /// More than the list of a large terminal shows.
+    /// More chats than the list of a large terminal shows.
     static let firstChats = 60
-    /// Messages at once: several screens on both sides of where somebody reads.
+    /// Messages in one read: several screens before and after the reading position.
     static let page = 200
 }
 
 extension ScreenController {
-    /// Notes what is to be read again.
+    /// Marks what must be read again.
     func noted(_ change: ChangeSet) {
         loading.stale.chats.formUnion(change.chats)
         loading.stale.chats.formUnion(change.drafts)
@@ -69,13 +69,12 @@ extension ScreenController {
         load()
     }
 
-    /// Reads the open chat again.
     func loadHistory() {
         loading.stale.history = true
         load()
     }
 
-    /// Reads what is stale, away from the keys, and not more often than is seen.
+    /// Reads what is stale in the background, at most once per `Loading.interval`.
     func load() {
         guard !loading.isRunning, !loading.isScheduled else { return }
         let wait = loading.last + Loading.interval - .now
@@ -94,7 +93,7 @@ extension ScreenController {
         loading.isRunning = true
         loading.last = .now
         let (open, anchor, client, panel) = (state.open, anchor, client, state.panel?.kind)
-        // What is on the first screen does not wait for what is not.
+        // The first screen does not wait for the rest of the list.
         let isFirst = !loading.hasFirst
         if isFirst { loading.stale.allChats = true }
         Task { [weak self] in
@@ -104,7 +103,8 @@ extension ScreenController {
             } else {
                 for chat in stale.chats {
                     let line = try? client.chat(chat)
-                    // A subscript would take nil for no entry, and the line would stay.
+                    // Assigning nil by subscript would remove the key, and the line would stay in
+                    // the list.
                     read.chats.updateValue(line?.isHidden == false ? line : nil, forKey: chat)
                 }
             }
@@ -138,7 +138,7 @@ extension ScreenController {
         }
         if loading.hasBegun { tellNews(since: before, of: read) }
         if read.allChats != nil {
-            // The second reading brings the others, which are no news either.
+            // The second read brings the rest of the list, which is not news either.
             loading.hasBegun = loading.hasFirst
             loading.hasFirst = true
         }
@@ -159,14 +159,14 @@ extension ScreenController {
         draw()
     }
 
-    /// Puts lines of the list in their places; the order is that of the library.
+    /// Merges changed lines into the list, in the library's order.
     private func merge(_ lines: [ChatID: ChatSummary?]) {
         let isPinChanged = state.chats.contains { old in
             guard let new = lines[old.id] else { return false }
             return old.isPinned || new?.isPinned == true
         }
         if isPinChanged || lines.values.contains(where: { $0?.isPinned == true }) {
-            // Only the library knows the order of what is pinned.
+            // Only the library knows the order of pinned chats.
             loading.stale.allChats = true
         }
         state.chats.removeAll { lines[$0.id] != nil }
@@ -180,7 +180,7 @@ extension ScreenController {
         (other.lastEventMs, line.id) < (line.lastEventMs, other.id)
     }
 
-    /// Alerts of messages that came while the person looks elsewhere.
+    /// Alerts the person to messages that arrived in chats they are not looking at.
     private func tellNews(since before: [ChatSummary], of read: Loading.Read) {
         let kind = preferences.value.notification
         guard kind != .none, state.connection == .online else { return }
@@ -222,7 +222,7 @@ extension ScreenController {
                 state.selected = page.rows.first { $0.message == anchor }?.id
             }
         } else if let bottom {
-            // What is read stays where it is when something comes above or below it.
+            // The text being read stays in place when messages appear above or below it.
             state.scroll = view.scroll(of: state, width, keeping: bottom) ?? state.scroll
         }
     }

@@ -1,7 +1,7 @@
 import TambourClient
 import TambourProtocol
 
-/// What is done to the message that is chosen.
+/// Actions on the selected message.
 extension ScreenController {
     func handleMessages(_ press: KeyPress) {
         guard let open = state.open, press.key != .escape, press.key != .enter else {
@@ -10,7 +10,7 @@ extension ScreenController {
         }
         let action = state.keys.action(of: press, in: .message)
         guard let row = state.selectedRow else {
-            // What was gone to is not here yet: nothing may be done to another one instead.
+            // The target message is not loaded yet: no action may hit another one instead.
             if action == .above || action == .below { select(by: 0) }
             return
         }
@@ -41,13 +41,13 @@ extension ScreenController {
             if ("1"..."9").contains(digit) {
                 return openLink(Int(digit.value - 48), of: row)
             }
-            // Whoever types what is no command here wants to write.
+            // Other keys are meant for the input line.
             state.focus = .input
             handleInput(press)
         }
     }
 
-    /// What is done to messages that the server has.
+    /// Handles actions on messages that the server has stored.
     private func handleSent(_ action: KeyAction, _ row: HistoryRow, _ open: ChatID) {
         guard let message = row.message else {
             state.notice = ("it is not sent yet", true)
@@ -93,7 +93,7 @@ extension ScreenController {
         }
     }
 
-    /// Chooses the message after one that goes, or the one before it.
+    /// Selects the message after the one that is removed, or the one before it.
     private func selectNeighbour(of id: HistoryRow.ID) {
         let rows = state.rows.filter { $0.event == nil }
         guard let index = rows.firstIndex(where: { $0.id == id }) else { return }
@@ -114,7 +114,7 @@ extension ScreenController {
         let width = paneWidth
         state.scroll = view.scroll(of: state, width, revealing: rows[next].id, in: seen.paneRows)
         isGoingBack = step < 0
-        // Near the end of what is read, more is.
+        // Near the start of the loaded messages, more are loaded.
         if next < 5, !state.isStart, let first = rows.first?.message, anchor != first {
             anchor = first
             loadHistory()

@@ -1,7 +1,7 @@
 import TambourClient
 import TambourProtocol
 
-/// Lists over the screen: opening them, filling them, and the keys that all share.
+/// Lists over the screen: opening and filling them, and the keys they share.
 extension ScreenController {
     func show(_ panel: Panel) {
         state.panel = panel
@@ -17,9 +17,9 @@ extension ScreenController {
         panelGeneration += 1
     }
 
-    /// Fills a panel of a kind, if it is still the one that is shown.
+    /// Fills the panel if it is still of the given kind.
     ///
-    /// - Parameter remark: where the items stand.
+    /// - Parameter remark: The state of the list.
     func fill(_ kind: Panel.Kind, with items: [Panel.Item], remark: String = "") {
         guard state.panel?.kind == kind else { return }
         state.panel?.all = items
@@ -31,7 +31,7 @@ extension ScreenController {
         }
     }
 
-    /// Shows what fits the query of the panel as it is now.
+    /// Shows the items that match the panel's current query.
     func fillPanel() {
         guard let panel = state.panel else { return }
         switch panel.kind {
@@ -41,9 +41,9 @@ extension ScreenController {
         }
     }
 
-    /// What is looked for is another thing: the best of what is found is chosen.
+    /// Starts over after a change of the query; the best match is selected.
     func queryChanged() {
-        // What a search has found stands until more is.
+        // Search results stay until new ones arrive.
         if state.panel?.kind.isSearch == false { state.panel?.items = [] }
         state.panel?.selected = 0
         fillPanel()
@@ -103,9 +103,9 @@ extension ScreenController {
         }
     }
 
-    /// Keys of one kind of panel: letters, with Alt where letters are looked for.
+    /// Handles keys of one kind of panel: letters, or Alt and a letter where the panel has a query.
     ///
-    /// - Returns: whether the key was one.
+    /// - Returns: Whether the panel used the key.
     private func act(_ press: KeyPress, in panel: Panel) -> Bool {
         if case .goTo = panel.kind { return actOnChat(press, panel) }
         guard case .character(let letter) = press.key else { return false }
@@ -155,7 +155,7 @@ extension ScreenController {
 
     private func fillGoTo() {
         guard let kind = state.panel?.kind else { return }
-        // Nothing can be forwarded to where the account is not any more.
+        // Nothing can be forwarded to chats that the account is no longer in.
         let chats = kind == .goTo ? state.chats : state.chats.filter { !$0.isGone }
         let items = chats.map { chat in
             let unread = chat.unread > 0 ? "\(chat.unread)" : ""
@@ -305,7 +305,7 @@ extension ScreenController {
 }
 
 extension Client.Found {
-    /// As a panel lists it.
+    /// The search result as a panel item.
     var item: Panel.Item {
         Panel.Item(
             title: row.senderName == chatTitle ? chatTitle : "\(row.senderName) · \(chatTitle)",
@@ -317,7 +317,7 @@ extension Client.Found {
 }
 
 extension Client.Waiting {
-    /// As a panel lists it.
+    /// The outgoing item as a panel item.
     var item: Panel.Item {
         let what =
             switch kind {

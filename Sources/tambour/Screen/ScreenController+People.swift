@@ -1,7 +1,7 @@
 import TambourClient
 import TambourProtocol
 
-/// Contacts, members of groups, and oneself.
+/// Contacts, members of groups, and the person's own profile.
 extension ScreenController {
     // MARK: - Contacts
 
@@ -154,7 +154,7 @@ extension ScreenController {
         return true
     }
 
-    /// Does something about a person named by phone or by the beginning of a contact's name.
+    /// Runs `body` for a person given by phone or by the beginning of a contact's name.
     func changeMember(
         _ chat: ChatID,
         _ who: String,
@@ -169,7 +169,7 @@ extension ScreenController {
     ) {
         fetch { client in
             try await body(client)
-            // Members are told by the server only, so what was asked for is awaited.
+            // Only the server knows the members, so this waits until the change has reached it.
             _ = await client.settle(within: .seconds(5))
         } then: { screen, _ in
             if screen.state.panel?.kind == .members(chat) { screen.fillMembers(of: chat) }
@@ -222,7 +222,7 @@ extension ScreenController {
     }
 }
 
-/// A name as people write it, in the two parts that the protocol has.
+/// A name as people write it, split into the protocol's first and last name.
 struct Names: Equatable, Sendable {
     let first: String
     let last: String?
@@ -248,7 +248,7 @@ extension Person {
 }
 
 extension Client {
-    /// Who is meant by a phone, or by the beginning of a contact's name.
+    /// Returns the person given by a phone or by the beginning of a contact's name.
     func somebody(_ who: String) async throws -> UserID {
         if who.contains(where: \.isNumber) { return try await find(phone: who).id }
         let wanted = FoldedText(who)

@@ -2,11 +2,11 @@ import Foundation
 import TambourClient
 import TambourProtocol
 
-/// Chats, and places in them.
+/// Opening chats, and moving to places in them.
 extension ScreenController {
     /// Opens a chat at its newest message.
     ///
-    /// - Parameter name: what it is called, if the list may not have it.
+    /// - Parameter name: The chat's title, for a chat that may not be in the list.
     func open(_ chat: ChatID, name: String? = nil) {
         guard chat != state.open else { return }
         notePlace()
@@ -15,7 +15,7 @@ extension ScreenController {
         loadHistory()
     }
 
-    /// Shows no chat any more.
+    /// Closes the open chat.
     func close() {
         guard let old = state.open else { return }
         client.lookAway(from: old)
@@ -47,7 +47,7 @@ extension ScreenController {
         learnWhoWrote(in: chat)
     }
 
-    /// Shows the newest messages, and what comes.
+    /// Shows the newest messages and follows new ones.
     func follow() {
         state.scroll = 0
         isAnchorToBeShown = false
@@ -58,13 +58,13 @@ extension ScreenController {
         }
     }
 
-    /// Goes to a message, of whatever chat.
+    /// Goes to a message of any chat.
     func go(to message: MessageID, in chat: ChatID) {
         notePlace()
         arrive(at: Places.Place(chat: chat, message: message))
     }
 
-    /// Goes to a message of the open chat that waits to be sent, which is where the newest are.
+    /// Goes to an unsent message of the open chat; it is among the newest.
     func goToWaiting(_ row: HistoryRow.ID) {
         notePlace()
         follow()
@@ -83,7 +83,7 @@ extension ScreenController {
         state.scroll = 0
         state.selected = state.rows.first { $0.message == message }?.id ?? .message(message)
         state.focus = .messages
-        // The page around it is asked for, should it not be held.
+        // Fetches the page around the message in case it is not on this device.
         client.look(
             at: place.chat,
             position: message,
@@ -124,7 +124,7 @@ extension ScreenController {
         isAnchorToBeShown = false
         let most = max(0, seen.lines - seen.paneRows)
         let wanted = state.scroll + lines
-        // A screen before the end of what is read, reading goes on there.
+        // Less than a screen before the end of the loaded messages, more are loaded.
         let sent = state.rows.lazy.compactMap(\.message)
         if lines > 0, wanted > most - seen.paneRows, !state.isStart {
             read(at: sent.first)
@@ -164,7 +164,7 @@ extension ScreenController {
             state.notice = ("nothing was unread here", false)
             return
         }
-        // What is unread begins behind it, held or not.
+        // Unread messages begin right after this position, whether or not they are on this device.
         go(to: MessageID(timeMs: max(mark, 1), counter: .max), in: open)
         state.focus = .input
     }
@@ -181,7 +181,7 @@ extension ScreenController {
 
     // MARK: - What a search found
 
-    /// Shows a hit, and lets the person step from it to the others.
+    /// Shows a search hit, and lets the person step from it to the others.
     func goToHit(_ index: Int) {
         guard hits.indices.contains(index), let message = hits[index].row.message else { return }
         hitIndex = index

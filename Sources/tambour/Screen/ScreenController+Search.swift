@@ -2,9 +2,9 @@ import Dispatch
 import TambourClient
 import TambourProtocol
 
-/// Search: what is on this device at once, what the server has a little later.
+/// Search: results on this device appear at once, the server's a little later.
 extension ScreenController {
-    /// How long nothing may be typed before the server is asked.
+    /// The pause in typing after which the server is asked.
     private static let pause = DispatchTimeInterval.milliseconds(300)
     private static let found = 200
 
@@ -64,7 +64,7 @@ extension ScreenController {
         }
     }
 
-    /// Puts what the server found among what is here.
+    /// Merges the server's results into the local ones.
     private func add(_ found: [Client.Found], hasMore: Bool) {
         struct Name: Hashable {
             let chat: ChatID
@@ -100,6 +100,6 @@ extension ScreenController {
 }
 
 extension MessageID {
-    /// After every message there can be.
+    /// A position after every possible message.
     static let max = MessageID(.max)
 }

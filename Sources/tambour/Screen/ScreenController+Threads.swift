@@ -1,7 +1,7 @@
 import TambourClient
 import TambourProtocol
 
-/// The thread of a message: what it answers, and all that answers.
+/// The thread of a message: the messages it replies to, and all replies.
 extension ScreenController {
     /// - Parameter row: nil when there is no message.
     func openThread(of row: HistoryRow?) {
@@ -9,7 +9,7 @@ extension ScreenController {
             state.notice = ("there is no message here", true)
             return
         }
-        // What is not sent yet can be answered by nobody, but may answer something itself.
+        // Nobody can reply to an unsent message, but it may be a reply itself.
         guard let message = row.message ?? row.quote?.message else {
             state.notice = ("it is not sent yet, and answers nothing", true)
             return
@@ -22,7 +22,7 @@ extension ScreenController {
         load()
     }
 
-    /// Shows a thread in the panel that it was read for, if that is still there.
+    /// Shows a thread in the panel that it was read for, if that panel is still open.
     func show(_ thread: MessageThread, in kind: Panel.Kind) {
         guard case .thread(let message, let row, let chat) = kind, state.panel?.kind == kind else {
             return
@@ -31,7 +31,7 @@ extension ScreenController {
         if first == nil || first?.message == message && first?.content == .deleted,
             case .entry(_, let before?, _)? = state.panel?.items.first?.target, before != message
         {
-            // It was deleted; the thread that it was in goes on.
+            // The message was deleted; the rest of its thread is shown instead.
             state.panel?.kind = .thread(of: before, from: row, in: chat)
             loading.stale.thread = true
             return load()
@@ -53,14 +53,14 @@ extension ScreenController {
 }
 
 extension MessageThread.Entry {
-    /// Columns to the right for each answer.
+    /// Columns of indentation for each level of replies.
     private static let step = 2
-    /// Where answers to answers go no further to the right.
+    /// The level beyond which replies are indented no further.
     private static let deepest = 10
 
-    /// As a panel lists it.
+    /// Returns the entry as a panel item.
     ///
-    /// - Parameter isOpenedOn: whether the thread was opened on it.
+    /// - Parameter isOpenedOn: Whether the thread was opened from this entry.
     fileprivate func item(in chat: ChatID, isOpenedOn: Bool) -> Panel.Item {
         var item = Panel.Item(title: "", target: .entry(id, message, in: chat))
         item.indent = min(depth, Self.deepest) * Self.step
@@ -87,7 +87,7 @@ extension MessageThread.Entry {
 }
 
 extension HistoryRow {
-    /// What it says, in one line.
+    /// The first line of the message that is not blank.
     fileprivate var firstLine: String {
         if let event { return event }
         let lines = ([text] + attachments).flatMap { $0.split(whereSeparator: \.isNewline) }

@@ -29,7 +29,7 @@ extension ScreenController {
         switch state.input.handle(press) {
         case .submitted(let text):
             state.suggestions = nil
-            // What cannot be sent stays where it can be changed.
+            // A line that cannot be sent stays, so that the person can change it.
             if !submit(text) { state.input = before }
         case .limitReached: tellLimit(of: state.input)
         case .handled:
@@ -41,7 +41,7 @@ extension ScreenController {
         }
     }
 
-    /// Says that a line has no room for what was to come into it.
+    /// Tells the person that the line has no room for the text.
     func tellLimit(of line: LineEditor) {
         state.notice = (
             "there is room for \(line.limit) characters here, so nothing was inserted", true
@@ -54,7 +54,7 @@ extension ScreenController {
         state.focus = .messages
     }
 
-    /// The message that Esc chooses: where somebody has gone to is where they go on.
+    /// The message that Esc selects: the one the person went to, or else the newest.
     var rowToChoose: HistoryRow? {
         let messages = state.rows.filter { $0.event == nil }
         let chosen = anchor == nil ? nil : messages.first { $0.id == state.selected }
@@ -84,7 +84,7 @@ extension ScreenController {
         state.suggestions = Suggestions(for: state.input, names: namesHere.values.sorted())
     }
 
-    /// Who can be named in the open chat, as far as that is known.
+    /// The people of the open chat who can be mentioned, as far as known.
     private var namesHere: [UserID: String] {
         state.open.flatMap { nameable[$0] } ?? [:]
     }
@@ -98,7 +98,7 @@ extension ScreenController {
         noteWriting()
     }
 
-    /// A name between colons becomes its emoji with the second colon.
+    /// Replaces `:name:` with its emoji when the second colon is typed.
     private func replaceEmojiName(_ press: KeyPress) {
         guard press.key == .character(":"), let token = state.input.tokenBeforeCursor,
             token.text.count > 2, token.text.hasPrefix(":"),
@@ -107,7 +107,7 @@ extension ScreenController {
         _ = state.input.complete(token, with: emoji)
     }
 
-    /// Learns who can be named in a chat from what is on this device: the partner, those who wrote.
+    /// Learns from this device who can be mentioned in a chat: the partner, or the recent senders.
     func learnWhoWrote(in chat: ChatID) {
         guard let me else { return }
         if let partner = chat.isGroup ? nil : chat.partner(of: me), partner != me {
@@ -122,7 +122,8 @@ extension ScreenController {
         }
     }
 
-    /// Asks the server who is in a group, once; until it says so, and offline, those who wrote will do.
+    /// Asks the server once for the members of a group; until it answers, the recent senders are
+    /// offered.
     private func learnMembers(of chat: ChatID) {
         guard chat.isGroup, !chat.isChannel, state.connection == .online,
             rosters.insert(chat).inserted
@@ -142,14 +143,14 @@ extension ScreenController {
         }
     }
 
-    /// Notes how people of a chat are called.
+    /// Records the names of people in a chat.
     func learn(_ people: [(UserID, String)], in chat: ChatID) {
         for (user, name) in people where user != me && !name.isEmpty {
             nameable[chat, default: [:]][user] = name
         }
     }
 
-    /// Who a text names, longer names first: `@Anna Lee` is not `@Anna`.
+    /// Returns the mentions in a text. Longer names match first: `@Anna Lee` is not `@Anna`.
     static func mentions(in text: String, of people: [UserID: String]) -> [Client.Mention] {
         var found: [Client.Mention] = []
         let units = Array(text.utf16)
@@ -176,7 +177,7 @@ extension ScreenController {
 
     // MARK: - Sending
 
-    /// - Returns: false when the line cannot be sent as it is.
+    /// - Returns: False when the line cannot be sent as it is.
     private func submit(_ text: String) -> Bool {
         if Writing.isCommand(text) {
             command(String(text.dropFirst()))

@@ -3,10 +3,10 @@ import Glibc
 import TambourClient
 import TambourProtocol
 
-/// The full-screen client: keys and news come in, state changes, frames go out.
+/// The full-screen client: keys and changes come in, the state changes, frames go out.
 ///
-/// What it does is in extensions, an area each. `@unchecked Sendable`: everything but the client is
-/// touched on the queue only, which the display checks.
+/// Each extension covers one area. `@unchecked Sendable`: everything but the client is used on the
+/// queue only, which the display checks.
 final class ScreenController: @unchecked Sendable {
     let client: Client
     let queue = DispatchQueue(label: "tambour.screen")
@@ -17,43 +17,43 @@ final class ScreenController: @unchecked Sendable {
     var seen = ScreenView.Seen()
     var loading = Loading()
     var places = Places()
-    /// Where the reading of the open chat begins; nil follows the newest.
+    /// The message around which the open chat is loaded; nil follows the newest.
     var anchor: MessageID?
-    /// What is to be in the middle of the pane as soon as it is read.
+    /// Whether the anchor is still to be scrolled to the middle of the pane.
     var isAnchorToBeShown = false
-    /// Which way the person scrolled last.
+    /// Whether the person last scrolled towards older messages.
     var isGoingBack = true
-    /// What the last search found, to step through.
+    /// The hits of the last search, to step through.
     var hits: [Client.Found] = []
     var hitIndex = 0
-    /// Counts what a panel asked for: an answer to what was asked before is not shown any more.
+    /// Counts the requests of panels: an answer to an outdated request is dropped.
     var panelGeneration = 0
-    /// Who can be named in the chats in which that was looked up.
+    /// The people who can be mentioned, for the chats in which they were looked up.
     var nameable: [ChatID: [UserID: String]] = [:]
-    /// Groups whose members the server was asked for.
+    /// Groups whose members were requested from the server.
     var rosters: Set<ChatID> = []
     var writing = Writing()
-    /// Whether the person looks at this terminal, as far as it says.
+    /// Whether the person looks at this terminal, as far as the terminal reports focus.
     var isLookedAt = true
     var lastNotice = ContinuousClock.now - .seconds(60)
     var lastTyping = ContinuousClock.now - .seconds(60)
     var me: UserID?
     private let delay: Delay
     private let wishes = Wishes()
-    /// The columns of messages that `state.scroll` counts lines of.
+    /// The text width at which `state.scroll` counts lines.
     private var scrolledWidth = 0
     private var isDrawPosted = false
     private var isLeaving = false
-    /// Whether the person leaves to sign in again.
+    /// Whether the person leaves in order to sign in again.
     var wantsSignIn = false
     private var listening: [Task<Void, Never>] = []
     private var onEnd: ((Int32) -> Void)?
 
-    /// Runs something on a queue after a while.
+    /// Runs a function on a queue after a delay.
     typealias Delay =
         @Sendable (Duration, DispatchQueue, @escaping @Sendable () -> Void) -> Void
 
-    /// How long what was asked for may take to be stored when the person leaves.
+    /// How long the store may take to finish the person's requests when they leave.
     private static let patience = Duration.seconds(5)
 
     init(
@@ -80,8 +80,8 @@ final class ScreenController: @unchecked Sendable {
 
     /// Takes the display until the person leaves.
     ///
-    /// - Parameter isStarting: whether the client is to connect.
-    /// - Returns: the exit code.
+    /// - Parameter isStarting: Whether the client should connect.
+    /// - Returns: The exit code.
     func run(on display: any Display, isStarting: Bool = true) async throws -> Int32 {
         try await withCheckedThrowingContinuation { continuation in
             queue.async { [self] in
@@ -95,7 +95,7 @@ final class ScreenController: @unchecked Sendable {
         }
     }
 
-    /// Takes the display; on the queue.
+    /// Takes the display. Call on the queue.
     func begin(on display: any Display, onEnd: @escaping (Int32) -> Void) throws {
         self.display = display
         display.handlers.input = { [weak self] events in
@@ -131,7 +131,7 @@ final class ScreenController: @unchecked Sendable {
         for task in listening { task.cancel() }
         display?.stop()
         keepDraft()
-        // What was asked for is stored before the client is stopped, unless the store hangs.
+        // All requests are stored before the client stops, unless the store hangs.
         wishes.finish { [self] in later { $0.conclude(code) } }
         after(Self.patience) { $0.conclude(code) }
     }
@@ -206,7 +206,7 @@ final class ScreenController: @unchecked Sendable {
         }
     }
 
-    /// What is read stays where it is when its lines become longer or shorter.
+    /// Keeps the text being read in place when a resize rewraps its lines.
     private func resized() {
         let isFollowing = state.scroll == 0 && anchor == nil
         let bottom = isFollowing ? nil : view.bottomLine(of: state, scrolledWidth)
@@ -220,7 +220,7 @@ final class ScreenController: @unchecked Sendable {
         guard let open = state.open else { return }
         var position =
             state.scroll > 0 ? (isGoingBack ? seen.messages.first : seen.messages.last) : nil
-        // What is jumped to may not be held yet: the page around it is asked for.
+        // The target of a jump may not be on this device: the page around it is requested.
         if isAnchorToBeShown || position == nil { position = anchor ?? position }
         client.look(
             at: open,
@@ -236,7 +236,7 @@ final class ScreenController: @unchecked Sendable {
         }
     }
 
-    /// What was unread is read when the person comes back to the terminal.
+    /// Marks unread messages as read when the person comes back to the terminal.
     func lookAgain() { look() }
 
     // MARK: - Doing
@@ -246,14 +246,14 @@ final class ScreenController: @unchecked Sendable {
         queue.async { [self] in body(self) }
     }
 
-    /// Runs `body` on the queue after a while.
+    /// Runs `body` on the queue after a delay.
     func after(_ time: Duration, _ body: @escaping @Sendable (ScreenController) -> Void) {
         delay(time, queue) { [weak self] in
             if let self { body(self) }
         }
     }
 
-    /// Has the library do something after all that was asked for before, and says what went wrong.
+    /// Runs `body` after all earlier requests, and reports an error to the person.
     func perform(_ body: @escaping @Sendable (Client) async throws -> Void) {
         let client = client
         wishes.add { [weak self] in
@@ -265,7 +265,7 @@ final class ScreenController: @unchecked Sendable {
         }
     }
 
-    /// Reads or asks for something away from the keys; `then` gets it, on the queue.
+    /// Runs `read` in the background and passes the result to `then`, on the queue.
     func fetch<Value: Sendable>(
         _ read: @escaping @Sendable (Client) async throws -> Value,
         then: @escaping @Sendable (ScreenController, Value) -> Void

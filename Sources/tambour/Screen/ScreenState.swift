@@ -1,22 +1,22 @@
 import TambourClient
 import TambourProtocol
 
-/// All that the screen shows; `ScreenView` draws it, `ScreenController` changes it.
+/// Everything that the screen shows; `ScreenView` draws it, `ScreenController` changes it.
 struct ScreenState {
-    /// Who gets the keys.
+    /// What receives the keys.
     enum Focus: Equatable {
         case input
-        /// A message is chosen, to do something with it.
+        /// A message is selected.
         case messages
         case panel
         case prompt
     }
 
-    /// What the next line that is sent is meant for.
+    /// The meaning of the next line that is sent.
     enum Intent: Equatable {
         case new
         case reply(MessageID, quote: String)
-        /// A message that is sent, or still waits.
+        /// Edits a message, sent or still waiting.
         case edit(HistoryRow.ID)
 
         var isEdit: Bool {
@@ -26,19 +26,19 @@ struct ScreenState {
 
     var chats: [ChatSummary] = []
     var open: ChatID?
-    /// What a chat is called that is not in the list, as one in which nothing was said yet.
+    /// The title of an open chat that is not in the list, for example one without messages.
     var openName: String?
-    /// What is read of the open chat, oldest first.
+    /// The loaded messages of the open chat, oldest first.
     var rows: [HistoryRow] = []
     var isGapBefore = false
     var isStart = false
     var isEnd = true
-    /// Up to when it was read when it was opened, Unix milliseconds; nil when nothing was unread.
+    /// The read position when the chat was opened, Unix milliseconds; nil when nothing was unread.
     var newAfterMs: Int64?
-    /// Lines between the bottom of the pane and the end of `rows`; 0 follows what is new.
+    /// Lines between the bottom of the pane and the end of `rows`; 0 follows new messages.
     var scroll = 0
     var selected: HistoryRow.ID?
-    /// Folded beginnings of words that a search looked for, to be marked in messages.
+    /// Folded beginnings of words that a search looked for, to highlight in messages.
     var words: [String] = []
     var focus = Focus.input
     var intent = Intent.new
@@ -50,21 +50,21 @@ struct ScreenState {
     var queueLength = 0
     var traffic = (sent: 0, received: 0)
     var typing: String?
-    /// Something to tell the person, until the next key.
+    /// A message to the person, shown until the next key.
     var notice: (text: String, isError: Bool)?
-    /// The first line of the help that is shown; nil while it is not.
+    /// The first visible line of the help; nil while it is closed.
     var help: Int?
-    /// The packets of the last minutes, newest last; nil while nobody wants to see them.
+    /// The packets of the last minutes, newest last; nil while the packet view is closed.
     var frames: [FrameTap]?
     var theme = Theme.dark
     var keys = KeyBindings()
 
     var openChat: ChatSummary? { chats.first { $0.id == open } }
 
-    /// Whether the open chat is one that the account is not in any more.
+    /// Whether the account is no longer in the open chat.
     var isOpenGone: Bool { openChat?.isGone == true }
 
-    /// What Enter makes of a line that is longer than a message; nil for one that is not, and for a command.
+    /// What Enter does with a line longer than a message; nil for shorter lines and commands.
     var lengthHint: String? {
         let line = input.text
         guard !Writing.isCommand(line) else { return nil }
@@ -81,15 +81,15 @@ struct ScreenState {
     var selectedRow: HistoryRow? { rows.first { $0.id == selected } }
 }
 
-/// A question with one line, or yes and no, for an answer.
+/// A question that takes a line of text, or yes or no.
 struct Prompt {
     let question: String
     var editor = LineEditor(limit: 4_000)
-    /// A single key answers: y, or anything else for no.
+    /// Whether a single key answers: y for yes, anything else for no.
     var isYesOrNo = false
-    /// What an empty answer means; nil when there has to be one.
+    /// The meaning of an empty answer; nil when an answer is required.
     var emptyMeans: String?
-    /// Who gets the keys when it is closed.
+    /// The focus to restore when the prompt closes.
     var focusBefore = ScreenState.Focus.input
     let answer: (ScreenController, String) -> Void
 }

@@ -1,16 +1,16 @@
 import TambourClient
 import TambourProtocol
 
-/// The open chat: its title, its messages, and the line that is written.
+/// The open chat: its title, its messages and the input line.
 extension ScreenView {
-    /// The most rows of the line that is written.
+    /// The most rows of the input line.
     private static let inputRows = 6
     private static let goneWords = "You are no longer in this chat; /leave deletes it"
 
     func drawChat(_ state: ScreenState, _ surface: inout Surface, _ whole: Rect) -> Seen {
         var area = whole
         guard state.open != nil else {
-            // Commands are written here too: /find begins the first chat.
+            // Commands can be typed without an open chat: /find begins the first one.
             drawInput(state, &surface, &area)
             surface.draw(
                 [(KeyAction.goToChat, "goes to a chat"), (.help, "shows all keys")]
@@ -38,7 +38,7 @@ extension ScreenView {
         editor.width = Self.inputWidth(of: surface.size.columns)
         let layout = editor.layout()
         let cursor = layout.position(of: editor.cursor)
-        // Above it stand at least a rule and a row.
+        // Leaves room above for at least a rule and a row.
         let height = min(Self.inputRows, layout.lines.count, max(1, area.rows - 2))
         var box = area.takeBottom(height)
         if case .reply(_, let quote) = state.intent {
@@ -76,12 +76,12 @@ extension ScreenView {
         }
     }
 
-    /// A line of the pane of messages.
+    /// A line of the message pane.
     enum Line {
         case message(HistoryRow, MessageLayouts.Block, line: Int)
         case gap
         case day(String)
-        /// What follows was not read when the chat was opened.
+        /// The rule above messages that were unread when the chat was opened.
         case unread
     }
 
@@ -99,7 +99,7 @@ extension ScreenView {
 
     private func layOut(_ state: ScreenState, _ width: Int) -> [Line] {
         var lines: [Line] = []
-        // The line comes once, behind what was read, or in front of the chat's first message.
+        // The rule appears once: after the last read message, or above the chat's first message.
         var mayUnreadBegin = state.isStart
         if state.isGapBefore { lines.append(.gap) }
         var last: HistoryRow?
@@ -286,7 +286,7 @@ extension ScreenView {
             if chat.isOnline { title.append("  online") }
         }
         if let typing = state.typing {
-            // In a dialog the title is the name.
+            // In a dialog, the title is the name already.
             if case .dialog = state.openChat?.kind {
                 title.append("  typing…")
             } else {
@@ -296,7 +296,7 @@ extension ScreenView {
         surface.drawLine(title, in: head, style: style)
     }
 
-    /// What the word before the cursor may become, above the line.
+    /// Draws completions of the word before the cursor, above the input line.
     private func drawSuggestions(
         _ suggestions: Suggestions,
         _ state: ScreenState,

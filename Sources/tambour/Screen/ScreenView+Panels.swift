@@ -1,7 +1,7 @@
 import TambourClient
 import TambourProtocol
 
-/// What lies around the chat and over it: status, panels, questions, help, packets.
+/// Everything around the chat and over it: status, panels, questions, help, packets.
 extension ScreenView {
     private static let messageHints: [(KeyAction, String)] = [
         (.reply, "reply"), (.edit, "edit"), (.delete, "delete"), (.forwardMessage, "forward"),
@@ -68,14 +68,15 @@ extension ScreenView {
 
     // MARK: - Panels
 
-    /// - Returns: how many items are shown.
+    /// - Returns: The number of items shown.
     func drawPanel(
         _ panel: Panel,
         _ state: ScreenState,
         _ surface: inout Surface,
         _ whole: Rect
     ) -> Int {
-        // A strip of what is below would only confuse: a large panel fills a small screen.
+        // A strip of the screen beside a large panel would only confuse, so the panel fills a small
+        // screen.
         let margin = whole.columns < 120 && panel.isLarge ? 0 : 4
         let columns = max(0, min(panel.isLarge ? 100 : 54, whole.columns - margin))
         let rows = max(0, min(panel.isLarge ? 40 : 16, whole.rows - (margin == 0 ? 1 : 3)))
@@ -122,7 +123,7 @@ extension ScreenView {
         return visible
     }
 
-    /// In the lower border: people find keys where they need them.
+    /// Draws the panel's keys in its lower border, where people see them.
     private func drawKeys(
         of panel: Panel,
         _ theme: Theme,
@@ -142,7 +143,7 @@ extension ScreenView {
         _ surface: inout Surface,
         _ whole: Rect
     ) {
-        // However deep it stands, most of the line is for what it says.
+        // However deep an item is indented, most of the line remains for its text.
         var area = whole
         let indent = area.takeLeft(max(0, min(item.indent, whole.columns / 3)))
         if isSelected { surface.restyle(indent, with: theme[.selection]) }
@@ -183,7 +184,7 @@ extension ScreenView {
         if isSelected { surface.restyle(area, with: theme[.selection]) }
     }
 
-    /// A line that is edited in one row: what is before the cursor stays in sight.
+    /// Draws a line editor in one row; the text before the cursor stays visible.
     func drawLine(
         _ editor: LineEditor,
         prompt: String,
@@ -205,7 +206,7 @@ extension ScreenView {
             used += Width.of(cluster)
             return used <= room
         }
-        // One line: all of it fits, and the cursor has the column that is left.
+        // The text fits in one line, and the cursor has the remaining column.
         let layout = TextLayout(
             String(before.reversed()) + String(after),
             options: TextLayout.Options(width: room + 1, hasCursor: true)
@@ -291,7 +292,7 @@ extension ScreenView {
         _ surface: inout Surface,
         _ whole: Rect
     ) {
-        // At the top: below it people write and see what comes of that.
+        // At the top, because the input line and its results are at the bottom.
         var area = whole
         let pane = area.takeTop(min(12, whole.rows / 2))
         surface.fill(pane)

@@ -1,26 +1,26 @@
 import TambourClient
 import TambourProtocol
 
-/// Lines between the bottom of the pane and the end of what is read: where they come from.
+/// Computes the scroll position: the lines between the bottom of the pane and the end of the rows.
 extension ScreenView {
     /// A line of a message.
     struct LineOfMessage: Equatable {
         let row: HistoryRow.ID
         let line: Int
-        /// How many lines the message has.
+        /// The number of lines of the message.
         let height: Int
     }
 
-    /// The line at the bottom of the pane; nil when no message is there.
+    /// Returns the message line nearest the bottom of the pane; nil when there is none.
     func bottomLine(of state: ScreenState, _ width: Int) -> LineOfMessage? {
         let lines = lines(of: state, width)
         let end = max(0, lines.count - state.scroll)
         return lines[..<end].reversed().lazy.compactMap(Self.place).first
     }
 
-    /// How far up the pane is when a line is at its bottom; nil when its message is not there any more.
+    /// Returns the scroll position that puts a line at the bottom; nil when its message is gone.
     ///
-    /// When the message has another height now, it is the line as far down in it.
+    /// If the message's height has changed, uses the line at the same relative depth.
     func scroll(of state: ScreenState, _ width: Int, keeping kept: LineOfMessage) -> Int? {
         let lines = lines(of: state, width)
         let last = lines.lastIndex { Self.place($0)?.row == kept.row }
@@ -29,8 +29,8 @@ extension ScreenView {
         return lines.count - (last - (place.line - max(0, line))) - 1
     }
 
-    /// How far up the pane is when a message is in its middle, or, where there is no such message, the next newer one,
-    /// and behind the newest of all that one.
+    /// Returns the scroll position that centers a message, or the next newer one if it is missing,
+    /// or else the newest.
     func scroll(
         of state: ScreenState,
         _ width: Int,
@@ -47,7 +47,7 @@ extension ScreenView {
         return min(max(0, lines.count - index - 1 - rows / 2), max(0, lines.count - rows))
     }
 
-    /// How far up the pane is when it moves as little as shows all of a message.
+    /// Returns the scroll position that reveals a whole message with the least movement.
     func scroll(
         of state: ScreenState,
         _ width: Int,

@@ -1,38 +1,37 @@
 import TambourClient
 import TambourProtocol
 
-/// Draws the state of the screen.
 struct ScreenView {
     let layouts: MessageLayouts
 
-    /// Below this many columns there is room for one pane only.
+    /// Below this width there is room for only one pane.
     private static let narrow = 70
     /// Lines longer than this are hard to read.
     private static let widestText = 120
 
     private static func listWidth(of columns: Int) -> Int { min(40, max(28, columns / 5)) }
 
-    /// The columns of messages on a screen of so many.
+    /// Returns the columns for messages on a screen of the given width.
     static func textWidth(of columns: Int) -> Int {
         let pane = columns >= narrow ? columns - listWidth(of: columns) - 1 : columns
         return min(widestText, pane - 1)
     }
 
-    /// The columns of the line that is written, on a screen of so many; its mark takes two.
+    /// Returns the columns for the input line on a screen of the given width; its mark takes two.
     static func inputWidth(of columns: Int) -> Int {
         max(1, (columns >= narrow ? columns - listWidth(of: columns) - 1 : columns) - 2)
     }
 
-    /// Which messages the drawn screen showed, for whoever fetches what is missing among them.
+    /// What the drawn screen showed, for scrolling and for fetching missing messages.
     struct Seen {
         var messages: [MessageID] = []
         var rowsOnScreen = 0
-        /// The lines of all that is held, to bound scrolling.
+        /// The number of lines of all loaded messages, which bounds scrolling.
         var lines = 0
         var paneRows = 0
-        /// How far up the pane is, which is never above the first line.
+        /// The scroll position as drawn, never above the first line.
         var scroll = 0
-        /// How many items the panel showed.
+        /// The number of items that the panel showed.
         var panelRows = 0
     }
 
@@ -55,7 +54,7 @@ struct ScreenView {
             _ = area.takeLeft(1)
             drawList(state, &surface, list)
         } else if state.open == nil {
-            // Commands are written here too: /find begins the first chat.
+            // Commands can be typed without an open chat: /find begins the first one.
             drawInput(state, &surface, &area)
             drawList(state, &surface, area)
             area = Rect(column: 0, row: 0, columns: 0, rows: 0)
@@ -144,17 +143,17 @@ struct ScreenView {
 }
 
 extension ChatSummary.Kind {
-    /// Whether several people write there.
+    /// Whether several people write in the chat.
     var isShared: Bool { self == .group }
 }
 
 extension String {
-    /// Line breaks as spaces.
+    /// The text with spaces instead of line breaks.
     var oneLine: String { String(map { $0.isNewline ? " " : $0 }) }
 }
 
 extension Int {
-    /// A number of bytes in few characters.
+    /// The number of bytes in a few characters.
     var short: String {
         switch self {
         case ..<1_000: "\(self)B"

@@ -1,7 +1,7 @@
 import TambourClient
 import TambourProtocol
 
-/// What the screen asks before there is an account.
+/// The form that the screen shows before there is an account.
 struct SignInForm {
     enum Step: Equatable {
         case address
@@ -19,7 +19,7 @@ struct SignInForm {
     private(set) var step = Step.address
     private(set) var fields: [Field]
     private(set) var focused = 0
-    /// What is being done; keys but Esc and Ctrl-Q wait for it.
+    /// The request in progress; all keys but Esc and Ctrl-Q wait for it.
     var working: String?
     var error: String?
 
@@ -27,7 +27,7 @@ struct SignInForm {
         fields = [
             Self.field("Server", server), Self.field("Phone", "+"),
         ]
-        // A server that is known is seldom another one.
+        // A known server seldom changes, so the phone has the focus.
         focused = server.isEmpty ? 0 : 1
     }
 
@@ -39,7 +39,7 @@ struct SignInForm {
 
     var values: [String] { fields.map { $0.editor.text.trimmed } }
 
-    /// Goes on to a step, or back to one.
+    /// Shows the fields of a step.
     mutating func go(to step: Step, server: String = "", phone: String = "") {
         self.step = step
         working = nil
@@ -55,8 +55,8 @@ struct SignInForm {
         }
     }
 
-    /// Says what went wrong. A code or password that was refused is gone, so that the next one does not stand
-    /// behind it.
+    /// Shows an error. A refused code or password is erased, so that the next one is not appended
+    /// to it.
     mutating func fail(_ error: String, isRefusal: Bool) {
         self.error = error
         guard isRefusal else { return }
@@ -84,7 +84,7 @@ struct SignInForm {
         }
     }
 
-    /// - Returns: whether all that is asked for was given.
+    /// - Returns: Whether all fields were filled in and submitted.
     mutating func handle(_ press: KeyPress) -> Bool {
         error = nil
         switch press.key {
@@ -108,7 +108,7 @@ struct SignInForm {
         dropSecondPlus()
     }
 
-    /// The plus of a phone is there before the person begins, who writes it all the same.
+    /// Drops a second plus: the field begins with one, and people type another.
     private mutating func dropSecondPlus() {
         guard step == .address, fields[1].editor.text.hasPrefix("++") else { return }
         fields[1].editor.setText("+" + fields[1].editor.text.drop { $0 == "+" })
@@ -116,7 +116,7 @@ struct SignInForm {
 }
 
 extension ScreenView {
-    /// The form, in the middle of an otherwise empty screen.
+    /// Draws the form in the middle of an otherwise empty screen.
     func draw(_ form: SignInForm, _ theme: Theme, _ size: Size) -> Surface {
         var surface = Surface(size: size)
         let columns = min(66, size.columns - 2)
@@ -187,10 +187,10 @@ extension ScreenView {
 }
 
 extension TextLayout {
-    /// Longer texts are not looked at to their end.
+    /// Text beyond this many clusters is ignored.
     private static let longest = 1000
 
-    /// A text in `rows` lines at most, with an ellipsis where there is more of it.
+    /// Lays out a text in `rows` lines at most, with an ellipsis if it is longer.
     fileprivate init(shortening text: String, to rows: Int, width: Int) {
         let text = text.prefix(Self.longest)
         let options = Options(width: width)

@@ -3,22 +3,22 @@ import Glibc
 import TambourClient
 import TambourProtocol
 
-/// The first run: asks for server, phone and code, and makes the account of a new phone.
+/// The first run: asks for server, phone and code, and creates an account for a new phone.
 ///
-/// `@unchecked Sendable`: everything is touched on the queue only, which the display checks.
+/// `@unchecked Sendable`: everything is used on the queue only, which the display checks.
 final class SignInScreen: @unchecked Sendable {
-    /// What came of it.
+    /// The result of the screen.
     enum Outcome: Sendable {
         /// Somebody is signed in, and the client is connected.
         case signedIn(Client)
-        /// The person left; the exit code.
+        /// The person left, with this exit code.
         case left(Int32)
     }
 
     let queue = DispatchQueue(label: "tambour.signin")
     private(set) var form: SignInForm
     private let theme: Theme
-    /// Makes the client of a server.
+    /// Creates the client for a server.
     private let makeClient: @Sendable (String) throws -> Client
     private let view = ScreenView(layouts: MessageLayouts())
     private var display: (any Display)?
@@ -29,11 +29,11 @@ final class SignInScreen: @unchecked Sendable {
     private var registration: Client.Registration?
     private var passwordRequest: Client.PasswordRequest?
     private var attempt: Task<Void, Never>?
-    /// Counts what was begun: what comes of something given up is of no interest.
+    /// Counts the attempts: the result of an abandoned one is ignored.
     private var generation = 0
     private var onEnd: ((Outcome) -> Void)?
 
-    /// How long a server may take to answer before the person is told that it does not.
+    /// How long a server may take to answer before the person is told.
     private static let patience = Duration.seconds(20)
 
     init(
@@ -46,7 +46,7 @@ final class SignInScreen: @unchecked Sendable {
         self.makeClient = makeClient
     }
 
-    /// Takes the display until somebody is signed in, or leaves.
+    /// Takes the display until somebody signs in or leaves.
     func run(on display: any Display) async throws -> Outcome {
         try await withCheckedThrowingContinuation { continuation in
             queue.async { [self] in
@@ -158,7 +158,7 @@ final class SignInScreen: @unchecked Sendable {
 
     private func askForCode(server: String, phone: String) {
         if server != self.server, let client, (try? client.isSignedIn()) ?? false {
-            // The token is for that server alone.
+            // The token is valid for that server only.
             form.error =
                 "\(self.server) has let this account in: leave and start again, or `tambour logout`"
             return
@@ -174,7 +174,7 @@ final class SignInScreen: @unchecked Sendable {
             form.error = Failure("\(error)").description
             return
         }
-        // Also when this attempt is given up: two of them would be in each other's way.
+        // Kept even if this attempt is abandoned: two clients would conflict.
         self.client = client
         work("Connecting to \(server)") {
             await old?.stop()
@@ -209,7 +209,7 @@ final class SignInScreen: @unchecked Sendable {
         onEnd(.signedIn(client))
     }
 
-    /// Does something that takes a while, and goes on with what comes of it.
+    /// Runs a slow operation, then continues with its result.
     private func work<Value: Sendable>(
         _ what: String,
         _ body: @escaping @Sendable () async throws -> Value,
@@ -237,10 +237,10 @@ final class SignInScreen: @unchecked Sendable {
         queue.async { [self] in body(self) }
     }
 
-    /// Why a step came to nothing.
+    /// Why a step failed.
     private struct Mishap: Error {
         let words: String
-        /// Whether the server answered, and refused what was given.
+        /// Whether the server answered and refused the input.
         var isRefusal = false
     }
 
@@ -273,16 +273,16 @@ final class SignInScreen: @unchecked Sendable {
 }
 
 extension ClientError {
-    /// Whether nobody has answered, who could have refused what was given.
+    /// Whether no server answered that could have refused the input.
     fileprivate var isUnreachable: Bool {
         if case .unreachable = self { true } else { false }
     }
 }
 
 extension Client {
-    /// Waits until who has just signed in is let in.
+    /// Waits until the server accepts the account that has just signed in.
     ///
-    /// - Throws: `Failure` when the server does not.
+    /// - Throws: `Failure` when the server does not accept it.
     func becomeOnline() async throws {
         for await state in states() where state == .online || state == .signedOut {
             guard state == .signedOut else { return }

@@ -1,25 +1,25 @@
 import TambourClient
 import TambourProtocol
 
-/// What the word before the cursor may become.
+/// Completions of the word before the cursor.
 struct Suggestions: Equatable {
     struct Entry: Equatable {
-        /// What takes the place of the word.
+        /// The text that replaces the word.
         let text: String
-        /// What stands beside it.
+        /// The explanation beside it.
         let note: String
     }
 
-    /// The word, as clusters of the line.
+    /// The word to complete, in clusters of the line.
     let token: LineEditor.Token
     let entries: [Entry]
     var selected = 0
 
-    /// How many are shown.
+    /// The most entries to show at once.
     static let shown = 6
 
-    /// - Parameter names: who can be named with an @.
-    /// - Returns: nil where nothing can be completed.
+    /// - Parameter names: The people who can be mentioned.
+    /// - Returns: nil when there is nothing to complete.
     init?(for input: LineEditor, names: [String]) {
         let completed = input.tokenBeforeCursor.flatMap { token in
             Self.entries(for: token, names).map { (token, $0) }
@@ -35,7 +35,7 @@ struct Suggestions: Equatable {
         guard !entries.isEmpty else { return nil }
     }
 
-    /// - Returns: nil for words that nothing completes.
+    /// - Returns: nil for words that cannot be completed.
     private static func entries(for token: LineEditor.Token, _ names: [String]) -> [Entry]? {
         let rest = String(token.text.dropFirst())
         switch token.text.first {
@@ -53,7 +53,7 @@ struct Suggestions: Equatable {
         }
     }
 
-    /// Whether they are there to be read only.
+    /// Whether the entries are only for reading.
     var isHint: Bool { token.range.isEmpty }
 
     mutating func move(by step: Int) {
@@ -62,6 +62,6 @@ struct Suggestions: Equatable {
 }
 
 extension FoldedText {
-    /// Whether it begins with another one, case and accents aside.
+    /// Returns whether the text begins with another one, ignoring case and accents.
     func hasPrefix(_ other: FoldedText) -> Bool { scalars.starts(with: other.scalars) }
 }

@@ -1,4 +1,4 @@
-/// Does what is asked of the library one after the other, in the order it was asked for.
+/// Runs requests to the library one at a time, in the order they were made.
 final class Wishes: Sendable {
     typealias Wish = @Sendable () async -> Void
 
@@ -19,7 +19,7 @@ final class Wishes: Sendable {
         asked.yield(wish)
     }
 
-    /// Takes no more, and tells when everything is done.
+    /// Accepts no more requests, and calls `body` when all are done.
     func finish(then body: @escaping @Sendable () -> Void) {
         asked.finish()
         let doing = doing

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Another program, such as an editor that has the terminal for itself while it runs.
+/// Another program, such as an editor that uses the terminal while it runs.
 struct ChildProgram {
     private let processID: pid_t
 
@@ -61,9 +61,9 @@ struct ChildProgram {
         processID = child
     }
 
-    /// Blocks until the program has ended. If it is suspended, so is this process.
+    /// Blocks until the program has exited. If the program is suspended, so is this process.
     ///
-    /// - Returns: Its exit status, or 128 and the number of the signal that ended it.
+    /// - Returns: The exit status, or 128 plus the number of the signal that ended it.
     func wait() -> Int32 {
         var status: Int32 = 0
         while true {
@@ -71,7 +71,7 @@ struct ChildProgram {
                 if errno == EINTR { continue }
                 return 127
             }
-            // The bits that WIFSTOPPED, WTERMSIG and WEXITSTATUS look at.
+            // These are the bits that WIFSTOPPED, WTERMSIG and WEXITSTATUS test.
             guard status & 0xFF == 0x7F else {
                 return status & 0x7F == 0 ? status >> 8 & 0xFF : 128 + status & 0x7F
             }

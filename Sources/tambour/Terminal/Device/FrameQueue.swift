@@ -1,8 +1,8 @@
-/// What is on its way to the terminal: bytes that must arrive, and the newest frame behind them.
+/// The output queue of a terminal: control bytes that must arrive, then the newest frame.
 ///
-/// A frame becomes bytes when all before it have left. So a slow terminal is never more than one
-/// frame behind, frames in between are skipped, and the renderer knows what the terminal shows. It
-/// holds no more than one rendered frame and `maxControlBytes`.
+/// A frame is rendered only after all earlier bytes have been written. So a slow terminal is at
+/// most one frame behind, frames in between are skipped, and the renderer knows what the terminal
+/// shows. The queue holds no more than one rendered frame and `maxControlBytes`.
 struct FrameQueue: Sendable {
     private let maxControlBytes: Int
     private var renderer: Renderer
@@ -11,10 +11,10 @@ struct FrameQueue: Sendable {
     private var waiting: Surface?
     private var newest: Surface?
 
-    /// Frames that a newer one replaced before they were rendered.
+    /// The number of frames replaced by newer ones before they were rendered.
     private(set) var skippedFrames = 0
     private(set) var renderedFrames = 0
-    /// All bytes that were taken out.
+    /// The number of bytes written so far.
     private(set) var totalBytes = 0
 
     init(renderer: Renderer, maxControlBytes: Int = 256 * 1024) {
@@ -24,18 +24,18 @@ struct FrameQueue: Sendable {
 
     /// Whether nothing is left to write.
     var isDrained: Bool { sent == bytes.count && waiting == nil }
-    /// Whether a part of what was rendered has left and a part has not.
+    /// Whether some but not all of the rendered bytes have been written.
     var isCutOff: Bool { sent > 0 && sent < bytes.count }
     var queuedBytes: Int { bytes.count - sent }
 
-    /// Shows a surface as soon as the terminal has taken what it was sent before.
+    /// Shows a surface as soon as the terminal has taken all earlier bytes.
     mutating func show(_ surface: Surface) {
         if waiting != nil { skippedFrames += 1 }
         waiting = surface
         newest = surface
     }
 
-    /// Sends bytes that are no part of a frame.
+    /// Queues bytes that are not part of a frame.
     ///
     /// - Returns: Whether there was room for them.
     mutating func send(_ control: some Collection<UInt8>) -> Bool {
@@ -44,16 +44,16 @@ struct FrameQueue: Sendable {
         return true
     }
 
-    /// What the terminal shows is unknown: the next frame is painted in full.
+    /// Forgets what the terminal shows: the next frame is painted in full.
     mutating func forget() { renderer.forget() }
 
-    /// Paints the newest frame in full: something else wrote to the terminal.
+    /// Paints the newest frame in full, because something else has written to the terminal.
     mutating func repaint() {
         forget()
         waiting = newest
     }
 
-    /// Drops what has not left; what the terminal shows is unknown from here on.
+    /// Drops everything not yet written; from here on, the terminal's contents are unknown.
     mutating func discard() {
         bytes.removeAll()
         sent = 0
@@ -61,9 +61,9 @@ struct FrameQueue: Sendable {
         renderer.forget()
     }
 
-    /// Gives what is to be written next to `write`, which says how much of it was taken.
+    /// Passes the next bytes to `write`, which returns how many it took.
     ///
-    /// - Returns: Whether all was taken.
+    /// - Returns: Whether everything was taken.
     mutating func drain(_ write: (UnsafeRawBufferPointer) -> Int) -> Bool {
         while true {
             if sent == bytes.count {

@@ -7,13 +7,13 @@ extension TerminalDevice {
         "browsh", "elinks", "links", "links2", "lynx", "w3m", "www-browser",
     ]
 
-    /// Opens an address with the browser a person likes: `BROWSER`, or else what `xdg-open` starts.
+    /// Opens an address in the person's browser: `BROWSER`, or else the one that `xdg-open` starts.
     ///
     /// - Parameters:
-    ///   - address: must be safe to give to a program as an argument: with a scheme.
-    ///   - completion: gets whether a program was found, on the queue.
+    ///   - address: Must have a scheme and be safe to pass to a program as an argument.
+    ///   - completion: Receives whether a program was found, on the queue.
     func browse(_ address: String, completion: @escaping @Sendable (Bool) -> Void) {
-        // A list is tried from its first entry on; a %s in it stands for the address.
+        // `BROWSER` may be a list, of which the first entry is used; %s stands for the address.
         let browser = options.environment["BROWSER"]?.split(separator: ":").first.map(String.init)
         guard let browser, !browser.isEmpty else {
             return completion(launch(["xdg-open", address]))
@@ -31,7 +31,7 @@ extension TerminalDevice {
         }
     }
 
-    /// Starts a program that goes on by itself, without the terminal.
+    /// Starts a program that runs on its own, without the terminal.
     private func launch(_ arguments: [String]) -> Bool {
         let null = Glibc.open("/dev/null", O_RDWR | O_CLOEXEC)
         guard null >= 0 else { return false }

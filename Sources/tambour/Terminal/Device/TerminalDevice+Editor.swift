@@ -1,13 +1,13 @@
 import Glibc
 
 extension TerminalDevice {
-    /// Lets a person edit a text with the editor they like: `VISUAL`, `EDITOR` or else vi.
+    /// Opens a text in the person's editor: `VISUAL`, `EDITOR` or else vi.
     ///
     /// The text is in a file that only this person can read, which is removed afterwards.
     /// - Parameters:
-    ///   - maxBytes: More than this is not read back.
-    ///   - completion: Gets the new text, without line breaks at its end; nil if the editor failed,
-    ///     or left no text that can be read. On the queue.
+    ///   - maxBytes: The most bytes to read back.
+    ///   - completion: Receives the new text without line breaks at its end, on the queue; nil if
+    ///     the editor failed or left no readable text.
     func edit(
         _ text: String,
         maxBytes: Int = 1 << 20,
@@ -18,7 +18,8 @@ extension TerminalDevice {
         let editor =
             [options.environment["VISUAL"], options.environment["EDITOR"]].lazy
             .compactMap { $0 }.first { !$0.isEmpty } ?? "vi"
-        // The variable may hold arguments, so a shell splits it; the path is no part of its script.
+        // The variable may contain arguments, so a shell splits it; the path is not part of the
+        // script.
         run(["sh", "-c", "exec \(editor) \"$1\"", "sh", path]) { result in
             let edited = EditedFile.read(path, maxBytes: maxBytes)
             unlink(path)

@@ -1,36 +1,36 @@
 import Dispatch
 import Glibc
 
-/// A terminal that a program has for itself: keys come in, surfaces go out.
+/// A terminal used by a full-screen program: keys come in, surfaces go out.
 ///
-/// Between `start` and `stop` the line is raw and the alternate screen is shown. Nothing here waits
-/// for the terminal: while it is slow, frames are skipped (`FrameQueue`). The terminal gets its
-/// settings back in `stop`, before the process is suspended, while another program has it, and by
-/// `TerminalRescue` when the process ends otherwise.
+/// Between `start` and `stop` the line is raw and the alternate screen is shown. Nothing here
+/// blocks on the terminal: while it is slow, frames are skipped (`FrameQueue`). The terminal's
+/// settings are restored in `stop`, before the process is suspended, while another program runs,
+/// and by `TerminalRescue` when the process ends otherwise.
 ///
-/// `@unchecked Sendable`: everything but the constants is touched on `queue` only, which every
-/// method checks.
+/// `@unchecked Sendable`: everything but the constants is used on `queue` only, which every method
+/// checks.
 final class TerminalDevice: @unchecked Sendable {
     struct Options: Sendable {
         var renderer = Renderer.Options()
         var hasMouse = false
         /// After ESC, how long to wait for the rest of a sequence before it counts as a key.
         var escapeTimeout = DispatchTimeInterval.milliseconds(40)
-        /// How long after that the rest is still known for what it is.
+        /// How long after that a late rest of the sequence is still recognised.
         var lateTimeout = DispatchTimeInterval.seconds(1)
         /// Whether control-C is a key like any other, or raises SIGINT.
         var interruptIsKey = true
-        /// For programs that are started, and the name of the editor.
+        /// The environment of child programs, which also names the editor.
         var environment: [String: String] = [:]
     }
 
-    /// What the device tells its owner, on the queue.
+    /// The device's events, delivered on the queue.
     struct Handlers {
         var input: ([InputEvent]) -> Void = { _ in }
-        /// The terminal has this size now: a surface of it should be shown soon.
+        /// The terminal has been resized: the owner should soon show a surface of the new size.
         var resize: (Size) -> Void = { _ in }
-        /// SIGINT as it came; SIGTERM and SIGHUP after the terminal was given back: the program
-        /// should end.
+        /// The program should end. SIGINT is reported at once; SIGTERM and SIGHUP after the
+        /// terminal was restored.
         var signal: (Int32) -> Void = { _ in }
         /// The terminal is gone: reading or writing failed.
         var closed: () -> Void = {}
@@ -73,7 +73,7 @@ final class TerminalDevice: @unchecked Sendable {
         queue: DispatchQueue
     ) throws(TerminalError) -> TerminalDevice {
         if options.environment["TERM"] == "dumb" { throw .dumb }
-        // A description of its own: that it does not block stays between us and the terminal.
+        // A file description of its own: O_NONBLOCK then affects no other process on the terminal.
         let descriptor = Glibc.open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)
         if descriptor >= 0 {
             return try TerminalDevice(
@@ -129,7 +129,7 @@ final class TerminalDevice: @unchecked Sendable {
 
     // MARK: Life
 
-    /// Takes the terminal. The owner should show a surface right after.
+    /// Takes the terminal over. The owner should show a surface right after.
     func start() throws(TerminalError) {
         preconditionOnQueue()
         guard phase == .stopped else { return }
@@ -137,7 +137,7 @@ final class TerminalDevice: @unchecked Sendable {
         try enter()
     }
 
-    /// Gives the terminal back, as it was. What was not shown yet is dropped.
+    /// Restores the terminal. Frames not shown yet are dropped.
     func stop() {
         preconditionOnQueue()
         if phase == .active { leave() }
@@ -154,7 +154,7 @@ final class TerminalDevice: @unchecked Sendable {
         signalSources = []
     }
 
-    /// Gives the terminal back to the shell and stops the process, until the shell continues it.
+    /// Restores the terminal and suspends the process until the shell continues it.
     func suspend() {
         preconditionOnQueue()
         guard phase == .active else { return }
@@ -180,14 +180,14 @@ final class TerminalDevice: @unchecked Sendable {
         phase = .stopped
         let isCutOff = frames.isCutOff
         frames.discard()
-        // CAN ends a sequence of which the terminal has seen the beginning only.
+        // CAN ends a sequence that the terminal has received only in part.
         writeOut((isCutOff ? [0x18] : []) + modes.leave)
         TerminalRescue.disarm()
         input.restore()
         parser = KeyParser()
     }
 
-    /// Takes the terminal again after something else had it.
+    /// Takes the terminal over again after something else used it.
     private func resume() {
         do {
             try enter()
@@ -197,13 +197,14 @@ final class TerminalDevice: @unchecked Sendable {
         }
     }
 
-    /// The default action of SIGTSTP, for the whole job.
+    /// Performs the default action of SIGTSTP, for the whole job.
     private func stopProcess() {
         var standard = sigaction()
         standard.__sigaction_handler.sa_handler = SIG_IGN
         var ours = sigaction()
         sigaction(SIGTSTP, &standard, &ours)
-        // The others of the job first; a wrapper that went on would keep the shell waiting.
+        // Stops the rest of the job first; a wrapper that kept running would keep the shell
+        // waiting.
         kill(0, SIGTSTP)
         standard.__sigaction_handler.sa_handler = SIG_DFL
         sigaction(SIGTSTP, &standard, nil)
@@ -212,7 +213,7 @@ final class TerminalDevice: @unchecked Sendable {
         sigemptyset(&stopSignal)
         sigaddset(&stopSignal, SIGTSTP)
         pthread_sigmask(SIG_UNBLOCK, &stopSignal, &mask)
-        // Returns when the process was continued; at once if there is nobody to continue it.
+        // Returns when the process is continued; at once if there is nobody to continue it.
         raise(SIGTSTP)
         pthread_sigmask(SIG_SETMASK, &mask, nil)
         sigaction(SIGTSTP, &ours, nil)
@@ -220,23 +221,24 @@ final class TerminalDevice: @unchecked Sendable {
 
     // MARK: Output
 
-    /// Shows a surface, as soon as the terminal takes it; a newer one replaces one that waits.
+    /// Shows a surface as soon as the terminal takes it; a newer one replaces a waiting one.
     func show(_ surface: Surface) {
         preconditionOnQueue()
         frames.show(surface)
         flush()
     }
 
-    /// Paints everything again, for a person whose terminal was written to by something else.
+    /// Repaints everything, for a terminal that something else has written to.
     func repaint() {
         preconditionOnQueue()
         frames.repaint()
         flush()
     }
 
-    /// Puts text into the clipboard of the system where the terminal is.
+    /// Copies text to the clipboard of the machine that displays the terminal.
     ///
-    /// - Returns: Whether it was sent: it may be too long. No terminal says whether it obeyed.
+    /// - Returns: Whether the text was sent; it may be too long. No terminal reports whether it
+    ///   obeyed.
     func copy(_ text: String) -> Bool { send(TerminalMessage.copy(text)) }
 
     func notify(_ kind: TerminalMessage.Notification, title: String, body: String) {
@@ -284,8 +286,8 @@ final class TerminalDevice: @unchecked Sendable {
         if isWaiting { writer?.resume() } else { writer?.suspend() }
     }
 
-    /// Writes what the terminal needs before it is given back; gives up when it takes nothing for a
-    /// second.
+    /// Writes bytes that the terminal needs before it is restored; gives up when it takes nothing
+    /// for a second.
     private func writeOut(_ bytes: [UInt8]) {
         var rest = bytes[...]
         while !rest.isEmpty {
@@ -359,7 +361,7 @@ final class TerminalDevice: @unchecked Sendable {
         let patience = parser.isLate ? options.lateTimeout : options.escapeTimeout
         queue.asyncAfter(deadline: .now() + patience) { [weak self] in
             guard let self, generation == keyGeneration, phase == .active else { return }
-            // What came while the queue was busy came in time.
+            // Bytes that arrived while the queue was busy are not late.
             if input.hasBytes { return inputIsReady() }
             deliver(parser.flush())
             waitForRestOfKey()
@@ -372,11 +374,11 @@ final class TerminalDevice: @unchecked Sendable {
         switch number {
         case SIGWINCH:
             guard phase == .active else { return }
-            // Even if the size is the old one again, terminals have moved lines about.
+            // Even if the size is unchanged in the end, the terminal may have moved lines.
             frames.forget()
             handlers.resize(size)
         case SIGTSTP: suspend()
-        // The shell had the terminal meanwhile.
+        // The shell used the terminal in the meantime.
         case SIGCONT: if phase == .active { resume() }
         case SIGINT: if phase == .active { handlers.signal(number) }
         default:
@@ -387,11 +389,11 @@ final class TerminalDevice: @unchecked Sendable {
 
     // MARK: Other programs
 
-    /// Lends the terminal to a program and takes it back when that has ended.
+    /// Lends the terminal to a program and takes it back when the program has exited.
     ///
     /// - Parameters:
     ///   - arguments: The program's name first.
-    ///   - completion: Gets the exit status, on the queue, when the terminal is back.
+    ///   - completion: Receives the exit status on the queue, once the terminal is back.
     func run(
         _ arguments: [String],
         completion: @escaping @Sendable (Result<Int32, TerminalError>) -> Void
@@ -423,7 +425,7 @@ final class TerminalDevice: @unchecked Sendable {
 
     private func takeBack() {
         pauseReader(false)
-        // It may have been stopped while the program ran.
+        // The device may have been stopped while the program ran.
         if phase == .lent { resume() }
     }
 

@@ -1,12 +1,12 @@
 /// Why there is no terminal to draw on.
 enum TerminalError: Error, Equatable, CustomStringConvertible {
-    /// Neither `/dev/tty` nor standard input and output are one.
+    /// Neither `/dev/tty` nor standard input and output is a terminal.
     case notATerminal
-    /// `TERM=dumb`: it cannot move its cursor.
+    /// `TERM=dumb`: the terminal cannot move its cursor.
     case dumb
-    /// The terminal is not the program's own now: it was not started, or another program has it.
+    /// The device does not hold the terminal: it was not started, or another program has it.
     case notOwned
-    /// A system call failed; with `errno`.
+    /// A system call failed; with its `errno`.
     case system(call: String, code: Int32)
 
     var description: String {

@@ -1,12 +1,12 @@
 import Glibc
 
-/// The line discipline of a terminal: raw while a full-screen program has it, restored afterwards.
+/// The line discipline of a terminal: raw while a full-screen program runs, restored afterwards.
 struct TerminalLine {
     let descriptor: Int32
     private let original: termios
     private let originalFlags: Int32
 
-    /// Remembers how the terminal is set up.
+    /// Remembers the settings of the terminal.
     init(_ descriptor: Int32) throws(TerminalError) {
         self.descriptor = descriptor
         var settings = termios()
@@ -19,7 +19,7 @@ struct TerminalLine {
 
     var originalSettings: termios { original }
 
-    /// No echo, no lines, no translation; keys that raise signals only if asked for.
+    /// Turns off echo, line mode and translation, and signal keys unless `keepsSignals` is set.
     func makeRaw(keepsSignals: Bool) throws(TerminalError) {
         var raw = original
         cfmakeraw(&raw)
@@ -31,20 +31,20 @@ struct TerminalLine {
         _ = fcntl(descriptor, F_SETFL, originalFlags | O_NONBLOCK)
     }
 
-    /// Back to how it was. What was typed for the program goes to nobody else.
+    /// Restores the original settings. Unread input is discarded.
     func restore() {
         tcflush(descriptor, TCIFLUSH)
         try? apply(original)
         _ = fcntl(descriptor, F_SETFL, originalFlags)
     }
 
-    /// Whether something was typed that is not read yet.
+    /// Whether there is unread input.
     var hasBytes: Bool {
         var polled = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         return poll(&polled, 1, 0) > 0
     }
 
-    /// Columns and rows; 80 by 24 if the terminal does not know.
+    /// Columns and rows; 80 by 24 if the terminal does not report them.
     var size: Size {
         var window = winsize()
         guard ioctl(descriptor, UInt(TIOCGWINSZ), &window) == 0, window.ws_col > 0,
@@ -53,8 +53,8 @@ struct TerminalLine {
         return Size(columns: Int(window.ws_col), rows: Int(window.ws_row))
     }
 
-    /// In the background this stops the process until it is in the foreground again. Does not wait
-    /// for output, which a stopped terminal would never take.
+    /// Applies settings; in the background, this stops the process until it is in the foreground
+    /// again. Does not wait for output, which a stopped terminal would never take.
     private func apply(_ settings: termios) throws(TerminalError) {
         var settings = settings
         while tcsetattr(descriptor, TCSANOW, &settings) != 0 {

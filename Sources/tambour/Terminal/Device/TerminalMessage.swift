@@ -1,6 +1,6 @@
-/// Sequences to a terminal that are no part of what it shows.
+/// Sequences to a terminal that are not part of the screen's contents.
 enum TerminalMessage {
-    /// How a person is told of something while looking elsewhere.
+    /// How a person is notified while looking elsewhere.
     enum Notification: Sendable {
         case none
         case bell
@@ -10,10 +10,10 @@ enum TerminalMessage {
         case osc777
     }
 
-    /// Terminals stop at about 100,000 bytes.
+    /// Terminals accept about 100,000 bytes in base64.
     static let maxClipboardBytes = 74_994
 
-    /// Puts text into the system's clipboard (OSC 52); nil if it is too long for terminals.
+    /// Returns the sequence that copies text to the clipboard (OSC 52); nil if it is too long.
     static func copy(_ text: String) -> [UInt8]? {
         let bytes = Array(text.utf8)
         guard bytes.count <= maxClipboardBytes else { return nil }
@@ -21,7 +21,8 @@ enum TerminalMessage {
     }
 
     static func notify(_ kind: Notification, title: String, body: String) -> [UInt8] {
-        // A semicolon ends a field; after OSC 9, some terminals take a digit and one for a command.
+        // A semicolon ends a field; after OSC 9, some terminals take a digit and a semicolon for a
+        // command.
         let title = String(SafeText.line(title).map { $0 == ";" ? "," : $0 })
         let body = SafeText.line(body)
         return switch kind {
@@ -36,7 +37,7 @@ enum TerminalMessage {
         Array("\u{1B}]2;\(SafeText.line(title))\u{1B}\\".utf8)
     }
 
-    /// RFC 4648.
+    /// Encodes bytes as RFC 4648 says.
     static func base64(_ bytes: [UInt8]) -> [UInt8] {
         var encoded: [UInt8] = []
         encoded.reserveCapacity((bytes.count + 2) / 3 * 4)

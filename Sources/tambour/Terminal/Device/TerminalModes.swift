@@ -1,16 +1,16 @@
-/// What a full-screen program asks of the terminal when it begins, and takes back when it ends.
+/// The terminal modes that a full-screen program sets when it begins and resets when it ends.
 struct TerminalModes: Sendable {
     var hasMouse = false
 
-    /// In the order they are set; taken back the other way round.
+    /// In the order they are set; they are reset in reverse order.
     private var pairs: [(set: String, reset: String)] {
         var pairs = [
-            // The title goes onto the terminal's stack.
+            // Saves the title on the terminal's stack.
             ("\u{1B}[22;0t", "\u{1B}[23;0t"),
             ("\u{1B}[?1049h", "\u{1B}[?1049l"),
-            // A glyph that a terminal takes for wider than it is must not wrap.
+            // Turns wrapping off: a terminal may draw a glyph wider than expected.
             ("\u{1B}[?7l", "\u{1B}[?7h"),
-            // Lines come in visual order: terminals that know BDSM must not turn them again.
+            // Lines arrive in visual order, so terminals with BDSM must not reorder them.
             ("\u{1B}[8l", "\u{1B}[8h"),
             ("\u{1B}[?2004h", "\u{1B}[?2004l"),
             ("\u{1B}[?1004h", "\u{1B}[?1004l"),
@@ -23,7 +23,7 @@ struct TerminalModes: Sendable {
 
     var enter: [UInt8] { Array(pairs.map(\.set).joined().utf8) }
 
-    /// Begins by ending whatever may be open: a synchronised frame, a style, a hyperlink.
+    /// First ends anything that may be open: a synchronised frame, a style, a hyperlink.
     var leave: [UInt8] {
         let open = "\u{1B}[?2026l\u{1B}[m\u{1B}]8;;\u{1B}\\\u{1B}[?25h"
         return Array((open + pairs.reversed().map(\.reset).joined()).utf8)

@@ -1,8 +1,8 @@
 import Glibc
 
-/// Gives a terminal back when the program ends in a way nobody planned: `exit`, a trap, a fault.
+/// Restores a terminal when the program ends unexpectedly: by `exit`, a trap or a fault.
 ///
-/// One terminal at a time. What runs in a signal handler touches prepared memory only.
+/// Covers one terminal at a time. The signal handler uses only memory prepared beforehand.
 enum TerminalRescue {
     private struct Prepared {
         var descriptor: Int32
@@ -17,8 +17,8 @@ enum TerminalRescue {
     private nonisolated(unsafe) static var previous: UnsafeMutablePointer<sigaction>?
 
     /// - Parameters:
-    ///   - settings: What the terminal is set to.
-    ///   - bytes: What is written to it before.
+    ///   - settings: The settings to restore.
+    ///   - bytes: The bytes to write before that.
     static func arm(descriptor: Int32, settings: termios, bytes: [UInt8]) {
         disarm()
         if previous == nil { install() }
@@ -62,7 +62,7 @@ enum TerminalRescue {
         tcsetattr(entry.pointee.descriptor, TCSANOW, &entry.pointee.settings)
     }
 
-    /// Lets the fault happen again under whoever handled it before.
+    /// Restores the previous handler, so that the fault happens again under it.
     private static func passOn(_ number: Int32) {
         guard let previous, let index = signals.firstIndex(of: number) else { return }
         sigaction(number, previous.advanced(by: index), nil)

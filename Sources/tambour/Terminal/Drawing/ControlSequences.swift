@@ -1,7 +1,7 @@
 /// The shortest way to move the cursor (ECMA-48: CUP, CHA, CUF, CUB, CUU, CUD and control codes).
 enum CursorMove {
     /// - Parameters:
-    ///   - from: Where the cursor is, from zero; nil where that is unknown.
+    ///   - from: Where the cursor is, from zero; nil where unknown.
     ///   - to: Another cell.
     static func shortest(
         from: (row: Int?, column: Int?),
@@ -41,16 +41,17 @@ enum CursorMove {
         }
     }
 
-    /// One is what a missing argument means.
+    /// Returns a numeric argument; one is the default and is omitted.
     private static func argument(_ value: Int) -> String { value == 1 ? "" : String(value) }
 }
 
 /// SGR (ECMA-48 8.3.117, colours after ISO 8613-6 as xterm writes them).
 enum SelectGraphicRendition {
-    /// The shorter of changing what differs and setting everything anew.
+    /// Returns the shorter of two sequences: changing only what differs, or resetting and setting
+    /// all.
     ///
     /// - Parameters:
-    ///   - old: What is in force; nil if unknown.
+    ///   - old: The current style; nil if unknown.
     static func sequence(from old: Style?, to new: Style) -> String {
         let anew = parameters(from: .plain, to: new)
         let reset = "\u{1B}[" + (anew.isEmpty ? "" : (["0"] + anew).joined(separator: ";")) + "m"

@@ -4,13 +4,13 @@ struct Size: Hashable, Sendable {
     var rows: Int
 }
 
-/// One cell of the screen, from the upper left corner, both from zero.
+/// A cell of the screen, counted from the upper left corner, both from zero.
 struct Position: Hashable, Sendable {
     var column: Int
     var row: Int
 }
 
-/// A rectangle of cells. One without columns or rows holds nothing.
+/// A rectangle of cells. One without columns or rows is empty.
 struct Rect: Hashable, Sendable {
     var column: Int
     var row: Int
@@ -49,7 +49,7 @@ struct Rect: Hashable, Sendable {
         )
     }
 
-    /// What is left inside a border of one cell.
+    /// The rectangle inside a border of one cell.
     var inside: Rect {
         Rect(column: column + 1, row: row + 1, columns: columns - 2, rows: rows - 2)
     }

@@ -1,15 +1,15 @@
-/// What the screen shows for one grapheme cluster: text that is safe to print, and its columns.
+/// The screen's rendering of one grapheme cluster: text that is safe to print, and its columns.
 ///
-/// Text that others wrote must not steer the terminal. So a control character becomes its picture
-/// (`␛`), controls of the text direction and other invisible format characters become nothing, what
-/// nobody knows becomes `�`, and a combining mark without a base gets a dotted circle, or it would
-/// land on the neighbour. No scalar of `text` is a control, whatever the cluster was.
+/// Text from other people must not control the terminal. A control character becomes its picture
+/// (`␛`). Direction controls and other invisible format characters are removed. Unknown scalars
+/// become `�`. A combining mark without a base gets a dotted circle, so that it does not land on
+/// its neighbour. `text` never contains a control character.
 struct Glyph: Hashable, Sendable {
     /// One grapheme cluster; meaningless when `width` is zero.
     let text: Character
-    /// Columns; zero for a cluster that is not shown at all.
+    /// Columns; zero for a cluster that is not shown.
     let width: Int
-    /// Terminals disagree on how far the cursor moves: emoji sequences, flags, spacing marks.
+    /// Whether terminals disagree on the width: emoji sequences, flags, spacing marks.
     let isDoubtful: Bool
 
     static let space = Glyph(text: " ", width: 1, isDoubtful: false)
@@ -29,7 +29,7 @@ struct Glyph: Hashable, Sendable {
         self.isDoubtful = isDoubtful
     }
 
-    /// Columns a terminal may take that counts every scalar for itself; at least `width`.
+    /// The columns in a terminal that measures every scalar by itself; at least `width`.
     var widestWidth: Int {
         guard isDoubtful else { return width }
         return max(width, text.unicodeScalars.reduce(0) { $0 + max(0, Width.ofScalar($1)) })
@@ -40,7 +40,8 @@ struct Glyph: Hashable, Sendable {
     private static let nothing = Glyph(text: " ", width: 0, isDoubtful: false)
     private static let unknown = Glyph(text: "\u{FFFD}", width: 1, isDoubtful: false)
 
-    /// The longest emoji sequences have ten scalars; a pile of combining marks may have thousands.
+    /// The longest emoji sequences have ten scalars; a cluster may have thousands of combining
+    /// marks.
     private static let maxScalars = 16
 
     private static func measured(_ cluster: Character) -> Glyph {
@@ -49,7 +50,7 @@ struct Glyph: Hashable, Sendable {
         if let picture = picture(of: first) {
             return Glyph(text: picture, width: 1, isDoubtful: false)
         }
-        // Most text outside ASCII is one scalar a cluster, known to libc and not special at all.
+        // Fast path: most non-ASCII clusters are a single ordinary scalar known to libc.
         let firstWidth = Width.ofScalar(first)
         if firstWidth > 0, first.value < 0x1_0000 ? first.isPlainLetter : first.isIdeograph,
             scalars.index(after: scalars.startIndex) == scalars.endIndex
@@ -96,7 +97,7 @@ struct Glyph: Hashable, Sendable {
             kept.append(scalar)
             columns += width
             if width > 0 { wideScalars += 1 }
-            // Some terminals make an emoji narrow that is to look like text.
+            // Some terminals draw an emoji in text style narrow.
             if scalar == "\u{FE0E}" { isDoubtful = true }
             if makesEmoji(scalar, at: count, after: kept.first), columns <= 2 || count == 2 {
                 isEmojiSequence = true
@@ -104,7 +105,7 @@ struct Glyph: Hashable, Sendable {
         }
         guard let last = kept.last, let first = kept.first else { return nothing }
         let text = String(kept)
-        // Taking scalars away or adding a base may leave what no longer clings together.
+        // After scalars were removed or a base was added, the rest may be more than one cluster.
         guard text.dropFirst().isEmpty else { return unknown }
         isDoubtful =
             isDoubtful || isEmojiSequence || wideScalars > 1 || last.clingsToFollower
@@ -116,8 +117,8 @@ struct Glyph: Hashable, Sendable {
         )
     }
 
-    /// Whether a cluster is an emoji of two columns from its scalar number `count` on, whatever
-    /// columns its scalars have one by one.
+    /// Returns whether scalar number `count` makes the cluster an emoji of two columns,
+    /// regardless of the widths of its scalars.
     private static func makesEmoji(
         _ scalar: Unicode.Scalar,
         at count: Int,
@@ -131,8 +132,8 @@ struct Glyph: Hashable, Sendable {
         }
     }
 
-    /// Format characters and other default-ignorable ones that nothing precedes; fillers of Hangul
-    /// take columns and stay.
+    /// Returns whether a scalar is invisible: a format character or default-ignorable without
+    /// width. Hangul fillers have a width and stay.
     private static func isInvisible(
         _ properties: Unicode.Scalar.Properties,
         _ category: Unicode.GeneralCategory,
@@ -142,7 +143,7 @@ struct Glyph: Hashable, Sendable {
         return properties.isDefaultIgnorableCodePoint && width == 0
     }
 
-    /// Columns of what is younger than libc's tables but known to the standard library's.
+    /// Returns the columns of a scalar newer than libc's tables but known to the standard library.
     private static func width(
         ofUnknownToLibc properties: Unicode.Scalar.Properties
     ) -> Int? {
@@ -155,7 +156,8 @@ struct Glyph: Hashable, Sendable {
 }
 
 extension Unicode.Scalar {
-    /// Blocks of letters and punctuation in which nothing combines, is invisible or is an emoji.
+    /// Blocks of letters and punctuation that contain no combining or invisible characters and no
+    /// emoji.
     fileprivate var isPlainLetter: Bool {
         switch value {
         case 0xA1..<0xA9, 0xAA..<0xAD, 0xAF..<0x300, 0x370..<0x483, 0x48A..<0x530: true
@@ -169,10 +171,10 @@ extension Unicode.Scalar {
 
     fileprivate var isIdeograph: Bool { (0x2_0000..<0x3_FFFE).contains(value) }
 
-    /// Takes columns, but belongs to what was printed before: spacing marks, skin tones.
+    /// Whether the scalar has columns but joins the preceding cluster: spacing marks, skin tones.
     fileprivate var clingsToPredecessor: Bool { ("a" + String(self)).dropFirst().isEmpty }
 
-    /// A terminal that forms clusters itself may join this scalar with what is printed next:
+    /// Whether a terminal that forms clusters itself may join this scalar with the next output:
     /// joiners, viramas, prepended signs, halves of flags, conjoining jamo.
     fileprivate var clingsToFollower: Bool {
         switch value {

@@ -1,4 +1,4 @@
-/// The characters that lines and boxes are drawn with.
+/// The characters for lines and boxes.
 struct LineSet: Sendable {
     let horizontal: Character
     let vertical: Character
@@ -48,7 +48,7 @@ extension Surface {
         fill(line, style: style, with: lines.vertical)
     }
 
-    /// Draws a border along the inside of `rect`, with a title in its upper line.
+    /// Draws a border along the inside of `rect`, with a title in its top edge.
     mutating func drawBox(
         _ rect: Rect,
         title: String = "",

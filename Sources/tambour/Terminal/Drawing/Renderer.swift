@@ -1,18 +1,19 @@
-/// Turns surfaces into the bytes that make a terminal show them, few where little changed.
+/// Turns surfaces into the bytes that make a terminal show them; small changes take few bytes.
 ///
-/// It remembers what it drew last and writes what differs: cursor moves, runs of text, SGR where
-/// the style changes, erasing to the end of the line, scrolled regions, hyperlinks (OSC 8). A frame
-/// of more than one run is wrapped in synchronised output (mode 2026), so that it appears at once.
+/// The renderer remembers the last frame and writes the difference: cursor moves, runs of text, SGR
+/// where the style changes, erasing to the end of the line, scrolled regions, hyperlinks (OSC 8). A
+/// frame of more than one run is wrapped in synchronised output (mode 2026), so that it appears at
+/// once.
 ///
-/// The bytes of every frame must reach the terminal, in order; a frame that need not be seen must
-/// not be rendered. The terminal must not wrap lines by itself (`TerminalModes` sees to that).
+/// The bytes of every frame must reach the terminal in order, so frames are skipped by not
+/// rendering them. The terminal must not wrap lines by itself (`TerminalModes` turns that off).
 struct Renderer: Sendable {
     struct Options: Sendable {
         var depth = ColorDepth.trueColor
-        /// A terminal that does not know OSC 8 ignores it; a few old ones print it.
+        /// Terminals without OSC 8 ignore it; a few old ones print it.
         var hyperlinks = true
         var synchronizedOutput = true
-        /// Whether the terminal speaks ASCII alone: everything else is written as question marks.
+        /// Whether the terminal supports ASCII only: other characters become question marks.
         var isASCIIOnly = false
     }
 
@@ -20,22 +21,22 @@ struct Renderer: Sendable {
     private var shown: Surface?
     private var bytes: [UInt8] = []
 
-    // What is known of the terminal; nil is unknown.
+    // The known state of the terminal; nil where unknown.
     private var row: Int?
     private var column: Int?
     private var isCursorVisible: Bool?
     private var pen: Style?
-    /// What `pen` was before it was reduced to the terminal's colours.
+    /// The style of `pen` before its colours were reduced to the terminal's.
     private var fullPen: Style?
-    /// A link of the surface that is drawn; none between frames.
+    /// The current link of the surface being drawn; none between frames.
     private var penLink = Surface.LinkID.none
 
-    /// Stretches of text written in this frame that a cursor move had to precede.
+    /// The number of cursor moves in this frame; a scroll or a clear counts as two.
     private var moves = 0
 
     init(options: Options = Options()) { self.options = options }
 
-    /// The terminal's contents are unknown from here on: the next frame repaints everything.
+    /// Forgets what the terminal shows: the next frame repaints everything.
     mutating func forget() {
         shown = nil
         row = nil
@@ -46,9 +47,9 @@ struct Renderer: Sendable {
         penLink = .none
     }
 
-    /// What must be written so that the terminal shows `surface`; nothing if it does.
+    /// Returns the bytes that make the terminal show `surface`; none if it shows it already.
     ///
-    /// A surface of another size than the last is painted in full.
+    /// A surface whose size has changed is painted in full.
     mutating func render(_ surface: Surface) -> [UInt8] {
         bytes.removeAll(keepingCapacity: true)
         moves = 0
@@ -70,7 +71,8 @@ struct Renderer: Sendable {
         return framed(drawnCount: drawn)
     }
 
-    /// The surface that the terminal shows; a blank one after clearing it, where that is unknown.
+    /// Returns the surface that the terminal shows; if unknown, clears the terminal and returns a
+    /// blank one.
     private mutating func beginFrame(for surface: Surface) -> Surface {
         if let shown, shown.size == surface.size { return shown }
         forget()
@@ -106,9 +108,9 @@ struct Renderer: Sendable {
 
     // MARK: Rows
 
-    /// For each row, the columns in which the surfaces differ.
+    /// Returns, for each row, the columns in which the surfaces differ.
     private func changes(of new: Surface, over old: Surface) -> [ChangedColumns] {
-        // For each link, the index of the same address in the old surface; -1 if it is new there.
+        // For each link, the index of its address in the old surface; -1 if the address is new.
         let oldLinks = new.links.map { address in old.index(ofLink: address) ?? -1 }
         let columns = new.size.columns
         var changes = Array(repeating: ChangedColumns(), count: new.size.rows)
@@ -151,10 +153,10 @@ struct Renderer: Sendable {
         }
     }
 
-    /// The column from which erasing to the end of the line is right and shorter than writing
-    /// spaces; the number of columns if there is none.
+    /// Returns the column from which erasing to the end of the line is correct and shorter than
+    /// writing spaces; the number of columns if there is none.
     ///
-    /// Only for the standard background: not every terminal erases with a coloured one.
+    /// Only for the standard background: not every terminal erases with the background colour.
     private func columnToEraseFrom(
         in cells: ArraySlice<Surface.Cell>,
         _ dirty: ChangedColumns
@@ -181,7 +183,8 @@ struct Renderer: Sendable {
                 contentsOf: repeatElement(UInt8(ascii: "?"), count: Int(cell.width))
             )
         } else if cell.isDoubtful {
-            // A terminal that takes fewer columns than we do would leave old text in the others.
+            // If the terminal draws the glyph narrower than we measure, old text would show in the
+            // rest.
             bytes.append(contentsOf: repeatElement(UInt8(ascii: " "), count: Int(cell.width)))
             self.column = nil
             move(toRow: row ?? 0, column: column)
@@ -192,11 +195,11 @@ struct Renderer: Sendable {
             write(cell.text)
         }
         let next = column + Int(cell.width)
-        // After the last column terminals differ on where the cursor is.
+        // After the last column, terminals differ on the cursor's position.
         self.column = next < surface.size.columns ? next : nil
     }
 
-    /// Whether a blank may be written without changing the pen: its foreground cannot be seen.
+    /// Returns whether a blank needs no change of the pen, because its foreground is invisible.
     private func penSuitsBlank(_ cell: Surface.Cell) -> Bool {
         guard let pen, pen.attributes.isDisjoint(with: .visibleOnSpace) else { return false }
         return pen.background == cell.style.reduced(to: options.depth).background
@@ -206,12 +209,12 @@ struct Renderer: Sendable {
         guard options.hyperlinks, link != penLink else { return }
         penLink = link
         let address = surface.links[Int(link.index)]
-        // The parts of a link that was wrapped belong together by their id.
+        // A common id joins the parts of a wrapped link.
         let parameters = address.isEmpty ? "" : "id=\(Self.linkName(address))"
         write("\u{1B}]8;\(parameters);\(address)\u{1B}\\")
     }
 
-    /// FNV-1a of the address: the same in every frame.
+    /// Returns the FNV-1a hash of the address, which is the same in every frame.
     private static func linkName(_ address: String) -> String {
         var hash: UInt32 = 2_166_136_261
         for byte in address.utf8 { hash = (hash ^ UInt32(byte)) &* 16_777_619 }
@@ -240,7 +243,7 @@ struct Renderer: Sendable {
         }
     }
 
-    /// Moves to where text is to be written, by writing a short gap again if that is shorter.
+    /// Moves to where text is to be written; rewrites a short gap if that is shorter.
     private mutating func approach(row: Int, column: Int, in surface: Surface) {
         if row == self.row, let here = self.column, here < column, column - here <= 3 {
             let start = row * surface.size.columns
@@ -273,7 +276,7 @@ struct Renderer: Sendable {
 
     // MARK: Bytes
 
-    /// The frame with what makes it appear at once, unless it is a single run anyway.
+    /// Wraps the frame in synchronised output, unless it is a single run.
     private mutating func framed(drawnCount: Int) -> [UInt8] {
         guard drawnCount > 0, moves > 2, options.synchronizedOutput else { return bytes }
         return Array("\u{1B}[?2026h".utf8) + bytes + Array("\u{1B}[?2026l".utf8)
@@ -302,7 +305,7 @@ extension Surface.Cell {
         isBlankIgnoringColor && style.background == .standard
     }
 
-    /// Whether both look the same, their links aside.
+    /// Returns whether both look the same, ignoring their links.
     func looksLike(_ other: Surface.Cell) -> Bool {
         guard text == other.text, width == other.width else { return false }
         return style == other.style
@@ -317,7 +320,7 @@ private struct ChangedColumns {
     private var first: Int?
     private(set) var last: Int?
 
-    /// From the first to the last of them.
+    /// The range from the first to the last changed column.
     var columns: ClosedRange<Int>? {
         guard let first, let last else { return nil }
         return first...last
@@ -339,8 +342,8 @@ private struct ChangedColumns {
         last = max(last ?? 0, column)
     }
 
-    /// Adds the rest of glyphs that changed in part, and what a terminal may have covered that
-    /// takes more columns for a doubtful glyph than we do.
+    /// Adds the rest of partly changed glyphs, and the columns that a doubtful glyph may cover in a
+    /// terminal that draws it wider.
     mutating func widenToGlyphs(of cells: ArraySlice<Surface.Cell>) {
         var column = 0
         while column < cells.count, column <= last ?? -1 {

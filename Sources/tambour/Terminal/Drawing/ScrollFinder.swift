@@ -1,7 +1,7 @@
-/// Finds out whether moving rows up or down saves writing most of them again.
+/// Finds a scroll of rows that saves writing most of them again.
 struct ScrollFinder {
     struct Scroll: Equatable {
-        /// The rows that move; all columns of them, as few terminals know other margins.
+        /// The rows that move, over all columns: few terminals support left and right margins.
         var rows: Range<Int>
         /// Rows to move up, or down if negative.
         var count: Int
@@ -10,15 +10,15 @@ struct ScrollFinder {
     private let old: Surface
     private let new: Surface
 
-    /// - Precondition: Both are of one size.
+    /// - Precondition: Both have the same size.
     init(old: Surface, new: Surface) {
         self.old = old
         self.new = new
     }
 
-    /// The scroll that saves most; nil if none is worth its bytes.
+    /// Returns the scroll that saves most; nil if none is worth its bytes.
     ///
-    /// - Parameter changed: For each row, the columns between which it changed.
+    /// - Parameter changed: For each row, the range of columns that changed.
     func best(changed: [ClosedRange<Int>?]) -> Scroll? {
         guard let area = area(of: changed), area.rows >= 3 else { return nil }
         let rows = area.row..<area.endRow
@@ -31,10 +31,10 @@ struct ScrollFinder {
         return after + Self.worthwhileCells < before ? Scroll(rows: rows, count: count) : nil
     }
 
-    /// A scroll costs about fifteen bytes, and the eye prefers rows that stand still.
+    /// A scroll costs about fifteen bytes, and rows that stand still are easier on the eye.
     private static let worthwhileCells = 40
 
-    /// The smallest rectangle around everything that changed.
+    /// Returns the smallest rectangle around all changes.
     private func area(of changed: [ClosedRange<Int>?]) -> Rect? {
         let columns = changed.compactMap(\.self)
         guard let first = columns.map(\.lowerBound).min(),
@@ -45,7 +45,7 @@ struct ScrollFinder {
         return Rect(column: first, row: top, columns: last - first + 1, rows: bottom - top + 1)
     }
 
-    /// The shift under which most rows that are not blank find themselves again; zero if few do.
+    /// Returns the shift that matches the most non-blank rows; zero if few match.
     private func likeliestShift(of area: Rect) -> Int {
         let oldPrints = fingerprints(of: old, in: area)
         let newPrints = fingerprints(of: new, in: area)
@@ -63,9 +63,9 @@ struct ScrollFinder {
         return best.count
     }
 
-    /// For each row of `area` a number that tells its text from others'; nil for blank rows.
+    /// Returns a hash of the text of each row of `area`; nil for blank rows.
     ///
-    /// Two rows of one number that differ cost bytes, but nothing is drawn wrong.
+    /// A collision costs bytes, but nothing is drawn wrong.
     private func fingerprints(of surface: Surface, in area: Rect) -> [UInt64?] {
         surface.cells.withUnsafeBufferPointer { cells in
             (area.row..<area.endRow).map { row in
@@ -82,7 +82,7 @@ struct ScrollFinder {
         }
     }
 
-    /// Cells of a new row that differ from an old one, or from a blank one.
+    /// Returns how many cells of a new row differ from an old row, or from a blank one.
     private func changedCells(ofRow row: Int, over oldRow: Int?) -> Int {
         let columns = new.size.columns
         return new.cells.withUnsafeBufferPointer { newCells in

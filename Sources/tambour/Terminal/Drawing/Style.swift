@@ -1,11 +1,11 @@
-/// How a cell looks besides its text.
+/// The look of a cell, apart from its text.
 struct Style: Hashable, Sendable {
     enum Color: Hashable, Sendable {
-        /// What the terminal's owner chose for text that says nothing of colour.
+        /// The terminal's default colour.
         case standard
-        /// One of the sixteen colours that a terminal's own scheme defines, 0 to 15.
+        /// One of the sixteen colours of the terminal's own scheme, 0 to 15.
         case ansi(UInt8)
-        /// One of xterm's 256.
+        /// One of xterm's 256 colours.
         case palette(UInt8)
         case rgb(UInt8, UInt8, UInt8)
     }
@@ -20,7 +20,7 @@ struct Style: Hashable, Sendable {
         static let reverse = Attributes(rawValue: 1 << 4)
         static let strikethrough = Attributes(rawValue: 1 << 5)
 
-        /// Those that can be seen on a space.
+        /// The attributes that are visible on a space.
         static let visibleOnSpace: Attributes = [.underline, .reverse, .strikethrough]
     }
 
@@ -40,8 +40,8 @@ struct Style: Hashable, Sendable {
         self.attributes = attributes
     }
 
-    /// This style with what `other` says laid over it: its colours where it has any, its
-    /// attributes.
+    /// Returns this style overlaid with `other`: the colours that `other` sets win, and its
+    /// attributes are added.
     func overlaid(with other: Style) -> Style {
         Style(
             other.foreground == .standard ? foreground : other.foreground,
@@ -50,7 +50,7 @@ struct Style: Hashable, Sendable {
         )
     }
 
-    /// The nearest style that a terminal of this depth can show.
+    /// Returns the nearest style that a terminal of this depth can show.
     func reduced(to depth: ColorDepth) -> Style {
         Style(
             foreground.reduced(to: depth),
@@ -60,7 +60,7 @@ struct Style: Hashable, Sendable {
     }
 }
 
-/// How many colours a terminal has.
+/// The number of colours a terminal supports.
 enum ColorDepth: Int, Comparable, Sendable {
     case monochrome
     case ansi16
@@ -71,7 +71,8 @@ enum ColorDepth: Int, Comparable, Sendable {
         first.rawValue < second.rawValue
     }
 
-    /// What the environment promises: `NO_COLOR` (https://no-color.org), `COLORTERM`, `TERM`.
+    /// Detects the depth from the environment: `NO_COLOR` (https://no-color.org), `COLORTERM`,
+    /// `TERM`.
     static func detect(_ environment: [String: String]) -> ColorDepth {
         if let refusal = environment["NO_COLOR"], !refusal.isEmpty { return .monochrome }
         let terminal = environment["TERM"] ?? ""
@@ -107,14 +108,14 @@ extension Style.Color {
             let index = UInt8(candidate)
             let other = components(of: index)
             let (red, green, blue) = (color.0 - other.0, color.1 - other.1, color.2 - other.2)
-            // The eye sees green best and blue worst.
+            // The eye is most sensitive to green and least to blue.
             let distance = 3 * red * red + 4 * green * green + 2 * blue * blue
             if distance < best.distance { best = (distance, index) }
         }
         return best.index
     }
 
-    /// Red, green and blue of xterm's palette: sixteen colours, a cube of six steps, grey.
+    /// Returns red, green and blue in xterm's palette: sixteen colours, a cube of six steps, grey.
     private static func components(of index: UInt8) -> (Int, Int, Int) {
         switch Int(index) {
         case let named where named < 16: sixteen[named]

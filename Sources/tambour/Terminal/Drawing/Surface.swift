@@ -1,8 +1,7 @@
 /// A grid of cells to draw on: one frame, as it should look.
 ///
-/// Whatever is drawn, every cell holds safe text (`Glyph`), and a character of several columns is
-/// there as a whole or not at all: where something covers or clips a part of it, the rest becomes
-/// blank.
+/// Every cell holds safe text (`Glyph`), whatever is drawn. A wide character is there as a whole or
+/// not at all: where something covers or clips a part of it, the rest becomes blank.
 struct Surface: Sendable {
     /// A hyperlink of this surface, from `link(to:)`.
     struct LinkID: Hashable, Sendable {
@@ -12,12 +11,13 @@ struct Surface: Sendable {
     }
 
     struct Cell: Hashable, Sendable {
-        /// Columns of the glyph that begins here; zero where one of the left reaches over.
+        /// Columns of the glyph that begins here; zero where a glyph from the left extends into the
+        /// cell.
         fileprivate(set) var width: UInt8 = 1
         fileprivate(set) var isDoubtful = false
         fileprivate(set) var link = LinkID.none
         fileprivate(set) var style = Style.plain
-        /// One grapheme cluster; a space in the columns that a wide glyph reaches over.
+        /// One grapheme cluster; a space in the columns that a wide glyph extends into.
         fileprivate(set) var text: Character = " "
 
         static let blank = Cell()
@@ -26,10 +26,10 @@ struct Surface: Sendable {
     let size: Size
     /// Row by row.
     private(set) var cells: [Cell]
-    /// Where the terminal's cursor stands; nil hides it.
+    /// The position of the terminal's cursor; nil hides it.
     var cursor: Position?
 
-    /// Addresses by index of `LinkID`; the first stands for none.
+    /// Addresses by the index of `LinkID`; the first stands for none.
     private(set) var links = [""]
     private var linkIndices = ["": 0]
 
@@ -46,7 +46,7 @@ struct Surface: Sendable {
         cells[row * size.columns..<(row + 1) * size.columns]
     }
 
-    /// The text of a row, blanks at its end included.
+    /// Returns the text of a row, including blanks at its end.
     func text(ofRow row: Int) -> String {
         String(cells(ofRow: row).lazy.filter { $0.width > 0 }.map(\.text))
     }
@@ -55,8 +55,8 @@ struct Surface: Sendable {
 
     /// Draws `text` in one line to the right of `position`, within `clip`.
     ///
-    /// - Returns: The column after the text; as it would be without a clip, unless the text is so
-    ///   long that its end was not looked at.
+    /// - Returns: The column after the text as if there were no clip, unless drawing stopped early
+    ///   in a long text.
     @discardableResult
     mutating func draw(
         _ text: some StringProtocol,
@@ -82,7 +82,7 @@ struct Surface: Sendable {
         return column
     }
 
-    /// Draws one glyph; where `clip` cuts it, the visible columns become blank.
+    /// Draws one glyph; where `clip` cuts it, its visible columns become blank.
     mutating func draw(
         _ glyph: Glyph,
         at position: Position,
@@ -99,7 +99,7 @@ struct Surface: Sendable {
         )
     }
 
-    /// Fills a rectangle with one glyph, which must take one column.
+    /// Fills a rectangle with a glyph of one column.
     mutating func fill(_ rect: Rect, style: Style = .plain, with character: Character = " ") {
         let rect = rect.intersection(bounds)
         let glyph = Glyph(character)
@@ -117,7 +117,7 @@ struct Surface: Sendable {
         }
     }
 
-    /// Lays a style over what is drawn already: a selected row, a match.
+    /// Overlays a style on what is drawn already: a selected row, a match.
     mutating func restyle(_ rect: Rect, with style: Style) {
         let rect = rect.intersection(bounds)
         guard !rect.isEmpty else { return }
@@ -129,10 +129,11 @@ struct Surface: Sendable {
         }
     }
 
-    /// A hyperlink for `draw`; none if the address could do harm or is not one for people.
+    /// Returns a hyperlink for `draw`; none if the address could do harm or is not meant for
+    /// people.
     ///
-    /// - Parameter address: With a scheme of `schemes`. What is not printable ASCII is escaped with
-    ///   per cent signs. At most 2,083 bytes, which is where VTE stops.
+    /// - Parameter address: Must have one of `schemes` and at most 2,083 bytes, which is VTE's
+    ///   limit. Everything but printable ASCII is percent-encoded.
     mutating func link(
         to address: String,
         schemes: Set<String> = ["http", "https", "mailto"]
@@ -157,7 +158,7 @@ struct Surface: Sendable {
         return LinkID(index: UInt16(links.count - 1))
     }
 
-    /// Where an address is in `links`; nil if no link leads there.
+    /// Returns the index of an address in `links`; nil if it has none.
     func index(ofLink address: String) -> Int? { linkIndices[address] }
 
     // MARK: Cells
@@ -193,7 +194,8 @@ struct Surface: Sendable {
         }
     }
 
-    /// Makes sure that a glyph begins at `index`: one that reaches over this border becomes blank.
+    /// Ensures that a glyph begins at `index`: a glyph that extends across this border becomes
+    /// blank.
     private mutating func separate(_ index: Int, rowEnd: Int) {
         guard index < rowEnd, cells[index].width == 0 else { return }
         var lead = index
@@ -209,7 +211,7 @@ struct Surface: Sendable {
 
     // MARK: Scrolling
 
-    /// Moves the rows of `rows` up by `count`, or down if negative; what appears is blank.
+    /// Moves the rows of `rows` up by `count`, or down if negative; vacated rows become blank.
     mutating func scroll(rows: Range<Int>, by count: Int) {
         let old = cells
         for row in rows {

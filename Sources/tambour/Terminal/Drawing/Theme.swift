@@ -1,8 +1,8 @@
-/// The styles of everything on the screen, by what it means.
+/// The styles of everything on the screen, by role.
 struct Theme: Sendable {
     enum Role: CaseIterable, Sendable {
         case text
-        /// Times, counts, hints: what may be overlooked.
+        /// Times, counts and hints, which are less important.
         case secondary
         case title
         case border
@@ -27,19 +27,19 @@ struct Theme: Sendable {
 
     subscript(role: Role) -> Style { styles[role] ?? .plain }
 
-    /// The same style for the same person everywhere, from a few that can be told apart.
+    /// Returns the style of a person, the same everywhere, from a few distinguishable ones.
     func style(ofPerson id: Int64) -> Style {
         guard !people.isEmpty else { return .plain }
         let mixed = UInt64(bitPattern: id) &* 0x9E37_79B9_7F4A_7C15
         return people[Int(mixed >> 32) % people.count]
     }
 
-    /// A theme without any way to mark what is selected: the program must do it with characters.
+    /// Whether the theme has no styles at all: the program must mark the selection with characters.
     var isPlain: Bool { styles.values.allSatisfy { $0 == .plain } }
 
-    /// How text with these traits looks on `base`.
+    /// Returns the style of text with these traits on `base`.
     func style(of traits: TextTraits, on base: Style) -> Style {
-        // A theme that marks nothing must not be overruled by what a message asks for.
+        // A theme without styles must stay so, even for formatted messages.
         guard !traits.isEmpty, !isPlain else { return base }
         var style = base
         if traits.contains(.quote) { style = style.overlaid(with: self[.quote]) }
@@ -57,7 +57,7 @@ struct Theme: Sendable {
 
     static let all = [dark, light, sixteen, mono, none]
 
-    /// The theme that was asked for by name, or else one the terminal can show.
+    /// Returns the theme of that name, or else one that the terminal can show.
     static func choose(named name: String?, depth: ColorDepth) -> Theme {
         if let theme = all.first(where: { $0.name == name }) { return theme }
         return switch depth {
@@ -113,7 +113,7 @@ struct Theme: Sendable {
         people: [26, 28, 130, 90, 30, 160, 64, 55].map { Style(.palette($0), .bold) }
     )
 
-    /// The colours of the terminal's own scheme only, legible on dark and on light ground.
+    /// Uses only the terminal's own colours; legible on dark and light backgrounds.
     static let sixteen = Theme(
         name: "sixteen",
         styles: [
@@ -134,7 +134,7 @@ struct Theme: Sendable {
         people: [1, 2, 4, 5, 6].map { Style(.ansi($0), .bold) }
     )
 
-    /// Attributes only, for terminals without colours and people who want none.
+    /// Uses only attributes, for terminals without colours and people who want none.
     static let mono = Theme(
         name: "mono",
         styles: [
@@ -156,7 +156,7 @@ struct Theme: Sendable {
         people: [Style(.standard, .bold)]
     )
 
-    /// Nothing but characters.
+    /// Uses neither colours nor attributes.
     static let none = Theme(name: "none", styles: [:], people: [])
 }
 

@@ -1,8 +1,8 @@
-/// What a person does at a terminal.
+/// An action of the person at the terminal.
 enum InputEvent: Hashable, Sendable {
     case key(KeyPress)
-    /// Pasted text, as one event: nothing in it is a command. Lines end with `\n`; other controls
-    /// than tabs were taken out.
+    /// Pasted text, as one event: nothing in it is a command. Lines end with `\n`; control
+    /// characters other than tabs are removed.
     case paste(String)
     case focusGained
     case focusLost
@@ -11,7 +11,8 @@ enum InputEvent: Hashable, Sendable {
 
 struct KeyPress: Hashable, Sendable {
     enum Key: Hashable, Sendable {
-        /// One scalar; never a control character. With control or alt, as on the key cap.
+        /// One scalar, never a control character. With control or alt, the character on the key
+        /// cap.
         case character(Unicode.Scalar)
         case enter
         case tab

@@ -1,45 +1,44 @@
-/// Turns the bytes a terminal sends into keys and other events, wherever the bytes are cut.
+/// Turns the bytes from a terminal into keys and other events, however the bytes are split.
 ///
-/// What it knows: UTF-8; control characters; CSI and SS3 sequences of xterm, rxvt and the Linux
-/// console with xterm's modifiers; `CSI u` and xterm's `modifyOtherKeys`; bracketed paste (mode
-/// 2004); focus (1004); SGR mouse (1006). Answers to queries, broken UTF-8 and sequences nobody
-/// knows are swallowed.
+/// Supports UTF-8; control characters; CSI and SS3 sequences of xterm, rxvt and the Linux console
+/// with xterm's modifiers; `CSI u` and xterm's `modifyOtherKeys`; bracketed paste (mode 2004);
+/// focus (1004); SGR mouse (1006). Ignores answers to queries, broken UTF-8 and unknown sequences.
 ///
-/// ESC is both a key and the beginning of nearly everything. While `isWaiting`, the caller should
-/// call `flush` when nothing more has come for some tens of milliseconds: a lone ESC, `ESC [` and
-/// `ESC O` are then keys that were typed. Slow lines tear sequences apart all the same, and no rest
-/// of one may count as text: so nothing else that has begun is given up, and what `flush` took for a
-/// key goes on when its rest comes late. After `ESC [` and `ESC O` that is whatever comes next;
-/// after ESC it must be at least two bytes at once, as nobody types. While `isLate`, another `flush`
-/// after about a second ends that.
+/// ESC is both a key and the beginning of most sequences. While `isWaiting`, the caller should call
+/// `flush` when no byte has come for some tens of milliseconds: a lone ESC, `ESC [` or `ESC O` then
+/// counts as typed keys. On slow lines, the rest of a sequence may still come later, and it must
+/// not count as text. So `flush` gives up no other unfinished sequence, and a late rest continues
+/// the flushed one. After `ESC [` and `ESC O`, the rest is whatever comes next. After ESC, it must
+/// be at least two bytes at once, which nobody types. While `isLate`, another `flush` after about a
+/// second ends the wait for the rest.
 struct KeyParser: Sendable {
     private enum State: Sendable {
         case ground
-        /// Bytes of a scalar that has begun.
+        /// Collects the bytes of a scalar.
         case utf8(collected: [UInt8], length: Int)
         case escape
         /// ESC O.
         case ss3([UInt8])
         /// ESC [.
         case csi([UInt8])
-        /// OSC, DCS, SOS, PM or APC: an answer of the terminal. The byte began it.
+        /// OSC, DCS, SOS, PM or APC: an answer of the terminal. `introducer` is its second byte.
         case string(introducer: UInt8, isEmpty: Bool, sawEscape: Bool)
         case paste
     }
 
-    /// More than this in one sequence is junk.
+    /// A longer sequence is ignored.
     private static let maxSequenceBytes = 64
     private static let pasteEnd = Array("\u{1B}[201~".utf8)
 
     private let maxPasteBytes: Int
     private var state = State.ground
     private var isAlt = false
-    /// Whether `flush` was called and nothing has come since that could go on with what waited.
+    /// Whether `flush` was called, and no byte has come since.
     private(set) var isLate = false
     private var pasted: [UInt8] = []
     private var events: [InputEvent] = []
 
-    /// - Parameter maxPasteBytes: What is pasted beyond is dropped.
+    /// - Parameter maxPasteBytes: The most bytes of a paste to keep; the rest is dropped.
     init(maxPasteBytes: Int = 1 << 20) { self.maxPasteBytes = maxPasteBytes }
 
     /// Whether `flush` would change anything.
@@ -56,7 +55,7 @@ struct KeyParser: Sendable {
         if case .paste = state { true } else { false }
     }
 
-    /// The events that end with one of `bytes`.
+    /// Returns the events completed by `bytes`.
     mutating func parse(_ bytes: some Sequence<UInt8>) -> [InputEvent] {
         let bytes = Array(bytes)
         if isLate, !bytes.isEmpty {
@@ -69,7 +68,7 @@ struct KeyParser: Sendable {
         return takeEvents()
     }
 
-    /// Nothing more has come for a while: see above for what that means.
+    /// Reports that no byte has come for a while, as described for the type.
     mutating func flush() -> [InputEvent] {
         guard isWaiting else { return [] }
         if isLate {
@@ -92,8 +91,9 @@ struct KeyParser: Sendable {
         return takeEvents()
     }
 
-    /// Whether bytes that come behind a flushed ESC go on with it. People type no two bytes at once,
-    /// but some keyboards send words: a letter behind `O` counts when nothing comes behind it.
+    /// Returns whether bytes after a flushed ESC continue its sequence. Nobody types two bytes at
+    /// once, but some keyboards send whole words: a letter after `O` counts only if it is the last
+    /// byte.
     private static func isRestOfSequence(_ bytes: [UInt8]) -> Bool {
         guard let first = bytes.first, bytes.count > 1 else { return false }
         let rest = bytes.dropFirst().drop { (0x20..<0x40).contains($0) }
@@ -106,7 +106,7 @@ struct KeyParser: Sendable {
         }
     }
 
-    /// Ends a paste whose end never came, with what has come.
+    /// Ends a paste whose end is missing, with the bytes received so far.
     mutating func endPaste() -> [InputEvent] {
         if isPasting { finishPaste(dropping: 0) }
         return takeEvents()
@@ -127,7 +127,7 @@ struct KeyParser: Sendable {
         reset()
     }
 
-    /// A key that may not be the end of the matter.
+    /// Reports a key without resetting the parser.
     private mutating func report(_ key: KeyPress.Key, _ modifiers: KeyPress.Modifiers = []) {
         events.append(.key(KeyPress(key, isAlt ? modifiers.union(.alt) : modifiers)))
     }
@@ -175,7 +175,7 @@ struct KeyParser: Sendable {
             state = .utf8(collected: bytes, length: length)
             return
         }
-        // Overlong forms and surrogates decode to nothing; C1 controls are no keys.
+        // Overlong forms and surrogates do not decode; C1 controls are not keys.
         let scalars = String(validating: bytes, as: UTF8.self)?.unicodeScalars
         if let scalar = scalars?.first, scalar.properties.generalCategory != .control {
             emit(.character(scalar))
@@ -192,7 +192,7 @@ struct KeyParser: Sendable {
             UInt8(ascii: "_"):
             state = .string(introducer: byte, isEmpty: true, sawEscape: false)
         case 0x1B:
-            // Alt with a key that sends a sequence of its own; more of them are keys.
+            // A second ESC means alt with a key that sends a sequence; further ones are keys.
             if isAlt { events.append(.key(KeyPress(.escape))) }
             isAlt = true
         default:
@@ -233,11 +233,11 @@ struct KeyParser: Sendable {
         _ parameters: [UInt8],
         _ next: ([UInt8]) -> State
     ) {
-        // What is too long is read to its end all the same, and then known by nobody.
+        // A sequence that is too long is still read to its end, and then ignored.
         state = next(parameters.count < Self.maxSequenceBytes ? parameters + [byte] : parameters)
     }
 
-    /// A byte that cannot belong to the sequence: the sequence is junk, the byte is not.
+    /// Drops the sequence because the byte cannot belong to it, then handles the byte.
     private mutating func abandon(before byte: UInt8) {
         reset()
         take(byte)
@@ -276,7 +276,7 @@ struct KeyParser: Sendable {
             finishMouse(final, Self.numbers(Array(parameters.dropFirst())))
             return
         }
-        // Private markers and intermediates belong to answers.
+        // Private markers and intermediate bytes belong to answers.
         let isPlain = parameters.allSatisfy { byte in
             (UInt8(ascii: "0")...UInt8(ascii: ";")).contains(byte)
         }
@@ -288,7 +288,7 @@ struct KeyParser: Sendable {
         case UInt8(ascii: "I") where parameters.isEmpty: finish(with: .focusGained)
         case UInt8(ascii: "O") where parameters.isEmpty: finish(with: .focusLost)
         case UInt8(ascii: "Z") where isPlain: emit(.tab, .shift)
-        // With another first number this is the answer to a question for the cursor.
+        // With another first number, this is a cursor position report.
         case UInt8(ascii: "R") where numbers.first ?? 1 != 1: reset()
         case UInt8(ascii: "a")...UInt8(ascii: "d") where parameters.isEmpty:
             emit(Self.arrows[Int(final - UInt8(ascii: "a"))], .shift)
@@ -319,7 +319,7 @@ struct KeyParser: Sendable {
         }
     }
 
-    /// A key named by its code point.
+    /// Reports a key given by its code point.
     private mutating func finishCode(_ code: Int?, _ modifiers: KeyPress.Modifiers) {
         switch code {
         case 9: emit(.tab, modifiers)
@@ -329,14 +329,14 @@ struct KeyParser: Sendable {
         default:
             guard let code, let value = UInt32(exactly: code), let scalar = Unicode.Scalar(value),
                 scalar.properties.generalCategory != .control,
-                // Where kitty's protocol puts keys without characters.
+                // The kitty protocol uses this range for keys without characters.
                 scalar.properties.generalCategory != .privateUse
             else { return reset() }
             emit(.character(scalar), modifiers)
         }
     }
 
-    /// rxvt says modifiers with other final characters.
+    /// Handles rxvt's sequences, which encode modifiers in the final character.
     private mutating func finishRxvt(_ final: UInt8, _ parameters: [UInt8]) {
         let modifiers: KeyPress.Modifiers? =
             switch final {
@@ -353,7 +353,7 @@ struct KeyParser: Sendable {
         }
     }
 
-    /// xterm's SGR coding: button and modifiers; column; row.
+    /// Handles xterm's SGR encoding: button and modifiers; column; row.
     private mutating func finishMouse(_ final: UInt8, _ numbers: [Int]) {
         reset()
         let isPress = final == UInt8(ascii: "M")
@@ -385,7 +385,7 @@ struct KeyParser: Sendable {
         )
     }
 
-    /// The numbers between semicolons, none where nothing is written; sub-parameters are left out.
+    /// Returns the numbers between semicolons, zero where empty; sub-parameters are ignored.
     private static func numbers(_ parameters: [UInt8]) -> [Int] {
         guard !parameters.isEmpty else { return [] }
         return parameters.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false).map
@@ -395,7 +395,7 @@ struct KeyParser: Sendable {
         }
     }
 
-    /// xterm's modifiers: one more than a set of shift, alt, control and meta.
+    /// Decodes xterm's modifiers: one plus a bit set of shift, alt, control and meta.
     private static func modifiers(_ number: Int?) -> KeyPress.Modifiers {
         guard let number, number > 1, number <= 256 else { return [] }
         let bits = number - 1
@@ -419,7 +419,7 @@ struct KeyParser: Sendable {
         }
     }
 
-    /// The numeric keypad in application mode.
+    /// Decodes a key of the numeric keypad in application mode.
     private static func keypadKey(_ final: UInt8) -> KeyPress.Key? {
         switch final {
         case UInt8(ascii: "M"): .enter
@@ -448,7 +448,7 @@ struct KeyParser: Sendable {
         if byte == UInt8(ascii: "~"), pasted.suffix(Self.pasteEnd.count) == Self.pasteEnd[...] {
             finishPaste(dropping: Self.pasteEnd.count)
         } else if pasted.count >= maxPasteBytes + 2 * Self.pasteEnd.count {
-            // The last bytes may be the beginning of the end.
+            // The last bytes may be the start of the end marker.
             let excess = maxPasteBytes..<pasted.count - Self.pasteEnd.count
             pasted.removeSubrange(excess)
         }

@@ -1,4 +1,4 @@
-/// What was cut last, to be yanked: the newest, then round through older ones.
+/// Text that was cut, to be yanked: the newest first, then round through older entries.
 struct KillRing: Sendable {
     private static let capacity = 32
 
@@ -14,7 +14,7 @@ struct KillRing: Sendable {
         position = entries.count - 1
     }
 
-    /// A kill right after another one belongs to it.
+    /// Adds to the newest entry, for a kill right after another one.
     mutating func extend(with text: String, atFront: Bool) {
         guard let last = entries.popLast() else { return add(text) }
         entries.append(atFront ? text + last : last + text)

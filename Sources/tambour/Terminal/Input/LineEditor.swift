@@ -1,21 +1,21 @@
 /// A line, or several, that a person edits with the keys of readline.
 ///
-/// Positions count grapheme clusters: the cursor never stands within one. What the limit leaves no
-/// room for is refused whole, and nothing changes. The text holds no control characters but line
-/// breaks and tabs.
+/// Positions count grapheme clusters, so the cursor never stands within one. An insertion that
+/// exceeds the limit is refused as a whole. The text contains no control characters but line breaks
+/// and tabs.
 struct LineEditor: Sendable {
     enum Outcome: Equatable, Sendable {
-        /// The editor knows no use for this key now: it is the caller's.
+        /// The editor has no use for the key; the caller may handle it.
         case ignored
-        /// The text, the cursor, or nothing changed.
+        /// The editor used the key, even if nothing changed.
         case handled
-        /// There is no room for what was to be inserted: nothing has changed.
+        /// There is no room for the insertion: nothing has changed.
         case limitReached
-        /// Enter: the text was taken out of the editor and put into the history.
+        /// Enter: the text was removed from the editor and added to the history.
         case submitted(String)
     }
 
-    /// What a person was writing, to be stored and shown again.
+    /// The text a person was writing, to be stored and shown again.
     struct Draft: Hashable, Sendable {
         var text: String
         /// In grapheme clusters.
@@ -29,7 +29,7 @@ struct LineEditor: Sendable {
         var text: String
         /// In grapheme clusters; ends at the cursor.
         var range: Range<Int>
-        /// Nothing but space is before it: the place of a command.
+        /// Whether only white space precedes the token: the place of a command.
         var isFirst: Bool
     }
 
@@ -37,14 +37,14 @@ struct LineEditor: Sendable {
         case other
         case insertion
         case kill
-        /// Where the yanked text is.
+        /// The position of the yanked text.
         case yank(Range<Int>)
         case verticalMove
     }
 
-    /// UTF-16 code units, as the protocol counts.
+    /// The limit in UTF-16 code units, as the protocol counts.
     let limit: Int
-    /// The columns that lines are wrapped to for moving up and down; as drawn.
+    /// The drawn width in columns, which determines how the cursor moves up and down.
     var width = 80
 
     private(set) var clusters: [Character] = []
@@ -56,7 +56,7 @@ struct LineEditor: Sendable {
     private var goalColumn = 0
 
     private var history: [String] = []
-    /// Which entry is shown; `history.count` is what the person was writing.
+    /// The entry that is shown; `history.count` stands for the person's own text.
     private var historyIndex = 0
     private var interrupted = Draft.empty
 
@@ -64,7 +64,7 @@ struct LineEditor: Sendable {
     private static let maxUndoCharacters = 4_000_000
     private static let maxHistory = 500
 
-    /// More than anybody writes, and little enough to be laid out with every key.
+    /// More than anybody writes, and little enough to be laid out at every key press.
     static let longest = 64 * 4_000
 
     init(limit: Int = LineEditor.longest) { self.limit = limit }
@@ -74,10 +74,10 @@ struct LineEditor: Sendable {
     var text: String { String(clusters) }
     var isEmpty: Bool { clusters.isEmpty }
     var draft: Draft { Draft(text: text, cursor: cursor) }
-    /// UTF-16 code units that may still be added.
+    /// The number of UTF-16 code units that may still be added.
     var remainingUnits: Int { limit - Self.units(of: clusters[...]) }
 
-    /// Puts a stored text into the editor, as if it were new: there is nothing to undo.
+    /// Loads a stored text and clears the undo stack.
     mutating func load(_ draft: Draft) {
         clusters = Array(SafeText.multiline(draft.text))
         cursor = min(max(0, draft.cursor), clusters.count)
@@ -86,9 +86,9 @@ struct LineEditor: Sendable {
         historyIndex = history.count
     }
 
-    /// Replaces the text, with the cursor at its end; undo brings the old one back.
+    /// Replaces the text, with the cursor at its end; undo restores the old text.
     ///
-    /// - Returns: Whether there is room for it; else nothing changes.
+    /// - Returns: Whether there was room; otherwise nothing changes.
     @discardableResult
     mutating func setText(_ text: String) -> Bool {
         saveForUndo()
@@ -96,14 +96,14 @@ struct LineEditor: Sendable {
         return replace(0..<clusters.count, with: text)
     }
 
-    /// Inserts a pasted text: line breaks stay in it, nothing is sent.
+    /// Inserts a pasted text. Its line breaks stay, and nothing is sent.
     mutating func paste(_ text: String) -> Outcome {
         saveForUndo()
         lastAction = .other
         return replace(cursor..<cursor, with: text) ? .handled : .limitReached
     }
 
-    /// Remembers a text as if it had been submitted.
+    /// Adds a text to the history as if it had been submitted.
     mutating func addToHistory(_ text: String) {
         if history.last != text { history.append(text) }
         if history.count > Self.maxHistory { history.removeFirst() }
@@ -112,7 +112,7 @@ struct LineEditor: Sendable {
 
     // MARK: Completion
 
-    /// What is before the cursor, back to white space; nil if that is next to it.
+    /// The text between white space and the cursor; nil if it is empty.
     var tokenBeforeCursor: Token? {
         var start = cursor
         while start > 0, !clusters[start - 1].isWhitespace { start -= 1 }
@@ -124,7 +124,7 @@ struct LineEditor: Sendable {
         )
     }
 
-    /// Puts a completion in the place of a token, with the cursor behind it.
+    /// Replaces a token with its completion and puts the cursor after it.
     mutating func complete(_ token: Token, with text: String) -> Outcome {
         saveForUndo()
         lastAction = .other
@@ -134,7 +134,7 @@ struct LineEditor: Sendable {
 
     // MARK: Display
 
-    /// The text wrapped to `width`, with a place for the cursor in every line.
+    /// Returns the text wrapped to `width`, with room for the cursor in every line.
     func layout(spans: [TextSpan] = []) -> TextLayout {
         TextLayout(
             text,
@@ -143,7 +143,7 @@ struct LineEditor: Sendable {
         )
     }
 
-    /// The lines of the layout to show in `height` rows so that the cursor is among them.
+    /// Returns the lines of the layout to show in `height` rows, including the cursor's.
     static func visibleRows(of layout: TextLayout, cursorRow: Int, height: Int) -> Range<Int> {
         let height = max(1, height)
         let first = min(max(0, cursorRow - height + 1), max(0, layout.lines.count - height))
@@ -152,7 +152,7 @@ struct LineEditor: Sendable {
 
     // MARK: Keys
 
-    /// Does what a key means.
+    /// Handles a key press.
     mutating func handle(_ press: KeyPress) -> Outcome {
         switch press.modifiers.subtracting(.shift) {
         case []: handlePlain(press)
@@ -245,7 +245,7 @@ struct LineEditor: Sendable {
         clusters[cursor...].firstIndex(where: \.isNewline) ?? clusters.count
     }
 
-    /// Words are letters and digits.
+    /// Words consist of letters and digits.
     private var wordStart: Int {
         var position = cursor
         while position > 0, !clusters[position - 1].isWordPart { position -= 1 }
@@ -260,7 +260,7 @@ struct LineEditor: Sendable {
         return position
     }
 
-    /// Back over space and then over everything else: `unix-word-rubout`.
+    /// The position before the preceding spaces and the token before them: `unix-word-rubout`.
     private var tokenStart: Int {
         var position = cursor
         while position > 0, clusters[position - 1].isWhitespace { position -= 1 }
@@ -276,7 +276,7 @@ struct LineEditor: Sendable {
         moveVertically(by: 1) ? .handled : showHistory(historyIndex + 1)
     }
 
-    /// Moves to another line as drawn, in the column where moving began.
+    /// Moves to another drawn line, in the column where vertical movement began.
     private mutating func moveVertically(by rows: Int) -> Bool {
         let layout = layout()
         let here = layout.position(of: cursor)
@@ -305,18 +305,18 @@ struct LineEditor: Sendable {
 
     // MARK: Changing
 
-    /// Puts `text` in the place of `range`, and the cursor behind it.
+    /// Replaces `range` with `text` and puts the cursor after it.
     ///
-    /// - Returns: Whether there is room for it; else nothing changes.
+    /// - Returns: Whether there was room; otherwise nothing changes.
     private mutating func replace(_ range: Range<Int>, with text: String) -> Bool {
         let safe = SafeText.multiline(text)
         let kept = clusters[..<range.lowerBound]
         let rest = clusters[range.upperBound...]
-        // What is longer than the limit can still be made shorter.
+        // A text above the limit can still be shortened.
         let isInsertion = !safe.isEmpty
         let room = limit - Self.units(of: kept) - Self.units(of: rest)
         if isInsertion, safe.utf16.count > room { return false }
-        // What is inserted may cling to what is before it, and what follows to what is inserted.
+        // The inserted text may join the cluster before it, and the following text may join it.
         let head = String(kept) + safe
         let whole = head + String(rest)
         clusters = Array(whole)
@@ -339,7 +339,7 @@ struct LineEditor: Sendable {
     }
 
     private mutating func insert(_ text: String) -> Outcome {
-        // Letters typed one after the other are undone together, up to a space.
+        // Undo treats consecutive letters as one step, up to a space.
         var isWithinWord = false
         if case .insertion = lastAction { isWithinWord = text.first?.isWhitespace == false }
         if !isWithinWord { saveForUndo() }
@@ -372,7 +372,7 @@ struct LineEditor: Sendable {
         return .handled
     }
 
-    /// At the end of a line, the line break itself is killed.
+    /// Kills to the end of the line; at the end, kills the line break.
     private mutating func killToLineEnd() -> Outcome {
         let end = lineEnd
         return kill(
@@ -400,7 +400,8 @@ struct LineEditor: Sendable {
         return .handled
     }
 
-    /// Swaps the clusters before and under the cursor; at the end of a line, the two before it.
+    /// Swaps the clusters before and under the cursor; at the end of a line, the two before the
+    /// cursor.
     private mutating func transpose() -> Outcome {
         var second = cursor
         if second == lineEnd { second -= 1 }
@@ -422,7 +423,7 @@ struct LineEditor: Sendable {
 
     private mutating func undo() -> Outcome {
         lastAction = .other
-        // A step that changed nothing is none.
+        // Steps that changed nothing are skipped.
         while let saved = undoStack.popLast() {
             guard saved.text != text else { continue }
             clusters = Array(saved.text)

@@ -1,6 +1,7 @@
-/// Text from elsewhere without what a terminal or an editor could take for a command.
+/// Text from elsewhere without anything that a terminal or an editor could take for a command.
 enum SafeText {
-    /// With `\n` for every kind of line break and without other controls than tabs.
+    /// Returns the text with `\n` for every kind of line break and without other controls than
+    /// tabs.
     static func multiline(_ text: String) -> String {
         var safe = String.UnicodeScalarView()
         var endedWithReturn = false
@@ -17,7 +18,7 @@ enum SafeText {
         return String(safe)
     }
 
-    /// As `Glyph` shows it, in one line: for titles and notifications.
+    /// Returns the text in one line as `Glyph` shows it, for titles and notifications.
     static func line(_ text: String) -> String {
         let spaced = text.map { $0.isNewline || $0 == "\t" ? " " : $0 }
         return String(spaced.map { Glyph($0) }.filter { $0.width > 0 }.map(\.text))

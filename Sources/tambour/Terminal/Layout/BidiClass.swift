@@ -9,7 +9,7 @@ enum BidiClass: UInt8, Sendable {
     case arabicNumber
     case commonSeparator
     case nonspacingMark
-    /// Invisible characters and, as this program removes them, all explicit formatting.
+    /// Invisible characters and all explicit formatting, which this program removes.
     case boundaryNeutral
     case paragraphSeparator
     case segmentSeparator
@@ -28,7 +28,7 @@ enum BidiClass: UInt8, Sendable {
         self == .leftToRight || self == .rightToLeft || self == .arabicLetter
     }
 
-    /// NI of UAX #9: what takes its direction from around it.
+    /// NI of UAX #9: whether the class takes its direction from its surroundings.
     var isNeutral: Bool {
         switch self {
         case .paragraphSeparator, .segmentSeparator, .whiteSpace, .otherNeutral: true
@@ -36,7 +36,7 @@ enum BidiClass: UInt8, Sendable {
         }
     }
 
-    /// Text without one of these is drawn as it is stored.
+    /// Whether text with this class may need reordering; other text is drawn as stored.
     var needsReordering: Bool {
         self == .rightToLeft || self == .arabicLetter || self == .arabicNumber
     }
@@ -48,7 +48,7 @@ enum BidiClass: UInt8, Sendable {
     private static func lookedUp(_ scalar: Unicode.Scalar) -> BidiClass {
         let category = scalar.properties.generalCategory
         if category == .nonspacingMark || category == .enclosingMark { return .nonspacingMark }
-        // The last run that begins at or before the scalar.
+        // Finds the last run that begins at or before the scalar.
         let key = scalar.value << 4 | 0xF
         var low = 0
         var high = runs.count
@@ -61,7 +61,7 @@ enum BidiClass: UInt8, Sendable {
     }
 
     /// Runs of one class: first scalar << 4 | class. From the Unicode Character Database; marks
-    /// (categories Mn and Me) are not in it, what is not assigned has its block's class.
+    /// (categories Mn and Me) are omitted, and unassigned scalars have the class of their block.
     private static let runs: [UInt32] = [
         0x9, 0x9B, 0xAA, 0xBB, 0xCC, 0xDA, 0xE9, 0x1CA, 0x1FB, 0x20C, 0x21D, 0x235, 0x26D, 0x2B4,
         0x2C7, 0x2D4, 0x2E7, 0x303, 0x3A7, 0x3BD, 0x410, 0x5BD, 0x610, 0x7BD, 0x7F9, 0x85A, 0x869,

@@ -1,13 +1,13 @@
-/// Characters that look the other way in text from right to left (rule L4 of UAX #9), and which of
-/// them are brackets (rule BD14).
+/// Characters that are mirrored in right-to-left text (rule L4 of UAX #9), and which of them are
+/// brackets (rule BD14).
 enum BidiMirroring {
     enum Bracket: Equatable {
-        /// With the bracket that closes it.
+        /// With the matching closing bracket.
         case opening(Unicode.Scalar)
         case closing(Unicode.Scalar)
     }
 
-    /// What `character` is shown as; itself if it has no mirror image among the characters.
+    /// Returns the mirror image of a character, or the character itself if it has none.
     static func mirrored(_ character: Character) -> Character {
         let scalars = character.unicodeScalars
         guard let first = scalars.first, let image = images[first] else { return character }
@@ -17,7 +17,7 @@ enum BidiMirroring {
         return text.count == 1 ? Character(text) : character
     }
 
-    /// Canonically equivalent brackets count as one.
+    /// Returns the kind of bracket; canonically equivalent brackets count as one.
     static func bracket(_ scalar: Unicode.Scalar) -> Bracket? {
         switch scalar {
         case "\u{2329}": .opening("\u{3009}")

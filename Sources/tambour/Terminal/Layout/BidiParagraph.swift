@@ -1,7 +1,7 @@
-/// The direction of one paragraph and of every cluster in it: the implicit rules of UAX #9.
+/// The direction of one paragraph and of every cluster in it, by the implicit rules of UAX #9.
 ///
-/// There are no explicit embeddings, overrides or isolates: their controls count as invisible
-/// characters, so that a message cannot turn the text around it.
+/// Explicit embeddings, overrides and isolates are not supported: their controls count as invisible
+/// characters, so that a message cannot reorder the text around it.
 struct BidiParagraph: Sendable {
     enum Direction: Sendable {
         /// From the first strong character (rules P2 and P3), left to right if there is none.
@@ -11,7 +11,7 @@ struct BidiParagraph: Sendable {
     }
 
     let isRightToLeft: Bool
-    /// The embedding level of each cluster: odd ones run from right to left.
+    /// The embedding level of each cluster; odd levels run from right to left.
     let levels: [UInt8]
 
     private let classes: [BidiClass]
@@ -37,7 +37,7 @@ struct BidiParagraph: Sendable {
         }
     }
 
-    /// The clusters of a line in the order they stand on the screen (rules L1 and L2).
+    /// Returns the clusters of a line in visual order (rules L1 and L2).
     ///
     /// - Parameter line: A range of the paragraph's clusters.
     /// - Returns: Their indices from left to right, and the level of each.
@@ -63,7 +63,7 @@ struct BidiParagraph: Sendable {
         return entries
     }
 
-    /// Rule L1: white space before a tab and at the end of a line goes with the paragraph.
+    /// Rule L1: white space before a tab and at the end of a line takes the paragraph's level.
     private func resetTrailingSpace(_ entries: inout [(index: Int, level: UInt8)], to base: UInt8) {
         var isTrailing = true
         for position in entries.indices.reversed() {

@@ -1,10 +1,10 @@
-/// Rules W1 to W7, N0 to N2, I1 and I2 of UAX #9 on one paragraph, which is one run of one level.
+/// Rules W1 to W7, N0 to N2, I1 and I2 of UAX #9 for one paragraph, which is one run of one level.
 struct BidiResolver {
     private let baseLevel: UInt8
     private let clusters: [Character]
-    /// Invisible characters take no part (rule X9): these are the indices of the others.
+    /// The indices of the visible characters; invisible ones are ignored (rule X9).
     private let visible: [Int]
-    /// The classes of the visible ones, as far as they are resolved.
+    /// The classes of the visible characters, as far as they are resolved.
     private var classes: [BidiClass]
     private let originalClasses: [BidiClass]
 
@@ -16,7 +16,7 @@ struct BidiResolver {
         originalClasses = self.classes
     }
 
-    /// The level of every cluster; an invisible one has the level of what precedes it.
+    /// Returns the level of every cluster; an invisible one has the level of its predecessor.
     mutating func resolve() -> [UInt8] {
         resolveWeak()
         resolveBrackets()
@@ -81,7 +81,7 @@ struct BidiResolver {
         }
     }
 
-    /// Rule W4: a single separator between two numbers of one kind is part of them.
+    /// Rule W4: a single separator between two numbers of the same kind joins them.
     private mutating func resolveSeparators() {
         for index in classes.indices.dropFirst().dropLast() {
             let before = classes[index - 1]
@@ -95,7 +95,7 @@ struct BidiResolver {
         }
     }
 
-    /// Rule W5: signs of currency and per cent beside a European number are part of it.
+    /// Rule W5: currency and per cent signs beside a European number join it.
     private mutating func resolveTerminators() {
         var index = 0
         while index < classes.count {
@@ -116,7 +116,7 @@ struct BidiResolver {
 
     // MARK: Brackets
 
-    /// The direction that a class stands for among neutrals: numbers count as right to left.
+    /// Returns the direction of a class among neutrals: numbers count as right to left.
     private func direction(of resolved: BidiClass) -> BidiClass? {
         switch resolved {
         case .leftToRight: .leftToRight
@@ -125,7 +125,7 @@ struct BidiResolver {
         }
     }
 
-    /// Rule N0: both brackets of a pair take one direction, by what is inside.
+    /// Rule N0: both brackets of a pair take one direction, determined by their contents.
     private mutating func resolveBrackets() {
         for (open, close) in bracketPairs() {
             let inside = classes[open + 1..<close].compactMap(direction(of:))
@@ -141,7 +141,7 @@ struct BidiResolver {
         }
     }
 
-    /// Marks on a bracket go with it.
+    /// Sets the class of a bracket and of the marks on it.
     private mutating func setBracket(_ index: Int, to resolved: BidiClass) {
         classes[index] = resolved
         var mark = index + 1
@@ -151,7 +151,7 @@ struct BidiResolver {
         }
     }
 
-    /// Rule BD16: pairs in the order of their opening brackets.
+    /// Rule BD16: returns the pairs in the order of their opening brackets.
     private func bracketPairs() -> [(open: Int, close: Int)] {
         var stack: [(closing: Unicode.Scalar, index: Int)] = []
         var pairs: [(open: Int, close: Int)] = []
@@ -159,7 +159,7 @@ struct BidiResolver {
             guard let scalar = clusters[visible[index]].unicodeScalars.first else { continue }
             switch BidiMirroring.bracket(scalar) {
             case .opening(let closing):
-                // The depth at which the rule gives up.
+                // At this depth, the rule stops.
                 guard stack.count < 63 else { return [] }
                 stack.append((closing, index))
             case .closing(let canonical):
@@ -175,7 +175,7 @@ struct BidiResolver {
 
     // MARK: Neutrals
 
-    /// Rules N1 and N2: neutrals between two of one direction take it, others the paragraph's.
+    /// Rules N1 and N2: neutrals between two equal directions take it, others take the paragraph's.
     private mutating func resolveNeutral() {
         var index = 0
         while index < classes.count {

@@ -1,12 +1,12 @@
 /// Where lines may break: the part of UAX #14 that messages need.
 enum LineBreaking {
-    /// White space at which a line may break, and which may hang over its end.
+    /// Returns whether a line may break at this white space, which may also hang over the end.
     static func isSpace(_ cluster: Character) -> Bool {
         guard cluster.isWhitespace else { return false }
         return cluster != "\u{A0}" && cluster != "\u{2007}" && cluster != "\u{202F}"
     }
 
-    /// - Parameter following: What stands before `last`.
+    /// - Parameter following: The cluster before `last`.
     static func isAllowed(
         after last: Character,
         before next: Character,
@@ -28,7 +28,7 @@ enum LineBreaking {
         }
     }
 
-    /// Clusters that stand for themselves: ideographs, syllables, emoji.
+    /// Returns whether lines may break on both sides of the cluster: ideographs, syllables, emoji.
     private static func isIdeographic(_ cluster: Character) -> Bool {
         guard let first = cluster.unicodeScalars.first else { return false }
         switch first.value {

@@ -1,15 +1,14 @@
 extension Surface {
-    /// Draws one line as people read it: shortened in the order of the text, with "…" where
-    /// something is missing, and then in visual order (`BidiParagraph`).
+    /// Draws one line in visual order (`BidiParagraph`), shortened with "…" before it is reordered.
     ///
-    /// The line begins at the left of `rect`, whatever its direction, and nothing in it moves what
-    /// is drawn beside it.
+    /// The line begins at the left of `rect` whatever its direction, and does not move what is
+    /// drawn beside it.
     /// - Parameters:
-    ///   - parts: Stand one behind the other from left to right. Each is a paragraph of its own, so
-    ///     that a name in Hebrew does not turn the words around it.
-    ///   - rect: Its first row is drawn on.
-    ///   - direction: Of every part.
-    ///   - style: Of a cluster, by its number in all parts together.
+    ///   - parts: Are drawn from left to right. Each is a paragraph of its own, so that a name in
+    ///     Hebrew does not reorder the words around it.
+    ///   - rect: Only its first row is used.
+    ///   - direction: The direction of every part.
+    ///   - style: Returns the style of a cluster, by its index in the joined parts.
     /// - Returns: The column after the line.
     @discardableResult
     mutating func drawLine(

@@ -1,33 +1,33 @@
-/// A text wrapped to a width: its lines, what stands in which column, and the way back.
+/// A text wrapped to a width: its lines, and the mapping between text and cells in both directions.
 ///
 /// Lines break at white space, after hyphens and between ideographs; a word longer than a line
 /// breaks anywhere between clusters. White space that does not fit hangs over and is not drawn. A
-/// paragraph whose first strong character runs from right to left is aligned to the right; within a
-/// line, runs stand in visual order (`BidiParagraph`) and brackets look the right way.
+/// paragraph whose first strong character runs from right to left is aligned to the right. Within a
+/// line, runs are in visual order (`BidiParagraph`) and brackets are mirrored where needed.
 ///
-/// Positions in the text count grapheme clusters. A cursor stands *on* the cluster it is before in
-/// the text; at the end of a line, on the free cell that follows in the paragraph's direction.
+/// Positions in the text count grapheme clusters. A cursor stands *on* the cluster that follows it
+/// in the text; at the end of a line, on the next free cell in the paragraph's direction.
 struct TextLayout: Sendable {
     struct Options: Sendable {
         /// Columns, at least one.
         var width: Int
-        /// Columns before the first line; behind it where text runs from right to left.
+        /// Columns before the first line; at its right end in a right-to-left paragraph.
         var firstIndent = 0
         /// Columns before every other line.
         var indent = 0
-        /// The number of the first link, if links are to be numbered.
+        /// The number of the first link; nil if links are not numbered.
         var firstLinkNumber: Int?
         /// Whether every line keeps a free column for a cursor at its end.
         var hasCursor = false
         var tabWidth = 4
     }
 
-    /// A glyph in its place.
+    /// A glyph with its column.
     struct Placed: Sendable {
         var glyph: Glyph
         /// From the left edge of the layout.
         var column: Int
-        /// The cluster of the text this is; nil for what the layout added.
+        /// The index of its cluster in the text; nil for glyphs added by the layout.
         var offset: Int?
         var traits: TextTraits
         /// Index into `links`.
@@ -37,26 +37,25 @@ struct TextLayout: Sendable {
     struct Line: Sendable {
         /// From left to right, without gaps.
         let glyphs: [Placed]
-        /// The clusters of the text that belong to the line, hanging space included, without the
-        /// line break.
+        /// The clusters of the text in this line, including hanging space but not the line break.
         let range: Range<Int>
         let isRightToLeft: Bool
-        /// Where a cursor stands behind the last cluster.
+        /// The cursor column after the last cluster.
         let endColumn: Int
-        /// Whether the next line goes on with the same paragraph.
+        /// Whether the next line continues the same paragraph.
         let isContinued: Bool
     }
 
     struct Link: Hashable, Sendable {
-        /// As shown behind it; nil if links are not numbered.
+        /// The number shown after the link; nil if links are not numbered.
         let number: Int?
         let address: String
     }
 
-    /// At least one.
+    /// The lines, at least one.
     let lines: [Line]
     let links: [Link]
-    /// Clusters of the text.
+    /// The number of clusters in the text.
     let count: Int
 
     init(_ text: String, spans: [TextSpan] = [], options: Options) {
@@ -67,7 +66,7 @@ struct TextLayout: Sendable {
         count = builder.count
     }
 
-    /// Columns up to the end of the longest line.
+    /// The number of columns up to the end of the longest line.
     var usedColumns: Int {
         lines.reduce(0) { widest, line in
             max(widest, line.glyphs.last.map { $0.column + $0.glyph.width } ?? 0)
@@ -76,23 +75,24 @@ struct TextLayout: Sendable {
 
     // MARK: Cursor
 
-    /// The cell of the cursor before the cluster `offset`, in columns and lines of the layout.
+    /// Returns the cell of the cursor before the cluster `offset`, in columns and lines of the
+    /// layout.
     func position(of offset: Int) -> Position {
         let offset = min(max(0, offset), count)
         let row = lines.lastIndex { $0.range.lowerBound <= offset } ?? 0
         let line = lines[row]
-        // The next cluster that is shown: invisible ones have no cell.
+        // Looks for the next visible cluster: invisible ones have no cell.
         let next = line.glyphs.lazy.filter { ($0.offset ?? -1) >= offset }
             .min { ($0.offset ?? 0) < ($1.offset ?? 0) }
         return Position(column: next?.column ?? line.endColumn, row: row)
     }
 
-    /// The cluster at a cell; beside the text, the beginning or the end of the line.
+    /// Returns the cluster at a cell; beside the text, the beginning or the end of the line.
     func offset(at position: Position) -> Int {
         let line = lines[min(max(0, position.row), lines.count - 1)]
         let before = line.glyphs.prefix { $0.column <= position.column }
         if let hit = before.last, position.column < hit.column + hit.glyph.width {
-            // What the layout added stands for what it was added to.
+            // A glyph added by the layout stands for the cluster it was added to.
             return before.last { $0.offset != nil }?.offset ?? line.range.lowerBound
         }
         let isLeft = before.isEmpty && !line.glyphs.isEmpty
@@ -103,7 +103,7 @@ struct TextLayout: Sendable {
 
     // MARK: Drawing
 
-    /// Draws lines one below the other, `rows` of them if not all, clipped to `clip`.
+    /// Draws the lines, or only `rows` of them, one below the other, clipped to `clip`.
     func draw(
         on surface: inout Surface,
         at position: Position,
@@ -112,7 +112,7 @@ struct TextLayout: Sendable {
         theme: Theme,
         in clip: Rect? = nil
     ) {
-        // Of the lines that are drawn: a message may have links by the hundred.
+        // Only for the drawn lines: a message may have hundreds of links.
         var linkIDs: [Int: Surface.LinkID] = [:]
         for (index, row) in (rows ?? lines.indices).clamped(to: lines.indices).enumerated() {
             for placed in lines[row].glyphs {

@@ -1,10 +1,11 @@
-/// Makes the lines of a `TextLayout`.
+/// Builds the lines of a `TextLayout`.
 struct TextLayoutBuilder {
     /// A glyph of a paragraph, in the order of the text.
     private struct Item {
         var glyph: Glyph
         var cluster: Character
-        /// Where in the text it stands; for what the layout adds, the cluster that follows.
+        /// The index of its cluster in the text; for an added item, the index of the following
+        /// cluster.
         var position: Int
         var isAdded = false
         var traits: TextTraits
@@ -14,26 +15,26 @@ struct TextLayoutBuilder {
     }
 
     private let options: TextLayout.Options
-    /// By their beginning.
+    /// Sorted by their beginning.
     private let spans: [TextSpan]
     private var nextSpan = 0
     private var open: [(span: TextSpan, link: Int?)] = []
-    /// What the open spans give a cluster, and where the next of them ends: made anew when one
-    /// opens or closes, not for every cluster.
+    /// The traits of the open spans and where the next of them ends; updated when a span opens or
+    /// closes, not for every cluster.
     private var traits = TextTraits()
     private var link: Int?
     private var nextEnd = Int.max
 
     private var items: [Item] = []
-    /// Columns of `items` in one line.
+    /// The columns of `items` in one line.
     private var columns = 0
     private var paragraphStart = 0
 
     private(set) var lines: [TextLayout.Line] = []
     private(set) var links: [TextLayout.Link] = []
     private(set) var count = 0
-    /// Items and spans looked at so far. Whoever writes a message chooses its text, so this may not
-    /// grow faster than clusters, and at most with the number of spans each time one begins or ends.
+    /// The number of items and spans visited. The sender chooses the text, so this must grow at
+    /// most linearly with the clusters, plus the number of spans whenever one begins or ends.
     private(set) var steps = 0
 
     init(spans: [TextSpan], options: TextLayout.Options) {
@@ -160,10 +161,10 @@ struct TextLayoutBuilder {
         min(lines.isEmpty ? options.firstIndent : options.indent, max(0, options.width - 1))
     }
 
-    /// Columns for the next line's text.
+    /// The columns for the next line's text.
     private var available: Int { max(1, options.width - indent - (options.hasCursor ? 1 : 0)) }
 
-    /// Where the line that begins with the item `start` ends: as late as its items fit.
+    /// Returns the end of the line that begins with item `start`: as late as its items fit.
     private mutating func lineEnd(from start: Int) -> Int {
         let available = available
         var used = 0
@@ -171,7 +172,7 @@ struct TextLayoutBuilder {
         for index in start..<items.count {
             let item = items[index]
             steps += 1
-            // Space that does not fit hangs over.
+            // White space that does not fit hangs over.
             if !item.isSpace, item.glyph.width > 0, used + item.glyph.width > available,
                 index > start
             {
@@ -184,7 +185,7 @@ struct TextLayoutBuilder {
     }
 
     private func canBreak(after index: Int) -> Bool {
-        // The number of a link stays with it.
+        // A link number stays with its link.
         if items[index + 1].isAdded { return false }
         return LineBreaking.isAllowed(
             after: items[index].cluster,
@@ -233,7 +234,7 @@ struct TextLayoutBuilder {
         )
     }
 
-    /// The space at the end of a line, in the order of the text, that is beyond the width.
+    /// Returns the white space at the end of a line, in text order, that exceeds the width.
     private func hangingItems(of range: Range<Int>) -> Range<Int> {
         let available = available
         var used = range.reduce(0) { $0 + items[$1].glyph.width }
@@ -249,10 +250,10 @@ struct TextLayoutBuilder {
 }
 
 extension Character {
-    /// The first scalars, which tell all that layout asks of a cluster.
+    /// The first scalars of a cluster, which are enough for layout.
     ///
-    /// To compare or to hash a cluster, the standard library sorts its marks, in time that grows
-    /// with the square of their number; a message can have thousands of them on one letter.
+    /// Comparing or hashing a cluster makes the standard library sort its marks, in time quadratic
+    /// in their number; a message can have thousands of them on one letter.
     var head: Character {
         let most = 16
         guard utf8.count > 4 * most else { return self }

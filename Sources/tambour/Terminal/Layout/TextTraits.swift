@@ -1,4 +1,4 @@
-/// What a stretch of a message's text is; `Theme` says how that looks.
+/// The meaning of a stretch of a message's text; `Theme` defines its look.
 struct TextTraits: OptionSet, Hashable, Sendable {
     let rawValue: UInt16
 
@@ -10,9 +10,9 @@ struct TextTraits: OptionSet, Hashable, Sendable {
     static let quote = TextTraits(rawValue: 1 << 5)
     static let mention = TextTraits(rawValue: 1 << 6)
     static let link = TextTraits(rawValue: 1 << 7)
-    /// The number in brackets that `TextLayout` sets behind a link.
+    /// The number in brackets that `TextLayout` puts after a link.
     static let linkNumber = TextTraits(rawValue: 1 << 8)
-    /// What a search found.
+    /// A search match.
     static let match = TextTraits(rawValue: 1 << 9)
 }
 
@@ -21,7 +21,7 @@ struct TextSpan: Hashable, Sendable {
     /// UTF-16 code units from the beginning, as the protocol counts.
     var range: Range<Int>
     var traits: TextTraits
-    /// Where a link leads.
+    /// The target of a link.
     var address: String?
 
     init(_ range: Range<Int>, _ traits: TextTraits, address: String? = nil) {

@@ -1,11 +1,11 @@
-/// A text without what a searcher does not care for: case, accents, the form of letters.
+/// A text folded for searching: without case, accents and variant forms of letters.
 struct FoldedText: Hashable, Sendable {
     let text: String
     /// The folded text.
     let scalars: [Unicode.Scalar]
-    /// For each folded scalar, the cluster of `text` that it comes from.
+    /// For each folded scalar, the index of its cluster in `text`.
     let clusters: [Int]
-    /// For each folded scalar, whether a word begins with it.
+    /// For each folded scalar, whether it begins a word.
     let wordStarts: [Bool]
 
     init(_ text: String) {
@@ -45,7 +45,7 @@ struct FoldedText: Hashable, Sendable {
         }
     }
 
-    /// The letter that a letter with signs is made of.
+    /// Returns the base letter of a letter with diacritics.
     private static func base(of scalar: Unicode.Scalar) -> [Unicode.Scalar] {
         if let known = letters[scalar] { return Array(known.unicodeScalars) }
         switch scalar.value {
@@ -55,7 +55,8 @@ struct FoldedText: Hashable, Sendable {
         }
     }
 
-    /// "LATIN SMALL LETTER E WITH ACUTE" is an e: the standard library tells no decompositions.
+    /// Takes the base from the name, as in "LATIN SMALL LETTER E WITH ACUTE": the standard library
+    /// exposes no decompositions.
     private static func latinBase(of scalar: Unicode.Scalar) -> [Unicode.Scalar]? {
         guard let name = scalar.properties.name, name.hasPrefix("LATIN SMALL L") else { return nil }
         let words = name.split(separator: " ")

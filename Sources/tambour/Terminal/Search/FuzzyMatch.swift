@@ -1,22 +1,22 @@
-/// How well a query fits a name in the quick switcher, and which characters it fits.
+/// A match of a query with a name in the quick switcher: its score and the matching characters.
 ///
-/// The characters of each word of the query must appear in the name in their order. Case and
-/// accents do not matter. Hits at the beginning, at the beginnings of words and next to each other
-/// count more; what lies between costs a little. The best of all ways to match is found, and it
-/// depends on nothing but the two texts.
+/// The characters of each word of the query must appear in the name in the same order. Case and
+/// accents do not matter. Hits at the beginning, at beginnings of words and next to each other
+/// score higher; gaps cost a little. The result is the best of all possible matches, and depends
+/// only on the two texts.
 struct FuzzyMatch: Hashable, Sendable {
-    /// Comparable between names for one query; greater is better.
+    /// Comparable between names for the same query; greater is better.
     let score: Int
-    /// The clusters of the name that were hit: ascending, apart from each other.
+    /// The matching clusters of the name, ascending and not touching.
     let ranges: [Range<Int>]
 
-    /// - Returns: nil if the name does not hold the query. An empty query fits every name with
+    /// - Returns: nil if the name does not match. An empty query matches every name with score
     ///   zero.
     init?(_ query: String, in name: String) {
         self.init(query, in: FoldedText(name))
     }
 
-    /// As above, for names that are searched again and again.
+    /// Matches a name that is folded already, for names that are searched repeatedly.
     init?(_ query: String, in name: FoldedText) {
         self.init(words: Self.words(of: query), in: name)
     }
@@ -38,7 +38,7 @@ struct FuzzyMatch: Hashable, Sendable {
             .filter { !$0.isEmpty }
     }
 
-    /// The names that fit, best first; equals by their length, then as they were given.
+    /// Returns the matching names, best first; ties by length, then in the given order.
     static func rank(
         _ query: String,
         _ names: [FoldedText]
@@ -78,7 +78,7 @@ struct FuzzyAlignment {
     static let wordStart = 10
     static let consecutive = 8
     static let gap = -1
-    /// A gap costs no more than this: far is far.
+    /// The gap length beyond which the cost stays the same.
     static let widestGap = 6
 
     private let query: [Unicode.Scalar]
@@ -89,11 +89,11 @@ struct FuzzyAlignment {
         self.name = name
     }
 
-    /// The greatest score, and the earliest positions in the folded name that earn it.
+    /// Returns the greatest score, and the earliest positions in the folded name that reach it.
     func best() -> (score: Int, positions: [Int])? {
         guard !query.isEmpty, isSubsequence else { return nil }
         let count = name.scalars.count
-        // Row by row of the query: the best score that ends with a hit in each column.
+        // For each row (query character): the best score that ends with a hit in each column.
         var scores = [Int](repeating: Self.none, count: count)
         var origins = [Int](repeating: -1, count: count * query.count)
         for row in query.indices {
@@ -134,7 +134,7 @@ struct FuzzyAlignment {
         return rest.isEmpty
     }
 
-    /// What it earns or costs to hit `column` right after `origin`.
+    /// Returns the bonus or cost of a hit in `column` right after one in `origin`.
     static func transition(from origin: Int, to column: Int) -> Int {
         let gap = column - origin - 1
         return gap == 0 ? consecutive : Self.gap * min(gap, widestGap)
