@@ -116,7 +116,7 @@ struct Schema: ParsableCommand {
 }
 
 extension Releases {
-    /// The surface of a release by its number, or in a folder or file.
+    /// Returns the surface of a release given by its number, a folder or a file.
     fileprivate func surface(named name: String) throws -> Surface {
         if let version = Int(name) { return try surface(of: version) }
         return try Self.surface(at: URL(filePath: name))

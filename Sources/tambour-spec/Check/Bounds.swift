@@ -1,14 +1,14 @@
-/// Computes from types and limits how large and how deep every payload and object can be.
+/// Computes the largest size and depth of every payload and object from its types and limits.
 ///
-/// Optional fields, and fields that only some capabilities bring, count as present, and of a value of an
-/// enumeration the longest counts, fallbacks included: so a bound holds for every set of capabilities.
+/// Optional fields and fields behind a capability count as present. An enumeration counts as its
+/// longest value, including fallbacks. So a bound holds for every set of capabilities.
 struct Bounds {
     let specification: Specification
     private let limits: [String: Int]
     private let structs: [String: StructType]
     private let enums: [String: EnumType]
     private let inboundTypes: Set<String>
-    /// Structs without some of their fields are computed once.
+    /// Extents computed so far; a struct without some of its fields has its own entry.
     private var known: [String: Extent] = [:]
     private var open: [String] = []
 
@@ -24,9 +24,10 @@ struct Bounds {
 
     // MARK: Payloads and objects
 
-    /// A struct with all its fields.
+    /// Returns the extent of a struct with all its fields.
     ///
-    /// - Parameter oneItem: Whether of each page one item counts, which is sent even if it fills the page.
+    /// - Parameter oneItem: Whether each page counts as one item, which is sent even if it fills
+    ///   the page.
     mutating func extent(of type: StructType, oneItem: Bool = false) -> Extent {
         extent(of: type, without: [], oneItem: oneItem)
     }
@@ -45,7 +46,7 @@ struct Bounds {
         return sum.contained.capped(at: limit(type.limitBytes))
     }
 
-    /// - Parameter oneItem: Whether of a page one item counts.
+    /// - Parameter oneItem: Whether a page counts as one item.
     mutating func extent(of field: Field, oneItem: Bool = false) -> Extent {
         var extent = extent(of: field.type, in: field, level: 0, oneItem: oneItem)
         if field.isPage, !oneItem { extent = extent.capped(at: limit("maxReplyBytes")) }
@@ -61,8 +62,8 @@ struct Bounds {
         guard let type = structs[name] else { return .failing(.unlimited) }
         let key = ([name, "\(oneItem)"] + without.sorted()).joined(separator: " ")
         if let known = known[key] { return known }
-        // In itself again: with the bytes that the limit of the whole says, if there is one, and no
-        // bound of the depth.
+        // A recursive struct: its depth is unbounded, and its size is bounded only by the limit of
+        // the whole, if there is one.
         guard !open.contains(key) else { return .failing(.endless) }
         open.append(key)
         let extent = extent(of: type, without: without, oneItem: oneItem)
@@ -91,7 +92,7 @@ struct Bounds {
         case .bool: return .bytes(1)
         case .int, .ms, .double, .chatID, .userID, .messageID: return .bytes(9)
         case .text, .string, .bytes:
-            // A UTF-16 unit takes at most three bytes: what takes four has two units.
+            // A UTF-16 unit takes at most three bytes: a scalar of four bytes has two units.
             let units = limit(field.limitUnits).map { Extent.bytes(3).times($0) }
             guard let most = [units?.bytes, limit(field.limitBytes)].compactMap(\.self).min()
             else { return leafWithoutLimit(field) }
@@ -103,7 +104,7 @@ struct Bounds {
                 ? .failing(.overflow) : .bytes(Self.size(ofString: sum))
         case .any:
             guard field.anyCheck == .reader else {
-                // It is never sent on, so nobody reads it inside of something else.
+                // The value is never sent on, so it is never nested in another one.
                 return .bytes(limit("maxInflatedBytes") ?? .max)
             }
             guard let most = limit(field.limitBytes) else { return leafWithoutLimit(field) }
@@ -113,7 +114,7 @@ struct Bounds {
             return container(of: one, in: field, level: level, oneItem: oneItem)
         case .map(_, let value):
             var one = extent(of: value, in: field, level: level + 1, oneItem: oneItem)
-            // Ids are written as digits.
+            // As a key, an id is written as a string of digits.
             one.add(bytes: Self.size(ofString: 20))
             return container(of: one, in: field, level: level, oneItem: oneItem)
         case .names(let value):
@@ -135,7 +136,7 @@ struct Bounds {
     ) -> Extent {
         let most = oneItem && field.isPage ? 1 : limit(field.limitItems(at: level))
         guard let most else {
-            // A page, or a field with a bound of its own, is capped by the caller.
+            // The caller caps a page, or a field with its own bound.
             var unlimited = one
             unlimited.failure = one.failure ?? .unlimited
             return unlimited.contained

@@ -1,4 +1,4 @@
-/// Whether what can be stored can be sent, and read by who gets it.
+/// Checks that everything that can be stored can also be sent and read.
 struct BoundsCheck {
     private let specification: Specification
     private var bounds: Bounds
@@ -15,12 +15,12 @@ struct BoundsCheck {
 
     // MARK: Fields
 
-    /// Fields whose limits multiply to more than anybody can count.
+    /// Reports fields whose limits multiply to more than 64 bits.
     private mutating func overflows() -> [Problem] {
         var problems: [Problem] = []
         for type in specification.maps {
             for field in type.fields where bounds.extent(of: field).failure == .overflow {
-                // A struct says so itself, once.
+                // The struct reports itself once.
                 if case .named = Shape(field.type).leaf, field.limitItems.isEmpty { continue }
                 problems.append(
                     Problem(
@@ -45,7 +45,8 @@ struct BoundsCheck {
         }
     }
 
-    /// The fields on the way from a struct to one of its own kind with all fields; nil when there is none.
+    /// Returns the fields on the way from a struct to another one of the same type with all fields;
+    /// nil if there is no such way.
     private func recursion(from type: StructType) -> [String]? {
         var seen: Set<String> = []
         func path(from fields: [Field]) -> [String]? {
@@ -97,7 +98,8 @@ struct BoundsCheck {
         ]
     }
 
-    /// Pages are cut; whatever else there is, and one item of each page, has to fit.
+    /// Checks that everything besides the pages fits together with one item of each page; pages are
+    /// cut.
     private mutating func tooLarge(
         _ whole: Extent,
         _ type: StructType,
@@ -106,7 +108,7 @@ struct BoundsCheck {
     ) -> [Problem] {
         guard let most = bounds.limit("maxReplyBytes") else { return [] }
         switch whole.failure {
-        // The fields say so.
+        // The check of the fields reports these.
         case .unlimited, .overflow, .endless: return []
         case nil: break
         }

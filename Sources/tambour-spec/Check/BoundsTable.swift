@@ -8,13 +8,13 @@ struct BoundsTable {
         var kind: Kind
         /// The opcode or the type.
         var name: String
-        /// Most bytes of a packet's payload as it travels, or of the object in one; nil without a bound.
+        /// The most bytes of the payload on the wire, or of the object in one; nil without a bound.
         var bytes: Int?
-        /// Most bytes after decompression.
+        /// The most bytes after decompression.
         var inflated: Int?
-        /// Most lists and maps inside each other.
+        /// The deepest nesting of lists and maps.
         var depth: Int
-        /// What is there beside the pages, with one item of each; nil without pages.
+        /// The most bytes besides the pages, with one item of each; nil without pages.
         var besidePages: Int?
     }
 
@@ -25,7 +25,7 @@ struct BoundsTable {
         var rows: [Row] = []
         for opcode in specification.families.flatMap(\.opcodes) {
             if let request = opcode.request {
-                // Strangers have less room in a frame.
+                // Before login, frames are smaller.
                 let isForStrangers = opcode.states.allSatisfy { $0 != "loggedIn" }
                 let frame = bounds.limit(
                     isForStrangers ? "maxFrameBytesBeforeLogin" : "maxFrameBytes"
@@ -87,7 +87,7 @@ struct BoundsTable {
         let whole = bounds.extent(of: type)
         let rest = bounds.extent(of: type, oneItem: true)
         let hasPages = rest.bytes < whole.bytes
-        // A page fills what the rest leaves of a reply.
+        // A page fills the rest of a reply.
         let most = hasPages ? max(rest.bytes, bounds.limit("maxReplyBytes") ?? 0) : whole.bytes
         let bytes = rest.failure == nil ? most : nil
         return Row(

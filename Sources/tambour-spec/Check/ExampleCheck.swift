@@ -1,4 +1,5 @@
-/// Every example's value encodes to its bytes and its bytes decode to its value, by the schema and by an encoder of our own.
+/// Checks every example with the schema and a separate encoder: its value encodes to its bytes, and
+/// they decode to it.
 struct ExampleCheck {
     let specification: Specification
     private(set) var problems: [Problem] = []
@@ -10,7 +11,7 @@ struct ExampleCheck {
         return check.problems
     }
 
-    /// A packet: the header of an example before its payload.
+    /// Returns the packet of an example: its header and the payload.
     static func packet(_ example: Example, opcode: Int, payload: [UInt8]) -> [UInt8] {
         let sequence = UInt16(truncatingIfNeeded: example.sequence)
         let number = UInt16(truncatingIfNeeded: opcode)
@@ -22,7 +23,7 @@ struct ExampleCheck {
         ] + payload
     }
 
-    /// The struct an example's payload is, nil when the opcode has none for that role.
+    /// Returns the struct of an example's payload; nil when the opcode has none for that role.
     static func type(of example: Example, opcode: OpcodeEntry, in specification: Specification)
         -> StructType?
     {
@@ -112,7 +113,8 @@ struct ExampleCheck {
             guard let payload = payload(reject.hex, reject.origin) else { continue }
             switch payload {
             case .failure(let failure):
-                // What is no MessagePack is refused without a schema here, so this opinion knows no path.
+                // Malformed MessagePack is refused before the schema applies, so this failure has
+                // no path.
                 if reject.error != "\(failure)", !reject.error.hasSuffix(": \(failure)") {
                     complain(reject.origin, "is refused with: \(failure)")
                 }
@@ -142,7 +144,8 @@ struct ExampleCheck {
         if hex != expected { complain(origin, "encodes to \(expected)") }
     }
 
-    /// The value a packet's bytes hold; nil, and a problem, when it is no packet.
+    /// Returns the value of a packet's payload; nil, with a problem, when the bytes are not a
+    /// packet.
     private mutating func payload(
         _ hex: String?,
         _ origin: Origin
@@ -174,7 +177,8 @@ struct ExampleCheck {
         }
     }
 
-    /// Every opcode has examples of everything it sends, and every code that any opcode may answer has one somewhere.
+    /// Checks that every opcode has examples of all its payloads, and that every error code has an
+    /// example somewhere.
     private mutating func checkCoverage() {
         let answered = Set(
             specification.examples.flatMap(\.examples).filter { $0.role == .error }

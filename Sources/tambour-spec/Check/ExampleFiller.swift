@@ -1,10 +1,10 @@
-/// Fills in the bytes of examples that say `hex: auto`.
+/// Fills in the bytes of examples that contain `hex: auto`.
 ///
-/// Afterwards they are frozen: a change is a change of the protocol.
+/// From then on the bytes are frozen: changing them changes the protocol.
 struct ExampleFiller {
     let specification: Specification
 
-    /// Files under `protocol-spec/` whose text changes, with the new text.
+    /// Returns the files under `protocol-spec/` whose text changes, with the new text.
     func changes(read: (String) throws -> String) throws -> [(file: String, text: String)] {
         var changes: [(String, String)] = []
         for file in specification.examples {

@@ -1,26 +1,26 @@
-/// How large an encoded value may be, and how deep lists and maps may lie inside each other in it.
+/// The largest size of an encoded value, and the deepest nesting of lists and maps in it.
 struct Extent: Sendable {
-    /// Why there is no bound of bytes.
+    /// Why there is no bound in bytes.
     enum Failure: Sendable {
-        /// A field has no limit; the check of fields says so.
+        /// A field has no limit; the check of fields reports it.
         case unlimited
         /// The limits multiply to more than an `Int` holds.
         case overflow
-        /// An object may hold one of its own kind, which may hold another.
+        /// An object may contain another one of its type without end.
         case endless
     }
 
     var bytes = 0
     var failure: Failure?
     var depth = 0
-    /// The keys to where it is deepest.
+    /// The keys on the way to the deepest value.
     var deepest: [String] = []
 
     static func bytes(_ count: Int) -> Extent { Extent(bytes: count) }
 
     static func failing(_ failure: Failure) -> Extent { Extent(failure: failure) }
 
-    /// This value and another one beside it.
+    /// Adds another value beside this one.
     mutating func add(_ other: Extent, at key: String? = nil) {
         add(bytes: other.bytes)
         failure = failure ?? other.failure
@@ -36,7 +36,7 @@ struct Extent: Sendable {
         if overflow { failure = failure ?? .overflow }
     }
 
-    /// As many of these one after the other.
+    /// Returns the extent of `count` such values one after the other.
     func times(_ count: Int) -> Extent {
         var all = self
         let (product, overflow) = bytes.multipliedReportingOverflow(by: count)
@@ -45,14 +45,14 @@ struct Extent: Sendable {
         return all
     }
 
-    /// This in a list or map.
+    /// The extent of this value inside a list or map.
     var contained: Extent {
         var outer = self
         outer.depth += 1
         return outer
     }
 
-    /// At most `count` bytes, whatever the parts say.
+    /// Returns the extent capped at `count` bytes.
     func capped(at count: Int?) -> Extent {
         guard let count, failure != nil || bytes > count else { return self }
         var capped = self

@@ -1,4 +1,4 @@
-/// Whether each field has the limits that its type needs, and no others.
+/// Checks that each field has exactly the limits that its type needs.
 struct FieldLimitCheck {
     private let specification: Specification
     private let inboundTypes: Set<String>
@@ -85,7 +85,7 @@ struct FieldLimitCheck {
         return reasons
     }
 
-    /// A map or a list of names or ids can name one thing twice.
+    /// Reports fields that may name the same thing twice: maps, and lists of names or ids.
     private func ambiguous(_ field: Field) -> [String] {
         guard field.duplicates == nil, let outer = Shape(field.type).containers.first else {
             return []
@@ -103,7 +103,7 @@ struct FieldLimitCheck {
     }
 }
 
-/// The lists and maps of a type, the outermost first, and what is in the innermost.
+/// The lists and maps of a type, outermost first, and the innermost type.
 struct Shape {
     enum Container { case list, map, names }
 

@@ -1,5 +1,6 @@
 extension PayloadModel {
-    /// What a canonical value becomes in a dialect: the second opinion on what the generated writers do.
+    /// Returns a canonical value as a dialect writes it: an independent check of the generated
+    /// writers.
     func projected(_ node: WireNode, as type: StructType, in dialect: String) -> WireNode {
         guard case .map(let pairs) = node else { return node }
         let dialects = Set(specification.dialects(in: dialect).map(\.name))
@@ -38,7 +39,7 @@ extension PayloadModel {
 }
 
 extension DialectForm.Change {
-    /// The value as the dialect has it; nil when it is not written.
+    /// Returns the value in the dialect; nil when the dialect omits it.
     fileprivate func applied(to value: WireNode) -> WireNode? {
         switch (self, value) {
         case (.absent, _): nil

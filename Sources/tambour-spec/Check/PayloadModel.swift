@@ -1,4 +1,5 @@
-/// Reads untyped values by the schema, as a peer must: the second opinion on what the generated readers do.
+/// Reads untyped values by the schema, as a peer must: an independent check of the generated
+/// readers.
 struct PayloadModel {
     let specification: Specification
     private let inboundTypes: Set<String>
@@ -10,11 +11,11 @@ struct PayloadModel {
         inboundTypes = specification.inboundTypes
     }
 
-    /// What holds for a value of a field.
+    /// The field of a value and the rules for it.
     private struct Place {
         let field: Field
         let isHeldAgainstLimits: Bool
-        /// How many lists and maps of the field lie around the value.
+        /// The number of lists and maps of the field around the value.
         var level = 0
 
         var inner: Place {
@@ -24,7 +25,7 @@ struct PayloadModel {
         }
     }
 
-    /// Why a value is refused: the same words the runtime uses.
+    /// Why a value is refused, in the runtime's words.
     struct Refusal: Error, Equatable, CustomStringConvertible {
         var path = ""
         var reason: String
@@ -34,7 +35,8 @@ struct PayloadModel {
         var description: String { path.isEmpty ? reason : "\(path): \(reason)" }
     }
 
-    /// The value in the form the server writes: known keys in schema order, defaults filled in, ids as integers.
+    /// Returns the value as the server writes it: known keys in schema order, defaults filled in,
+    /// ids as integers.
     func canonical(_ node: WireNode, as type: StructType) throws(Refusal) -> WireNode {
         guard case .map(let pairs) = node else {
             throw Refusal(reason: "expected a map, found \(node.kind)")
@@ -197,7 +199,7 @@ struct PayloadModel {
         return .map(result)
     }
 
-    /// The items of a list without those that are merged into others.
+    /// Returns the items of a list without repeated ones, where the field merges duplicates.
     private func merged(_ items: [WireNode], _ place: Place) throws(Refusal) -> [WireNode] {
         guard place.isHeldAgainstLimits, let duplicates = place.field.duplicates,
             duplicates != .kept

@@ -1,4 +1,4 @@
-/// Every request is paid from a bucket that exists, for items that it has.
+/// Checks that every request is paid from an existing bucket, by items that it contains.
 extension SpecificationCheck {
     mutating func checkCosts() {
         unique(specification.buckets.map { ($0.name, $0.origin) }, "bucket")
@@ -59,7 +59,7 @@ extension SpecificationCheck {
         }
     }
 
-    /// What is declared about rows and bytes agrees with the rest of the entry.
+    /// Checks that the declared rows and bytes agree with the rest of the entry.
     private mutating func checkWork(of opcode: OpcodeEntry, _ cost: CostEntry) {
         let amounts = [cost.rowsRead, cost.rowsWritten, cost.bytesStored, cost.bytesTold]
         if amounts.contains(where: { $0 < 0 }) {

@@ -1,6 +1,6 @@
-/// The rules the YAML must keep beside being well-formed.
+/// The rules that the YAML must keep besides being well-formed.
 ///
-/// Each function holds rules of one subject.
+/// Each function contains the rules of one subject.
 struct SpecificationCheck {
     let specification: Specification
     private(set) var problems: [Problem] = []
@@ -59,7 +59,7 @@ struct SpecificationCheck {
     }
 
     private mutating func checkNames() {
-        // A field names either of them by the same word.
+        // Fields refer to both by the same key.
         unique(specification.gates.map { ($0.name, $0.origin) }, "capability or dialect")
         unique(specification.features.map { ($0.documented.name, $0.documented.origin) }, "feature")
         for (what, entries, most) in [
@@ -100,7 +100,7 @@ struct SpecificationCheck {
         )
         for feature in specification.features {
             for name in feature.opcodes {
-                // What a session answers by itself would be judged before LOGIN decides.
+                // The session answers other requests itself, before LOGIN decides about features.
                 let kind = specification.opcode(named: name)?.kind
                 if kind != .query, kind != .command {
                     complain(
@@ -149,7 +149,7 @@ struct SpecificationCheck {
 
     // MARK: Types
 
-    /// What generated readers and writers name their own variables.
+    /// The variable names used by generated readers and writers.
     private static let taken: Set<String> = [
         "reader", "writer", "fieldCount", "fieldsSeen", "fieldName", "wireKey", "item", "self",
     ]
@@ -190,7 +190,7 @@ struct SpecificationCheck {
             return
         }
         check(capability: capability, place, type.origin)
-        // What only clients send has nobody to keep it from.
+        // A closed enumeration is only sent by clients, so there is nobody to hide a value from.
         if !type.isOpen {
             complain(type.origin, "\(place): a closed enumeration has no capabilities")
         }
@@ -339,7 +339,7 @@ struct SpecificationCheck {
                 type.fields.contains { $0.key == replacement && $0.key != field.key }
             }
             let secrets = ["token", "phone", "verifyCode", "password"]
-            // An object says of each of its own fields whether it is a secret.
+            // An object declares for each of its own fields whether it is a secret.
             let isObject = specification.structs.contains { .named($0.name) == field.type }
             if secrets.contains(field.key), !field.isSensitive, !isObject {
                 complain(field.origin, "\(place): must be sensitive")
@@ -381,7 +381,7 @@ struct SpecificationCheck {
         if !fits { complain(field.origin, "\(place): the default does not fit the type") }
     }
 
-    /// A struct may hold itself only packed or in a list.
+    /// Checks that a struct contains itself only packed or in a list.
     private mutating func checkRecursion() {
         func direct(_ type: StructType) -> [String] {
             type.fields.compactMap { field in
@@ -516,7 +516,7 @@ struct SpecificationCheck {
         }
     }
 
-    /// What is said about what opcodes share.
+    /// The documentation of things that opcodes share.
     private var sharedProse: [(String, Origin)] {
         var prose: [(String, Origin)] = []
         for type in specification.structs {
@@ -537,7 +537,7 @@ struct SpecificationCheck {
         return prose
     }
 
-    /// What is said about an opcode outside of its edge cases.
+    /// Returns the documentation of an opcode without its edge cases.
     private static func prose(of opcode: OpcodeEntry) -> [(String, Origin)] {
         let fields = [opcode.request, opcode.reply, opcode.push].compactMap(\.self)
             .flatMap(\.fields)
@@ -596,7 +596,7 @@ struct SpecificationCheck {
         if !connected.contains(device) { complain(origin, "\(device) is not connected") }
     }
 
-    /// Every key of a partial value is one of the type's.
+    /// Checks that every key of a partial value exists in the type.
     private mutating func check(_ value: WireNode, has type: StructType, _ origin: Origin) {
         guard case .map(let pairs) = value else {
             complain(origin, "expected a map")

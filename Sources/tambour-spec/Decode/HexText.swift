@@ -1,5 +1,5 @@
-/// Bytes written as hexadecimal digits, as people and tools write them: `0a00`, `0a:00`, `0x0a, 0x00`, over several
-/// lines. Reads them in whatever pieces they come, and holds one digit at most.
+/// Bytes as hexadecimal digits in the forms that people and tools use: `0a00`, `0a:00`, `0x0a,
+/// 0x00`, over several lines. Reads any number of pieces, and buffers at most one digit.
 struct HexText {
     struct Failure: Error, Equatable, CustomStringConvertible {
         var description: String
@@ -12,8 +12,8 @@ struct HexText {
     private var column = 0
 
     /// Appends the bytes of the next piece of the text.
-    /// - Throws: `Failure` with the place of the first character that cannot be read. What stands before it is
-    ///   appended, and nothing can be read behind it.
+    /// - Throws: `Failure` with the place of the first invalid character. The bytes before it are
+    ///   appended, and reading cannot continue after it.
     mutating func read(
         _ piece: some Sequence<UInt8>,
         into bytes: inout [UInt8]
@@ -38,7 +38,7 @@ struct HexText {
                     column = 0
                 }
             } else {
-                // Only in `0x`, and only where a word begins.
+                // An x is valid only in `0x` at the beginning of a word.
                 guard zeroBegins, character | 0x20 == UInt8(ascii: "x") else {
                     throw noDigit(character)
                 }
@@ -48,13 +48,13 @@ struct HexText {
         }
     }
 
-    /// Says that the text is whole.
+    /// Ends the text.
     /// - Throws: `Failure` when it ends within a byte.
     func end() throws(Failure) {
         guard high == nil else { throw oddDigit(column + 1) }
     }
 
-    // Comparisons of numbers alone: this is asked of every character, tens of millions of them.
+    // Compares numbers only, because this runs for tens of millions of characters.
     private static func digit(_ character: UInt8) -> UInt8? {
         if character >= 0x30, character <= 0x39 { return character - 0x30 }
         let small = character | 0x20

@@ -1,19 +1,19 @@
-/// Packets as text while they come, in whatever pieces.
+/// Turns packets into text as their bytes arrive, in any pieces.
 ///
-/// What is wrong with a header ends the work: nobody knows where the next one begins. What is wrong with a payload
-/// does not.
+/// An invalid header ends the work, because the next header cannot be found. An invalid payload
+/// does not. does not.
 struct PacketStream {
     let text: PacketText
-    /// Takes each line as soon as its packet is whole.
+    /// Receives each line as soon as its packet is complete.
     let line: (String) -> Void
-    /// Takes every reason why bytes are no packet.
+    /// Receives every reason why bytes are not a packet.
     let failure: (PacketText.Failure) -> Void
 
-    /// What has come of a packet that is not whole: between two pieces less than the longest legal packet.
+    /// The bytes of an incomplete packet, fewer than the longest legal packet between two pieces.
     private(set) var held: [UInt8] = []
-    /// How many bytes came before those.
+    /// The number of bytes before `held`.
     private var offset = 0
-    /// Whether nobody knows where a next packet begins.
+    /// Whether decoding has stopped because the next packet cannot be found.
     private(set) var isOver = false
 
     init(
@@ -26,7 +26,7 @@ struct PacketStream {
         self.failure = failure
     }
 
-    /// Takes the bytes that come next.
+    /// Handles the next bytes.
     mutating func take(_ piece: [UInt8]) {
         guard !isOver else { return }
         held += piece
@@ -50,7 +50,7 @@ struct PacketStream {
         offset += begin
     }
 
-    /// Says that no more comes.
+    /// Ends the stream and reports an incomplete packet.
     mutating func end() {
         guard !isOver, !held.isEmpty else { return }
         guard let header = header(at: 0) else {

@@ -25,7 +25,7 @@ struct PacketText {
 
     static let headerSize = 10
 
-    /// Why the bytes are not packets, and where: a number of bytes from the first.
+    /// Why the bytes are not packets, and where: an offset in bytes.
     struct Failure: Error, Equatable, CustomStringConvertible {
         var offset: Int
         var reason: String
@@ -33,7 +33,7 @@ struct PacketText {
         var description: String { "offset \(offset): \(reason)" }
     }
 
-    /// The ten bytes in front of a payload.
+    /// The ten bytes before a payload.
     struct Header {
         var version: Int
         var command: Int
@@ -42,7 +42,7 @@ struct PacketText {
         var flags: Int
         var length: Int
 
-        /// - Parameter bytes: Ten of them.
+        /// - Parameter bytes: The ten bytes.
         init(_ bytes: ArraySlice<UInt8>) {
             func number(_ from: Int, _ width: Int) -> Int {
                 bytes.dropFirst(from).prefix(width).reduce(0) { $0 << 8 | Int($1) }
@@ -56,7 +56,7 @@ struct PacketText {
         }
     }
 
-    /// Why a header is none, in the words of the runtime; nil when it is one.
+    /// Returns why a header is invalid, in the runtime's words; nil when it is valid.
     func problem(of header: Header) -> String? {
         guard specification.acceptedVersions.contains(header.version) else {
             let accepted = specification.acceptedVersions.map(String.init)
@@ -75,9 +75,10 @@ struct PacketText {
         specification.limit(named: name)?.value ?? .max
     }
 
-    /// Tells one packet.
-    /// - Parameter wire: Its payload, as long as the header says.
-    /// - Throws: `Failure` when the payload cannot be read; what the header says is told before.
+    /// Writes one packet as lines.
+    /// - Parameter wire: The payload, as long as the header says.
+    /// - Throws: `Failure` when the payload cannot be read; the lines of the header are written
+    ///   first.
     func decode(
         _ header: Header,
         _ wire: [UInt8],
@@ -109,7 +110,7 @@ struct PacketText {
                     bounds: .init(depth: limit("maxDepth"), elements: limit("maxElements"))
                 )
             } catch {
-                // In a block nothing but its first byte can be pointed at.
+                // In a compressed payload, only the first byte of the block can be located.
                 problem =
                     header.flags == 0
                     ? Failure(
@@ -176,7 +177,8 @@ struct PacketText {
         opcode(of: header)?.name ?? known(header)?.name
     }
 
-    /// What a packet is and the struct its payload should be, nil where the specification has none.
+    /// Returns the role of a packet and the struct of its payload; nil where the specification has
+    /// none.
     private func role(
         of header: Header,
         _ opcode: OpcodeEntry?,
@@ -193,7 +195,7 @@ struct PacketText {
         case .serverToClient?: return ("push", opcode?.push)
         default: break
         }
-        // It may come from either side: what fits a push is one.
+        // Either side may send it: a payload that fits a push counts as one.
         let model = PayloadModel(specification: specification)
         guard let push = opcode?.push, let request = opcode?.request else {
             return ("request or push", opcode?.push ?? opcode?.request)
@@ -203,7 +205,7 @@ struct PacketText {
         return isRequest && !isPush ? ("request", request) : ("push", push)
     }
 
-    /// What an error's code stands for.
+    /// Returns the meaning of an error code.
     private func meaning(of node: WireNode) -> String? {
         guard case .string(let code)? = node["error"] else { return nil }
         guard let error = specification.errors.first(where: { $0.code == code }) else {

@@ -1,6 +1,7 @@
 import Foundation
 
-/// A payload as indented lines, with a mark behind each value that the specification does not know or refuses.
+/// A payload as indented lines, with a remark after each value that the specification does not know
+/// or refuses.
 struct PayloadText {
     let specification: Specification
     /// Whether tokens, codes and phone numbers are shown.
@@ -15,7 +16,7 @@ struct PayloadText {
 
     static let secret = "(secret)"
 
-    /// A value and what the schema expects of it; `field` is nil where nothing is expected.
+    /// A value and the schema's expectation; `field` is nil where there is none.
     private struct Place {
         var name: String
         var node: WireNode
@@ -25,8 +26,8 @@ struct PayloadText {
         var marks: [String] = []
     }
 
-    /// The lines of a payload.
-    /// - Parameter type: What it should be; nil when the specification does not say.
+    /// Returns the lines of a payload.
+    /// - Parameter type: The expected type; nil when the specification does not define it.
     func lines(of node: WireNode, as type: StructType?) -> [String] {
         guard case .map(let pairs) = node else {
             var place = Place(name: "payload", node: node)
@@ -48,7 +49,7 @@ struct PayloadText {
         return [line] + inner(of: place, path: path, depth: depth + 1)
     }
 
-    /// The lines of what is in a container.
+    /// Returns the lines of a container's contents.
     private func inner(of place: Place, path: String, depth: Int) -> [String] {
         switch (place.node, place.type) {
         case (_, .packed(let type)?):
@@ -79,7 +80,7 @@ struct PayloadText {
         }
     }
 
-    /// The lines of an item or entry of a field's list or map.
+    /// Returns the lines of an item or entry of a field's list or map.
     private func value(
         _ name: String,
         _ node: WireNode,
@@ -95,7 +96,7 @@ struct PayloadText {
         return lines(of: place, depth: depth, path: path)
     }
 
-    /// The lines of a map without a schema.
+    /// Returns the lines of a map without a schema.
     private func entries(_ pairs: [WireNode.Pair], depth: Int) -> [String] {
         pairs.flatMap { pair in
             let place = Place(
@@ -107,7 +108,7 @@ struct PayloadText {
         }
     }
 
-    /// The lines of a map with known keys, and of what it lacks.
+    /// Returns the lines of a map with known keys, including lines for missing keys.
     private func members(
         _ pairs: [WireNode.Pair],
         of type: StructType,
@@ -156,7 +157,8 @@ struct PayloadText {
         return lines
     }
 
-    /// Why a value as a whole is refused; nil when it is not, or only something in it.
+    /// Returns why a value as a whole is refused; nil when it is accepted or only a part of it is
+    /// refused.
     private func refusal(
         of node: WireNode,
         as type: WireType,
@@ -184,7 +186,7 @@ struct PayloadText {
         }
     }
 
-    /// Where the schema knows nothing, a key that is secret elsewhere is masked as well.
+    /// Returns whether a key without a schema must be masked because it is secret in some struct.
     private func isSecretSomewhere(_ key: WireNode) -> Bool {
         guard case .string(let key) = key else { return false }
         return secretKeys.contains(key)
@@ -201,7 +203,7 @@ struct PayloadText {
         }
     }
 
-    /// A key that would be misread without quotes gets them.
+    /// Returns a key, in quotes if it would be misread without them.
     private static func name(_ key: String) -> String {
         let isPlain =
             !key.isEmpty && !key.hasPrefix(" ") && !key.hasSuffix(" ") && !key.contains(": ")
@@ -214,7 +216,7 @@ struct PayloadText {
         case .bool(let bool): bool ? "true" : "false"
         case .int(let int): type == .ms ? "\(int)\(Self.time(int))" : "\(int)"
         case .uint(let uint): "\(uint)"
-        // What else a NaN holds is of no meaning, and Wireshark cannot tell it.
+        // The bits of a NaN have no meaning, and Wireshark cannot show them.
         case .double(let double): double.isNaN ? "nan" : "\(double)"
         case .string(let text): "\"\(Self.escaped(text))\""
         case .badString(let bytes): "not UTF-8: \(Hex.text(bytes))"
@@ -227,7 +229,7 @@ struct PayloadText {
         }
     }
 
-    /// A time in brackets behind its milliseconds; nothing for what is none.
+    /// Returns a time in brackets, to follow its milliseconds; empty if they are not a valid time.
     private static func time(_ milliseconds: Int64) -> String {
         guard (1..<253_402_300_800_000).contains(milliseconds) else { return "" }
         let style = Date.ISO8601FormatStyle(timeZone: .gmt).year().month().day()
@@ -237,12 +239,13 @@ struct PayloadText {
         return " (\(seconds).\(String(repeating: "0", count: 3 - rest.count))\(rest) UTC)"
     }
 
-    /// What may stand between quotes: no control character, quote or backslash is left.
+    /// Returns a text that is safe between quotes: control characters, quotes and backslashes are
+    /// escaped.
     static func escaped(_ text: String) -> String {
         printable(text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\""))
     }
 
-    /// A text in which no control character is left: some move a terminal's cursor.
+    /// Returns a text with escaped control characters: some of them move a terminal's cursor.
     private static func printable(_ text: String) -> String {
         var result = ""
         for scalar in text.unicodeScalars {

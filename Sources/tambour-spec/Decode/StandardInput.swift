@@ -1,12 +1,12 @@
 import Foundation
 
-/// What somebody types or a pipe brings, as it comes. A `FileHandle` waits until it has as much as was asked for.
+/// Standard input as it arrives. A `FileHandle` would wait for the full requested length.
 enum StandardInput {
     struct Failure: Error, CustomStringConvertible {
         var description: String
     }
 
-    /// The next bytes, at most 64 KiB; waits for the first. Nil at the end.
+    /// Returns the next bytes, at most 64 KiB; waits for the first. Nil at the end.
     static func piece() throws(Failure) -> [UInt8]? {
         while true {
             var count = 0

@@ -1,20 +1,23 @@
 import Foundation
 import Yams
 
-/// Why a release differs from the one before: one file under `protocol-spec/changes/<version>/` for each change.
+/// The reason for a change in a release: one file under `protocol-spec/changes/<version>/` for each
+/// change.
 ///
-/// Front matter says whom it concerns and what it touches; the rest is Markdown.
+/// The front matter names the audience and the things that the change touches; the rest is
+/// Markdown.
 struct ChangeNote: Sendable {
     enum Audience: String, Sendable {
         case client, server, both
     }
 
-    /// The stem of its file.
+    /// The name of its file without the extension.
     var name: String
     var audience: Audience
     /// Names of opcodes, structs, enums, limits, errors, capabilities; ids of requirements.
     var touches: [String]
-    /// Of these, requirements that mean the same in other words, and opcodes whose effects do.
+    /// Those of `touches` whose meaning has not changed: requirements, and opcodes whose effects
+    /// are reworded.
     var reworded: [String] = []
     var text: String
     var origin: Origin
@@ -42,7 +45,7 @@ struct ChangeNote: Sendable {
         return (notes, problems)
     }
 
-    /// Reads the notes of all releases after one, up to another.
+    /// Reads the notes of all releases after `old`, up to and including `new`.
     static func load(
         after old: Int,
         through new: Int,
@@ -50,13 +53,14 @@ struct ChangeNote: Sendable {
     ) -> (notes: [ChangeNote], problems: [Problem]) {
         let folder = root.appending(path: "protocol-spec/changes")
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
-        // What is there is counted, not what lies between: a surface from elsewhere may claim any number.
+        // Lists the folders instead of counting versions: a surface from elsewhere may claim any
+        // number.
         let versions = names.compactMap { Int($0) }.filter { $0 > old && $0 <= new }.sorted()
         let loaded = versions.map { load($0, root: root) }
         return (loaded.flatMap(\.notes), loaded.flatMap(\.problems))
     }
 
-    /// - Parameter file: its path from the root of the repository.
+    /// - Parameter file: Its path from the root of the repository.
     static func parse(_ text: String, file: String) -> (note: ChangeNote?, problems: [Problem]) {
         let origin = Origin(file: file, line: 1)
         let parts = text.split(separator: "---\n", maxSplits: 2, omittingEmptySubsequences: false)
@@ -86,7 +90,7 @@ struct ChangeNote: Sendable {
         return (note, problems)
     }
 
-    /// Changes that no note explains, and notes that explain nothing.
+    /// Reports changes without a note, and notes without a change.
     static func problems(
         of notes: [ChangeNote],
         for check: CompatibilityCheck,
@@ -131,7 +135,8 @@ struct ChangeNote: Sendable {
 }
 
 extension CompatibilityCheck {
-    /// What a note names to explain a change: the opcode, the type, or the thing itself.
+    /// Returns the name that a note uses to explain a change: the opcode, the type, or the thing
+    /// itself.
     func subject(of item: SurfaceItem) -> String {
         if let owner = item.owner.flatMap({ after[$0] ?? before[$0] }) { return subject(of: owner) }
         switch item.kind {

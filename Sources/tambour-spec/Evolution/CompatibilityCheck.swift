@@ -1,20 +1,20 @@
 /// Compares two surfaces by the rules of `CompatibilityRule.table`.
 struct CompatibilityCheck {
-    /// A change that clients of the old release do not survive.
+    /// A change that breaks clients of the old release.
     struct Breakage: Sendable {
         var rule: CompatibilityRule
         var item: SurfaceItem
-        /// What happened, as "removed" or "type int → text".
+        /// The change, for example "removed" or "type int → text".
         var what: String
 
         var text: String { "\(item.title): \(what): \(rule.reason)" }
     }
 
-    /// A change, for better or worse.
+    /// A change, compatible or not.
     struct Difference: Sendable {
         var old: SurfaceItem?
         var new: SurfaceItem?
-        /// Empty when it was added or removed.
+        /// The facts that changed; empty when the thing was added or removed.
         var facts: [SurfaceItem.Fact] = []
 
         var item: SurfaceItem {
@@ -22,7 +22,7 @@ struct CompatibilityCheck {
             return item
         }
 
-        /// Whether a text that binds says it in other words.
+        /// Whether the wording of a normative text has changed.
         var changesWords: Bool {
             let texts: Set<SurfaceItem.Fact> = [.text, .to, .when]
             return facts.contains { fact in
@@ -34,9 +34,10 @@ struct CompatibilityCheck {
 
     let before: SurfaceIndex
     let after: SurfaceIndex
-    /// The rules by what they are about.
+    /// The rules by kind and change.
     private let rules: [Subject: [CompatibilityRule]]
-    /// What notes say to mean the same in other words: ids of requirements, names of opcodes.
+    /// Things that notes declare reworded without a change of meaning: ids of requirements, names
+    /// of opcodes.
     private let reworded: Set<String>
 
     private struct Subject: Hashable {
@@ -65,9 +66,10 @@ struct CompatibilityCheck {
         }
     }
 
-    /// All that was removed or changed, in the order of the old surface, then all that was added.
+    /// Returns everything that was removed or changed, in the order of the old surface, then
+    /// everything that was added.
     ///
-    /// Of what belongs to something that was added or removed itself, nothing is said.
+    /// Parts of a thing that was itself added or removed are left out.
     func differences() -> [Difference] {
         var result: [Difference] = []
         for old in before.items {
@@ -116,11 +118,11 @@ struct CompatibilityCheck {
 }
 
 extension CompatibilityCheck {
-    /// What a specification breaks of a release, each with the place to look at.
+    /// Reports what a specification breaks of a release, each with its origin.
     ///
     /// - Parameters:
-    ///   - earlier: the releases before that one, whose names and numbers are not free either.
-    ///   - reworded: what notes say to mean the same in other words.
+    ///   - earlier: The releases before `release`; their names and numbers cannot be reused either.
+    ///   - reworded: Things that notes declare reworded without a change of meaning.
     static func problems(
         of specification: Specification,
         against release: Surface,
@@ -149,9 +151,10 @@ extension CompatibilityCheck {
             }
     }
 
-    /// What was added although an earlier release had it: its name or number may still be known somewhere.
+    /// Returns added things that an earlier release already had: their name or number may still be
+    /// in use somewhere.
     ///
-    /// An error that an opcode may answer again, a state or an effect that is back, is no other thing under an old name.
+    /// An error, state or effect of an opcode may come back, because it is still the same thing.
     private func reused(from earlier: [SurfaceIndex]) -> [(item: SurfaceItem, version: Int)] {
         let added = after.items.filter {
             before[$0.id] == nil

@@ -1,6 +1,6 @@
-/// What the rules of the table ask.
+/// The conditions of the rules in the table.
 extension CompatibilityRule.Case {
-    /// Whether a cell of the table of roles asks for more than it did.
+    /// Whether a cell of the role table requires more than before.
     var isNarrowed: Bool {
         func alternatives(_ cell: String?) -> Set<Substring> {
             Set((cell ?? "").split(separator: " or "))
@@ -10,13 +10,13 @@ extension CompatibilityRule.Case {
         return !becomes.contains("yes") && !was.isSubset(of: becomes)
     }
 
-    /// Whether a release that clients have said that it would be gone by now.
+    /// Whether the old release announced the removal for this release or an earlier one.
     var isPastSunset: Bool { old?.number(.sunset).map { $0 <= after.version } ?? false }
 
     // MARK: Errors
 
-    /// Whether an error's name extends that of an error clients of the old release know, asks no more of them and is not
-    /// answered more widely.
+    /// Whether an error refines one that clients of the old release know: its name extends the
+    /// other's, its class is the same, and it is not answered more widely.
     var hasParent: Bool {
         guard let new else { return false }
         var code = new.lastWord[...]
@@ -32,7 +32,7 @@ extension CompatibilityRule.Case {
 
     // MARK: Fields
 
-    /// Whether what one side writes by one of the two types is read alike by the other.
+    /// Whether a value written with one of the two types is read the same with the other.
     func typeIsReadAlike(_ flow: SurfaceItem.Flow) -> Bool {
         guard let was = was(.type).flatMap(WireType.init),
             let becomes = becomes(.type).flatMap(WireType.init)
@@ -40,7 +40,8 @@ extension CompatibilityRule.Case {
         return becomes.isReadAlike(was, flow)
     }
 
-    /// Whether another limit than before lets less through. Of the same one the rules of limits speak.
+    /// Whether the field's new limit allows less than the old one. Changes of a limit itself have
+    /// their own rules.
     func narrows(_ fact: SurfaceItem.Fact) -> Bool {
         guard let becomes = becomes(fact) else { return false }
         guard let was = was(fact) else { return true }
@@ -57,15 +58,16 @@ extension CompatibilityRule.Case {
 
     // MARK: Opcodes
 
-    /// Whether a removed opcode has another number now.
+    /// Whether a removed opcode has a new number.
     var isServedElsewhere: Bool {
         after.items.contains { $0.kind == .opcode && $0[.name] == old?[.name] }
     }
 
-    /// Whether a number is from our own range, or what is known of the wild is served.
+    /// Whether a number is from our own range, or serves an opcode known from the wild under that
+    /// number.
     var hasOwnNumber: Bool {
         guard let new, let number = new.number(.number) else { return false }
-        // A range that changed is refused by itself and gives no numbers.
+        // A changed range is refused by its own rule and gives no numbers.
         let isOwn = before.ranges.contains {
             $0.name == "tambour" && $0.from <= number && number <= $0.through
         }
@@ -75,7 +77,7 @@ extension CompatibilityRule.Case {
                 || new[.direction] == Direction.both.rawValue)
     }
 
-    /// Whether a client that repeats a request as it may today does harm.
+    /// Whether repeating a request as clients do today can now do harm.
     var isLessRepeatable: Bool {
         let order: [OpcodeEntry.Idempotency] = [.unsafe, .keyed, .idempotent, .safe]
         func rank(_ text: String?) -> Int {
@@ -84,12 +86,12 @@ extension CompatibilityRule.Case {
         return rank(becomes(.idempotency)) < rank(was(.idempotency))
     }
 
-    /// Whether a push is kept from all clients of the old release.
+    /// Whether no client of the old release receives the push.
     var needsNewCapability: Bool {
         becomes(.capability).flatMap { after["capability \($0)"]?.number(.since) } == after.version
     }
 
-    /// Whether a dialect that clients speak writes it in another form.
+    /// Whether a dialect that clients use changes the form of the field.
     var changesKnownForm: Bool {
         func known(_ text: String?) -> [Substring] {
             (text ?? "").split(separator: "; ").filter { form in
@@ -99,7 +101,7 @@ extension CompatibilityRule.Case {
         return known(was(.form)) != known(becomes(.form))
     }
 
-    /// Whether a feature switches an opcode that could not be switched by it.
+    /// Whether a feature now switches an opcode that was served before.
     var takesServedOpcode: Bool {
         func names(_ text: String?) -> Set<Substring> { Set((text ?? "").split(separator: " ")) }
         let joined = names(becomes(.opcodes)).subtracting(names(was(.opcodes)))
@@ -110,28 +112,31 @@ extension CompatibilityRule.Case {
 
     // MARK: Texts
 
-    /// Whether a text that binds has other words, and no note answers for their meaning the same.
+    /// Whether the wording of a normative text has changed, and no note declares the meaning
+    /// unchanged.
     func changesWords(_ fact: SurfaceItem.Fact) -> Bool {
         !isReworded && Wording.words(was(fact) ?? "") != Wording.words(becomes(fact) ?? "")
     }
 }
 
 extension SurfaceItem {
-    /// The name without its kind: the code of an error, also of one of an opcode.
+    /// The name without its kind; for an error, including one of an opcode, its code.
     var lastWord: String { String(id.split(separator: " ").last ?? "") }
 }
 
 extension WireType {
-    /// Whether values of an older type are read alike by this one: always when both mean the same on the wire.
+    /// Returns whether this type reads values of an older type the same: always, if both mean the
+    /// same on the wire.
     ///
-    /// What comes from clients may also be read by a wider type; what goes to them may not be written by one.
+    /// Values from clients may also be read with a wider type; values to clients must not be
+    /// written with one.
     func isReadAlike(_ older: WireType, _ flow: SurfaceItem.Flow) -> Bool {
         switch (older, self) {
         case (self, older): true
         case (.packed(let inner), _): isReadAlike(inner, flow)
         case (_, .packed(let inner)): inner.isReadAlike(older, flow)
         case (.text, .string), (.string, .text): true
-        // An id is written as an integer.
+        // Ids are written as integers.
         case (.int, .chatID), (.int, .userID), (.int, .messageID): true
         case (.list(let older), .list(let newer)), (.names(let older), .names(let newer)):
             newer.isReadAlike(older, flow)

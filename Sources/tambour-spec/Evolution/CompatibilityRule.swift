@@ -1,42 +1,42 @@
-/// One way to break clients that are out there, and why it does.
+/// One way to break existing clients, with the reason.
 ///
-/// What no rule of the table refuses is allowed.
+/// Every change that no rule refuses is allowed.
 struct CompatibilityRule: Sendable {
     enum Change: Hashable, Sendable {
         case added, removed
         case changed(SurfaceItem.Fact)
     }
 
-    /// A thing before and after; one of the two is nil when it was added or removed.
+    /// A thing before and after; `old` is nil when it was added, `new` when it was removed.
     struct Case: Sendable {
         var old: SurfaceItem?
         var new: SurfaceItem?
         var before: SurfaceIndex
         var after: SurfaceIndex
-        /// Whether a note says that it means the same in other words.
+        /// Whether a note declares the meaning unchanged.
         var isReworded = false
 
-        /// Clients of the old release send it.
+        /// Whether clients of the old release send it.
         var isSent: Bool { old?.flow.contains(.toServer) == true }
-        /// Clients of the old release are sent it.
+        /// Whether clients of the old release receive it.
         var isReceived: Bool { old?.flow.contains(.toClient) == true }
 
         func was(_ fact: SurfaceItem.Fact) -> String? { old?[fact] }
         func becomes(_ fact: SurfaceItem.Fact) -> String? { new?[fact] }
 
-        /// Whether a number got smaller.
+        /// Whether a number has become smaller.
         func falls(_ fact: SurfaceItem.Fact) -> Bool {
             guard let was = old?.number(fact), let becomes = new?.number(fact) else { return false }
             return becomes < was
         }
     }
 
-    /// For tests and messages; never two alike.
+    /// A unique name, for tests and messages.
     let name: String
     let kind: SurfaceItem.Kind
     let change: Change
     let reason: String
-    /// Narrows the rule; without it every such change is refused.
+    /// The condition of the rule; without one, every such change is refused.
     let applies: @Sendable (Case) -> Bool
 
     private init(
@@ -333,7 +333,7 @@ struct CompatibilityRule: Sendable {
             .field,
             .changed(.default),
             "to an older side its absence means what it meant",
-            // What was always there has no absence; that it may be absent now is for other rules.
+            // A required field was never absent; whether it may now be absent is for other rules.
             where: { $0.was(.presence) != "required" }
         ),
         CompatibilityRule(
@@ -423,7 +423,7 @@ struct CompatibilityRule: Sendable {
             .opcode,
             .changed(.direction),
             "clients send it or wait for it as it was",
-            // That clients may send back what they are sent takes nothing from them.
+            // Allowing clients to send what they receive takes nothing from them.
             where: { $0.was(.direction) != "serverToClient" || $0.becomes(.direction) != "both" }
         ),
         CompatibilityRule(
@@ -630,7 +630,7 @@ struct CompatibilityRule: Sendable {
         ),
     ]
 
-    /// What came when must stay true.
+    /// `since` must stay true.
     private static let releases = [
         SurfaceItem.Kind.state, .capability, .feature, .limit, .error, .enumeration, .object,
         .field, .roleBit, .entity, .entityField,

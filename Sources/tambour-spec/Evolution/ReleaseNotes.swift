@@ -1,9 +1,9 @@
-/// What is new in a release, as Markdown: by subject, and in each what was added, changed, deprecated and removed.
+/// The changes of a release as Markdown, by subject: added, changed, deprecated and removed.
 struct ReleaseNotes {
     private let check: CompatibilityCheck
     private let notes: [ChangeNote]
 
-    /// - Parameter notes: why it was done; those of every release after the first of the two.
+    /// - Parameter notes: The reasons for the changes; the notes of every release after `before`.
     init(from before: Surface, to after: Surface, notes: [ChangeNote] = []) {
         check = CompatibilityCheck(from: before, to: after)
         self.notes = notes
@@ -56,7 +56,7 @@ struct ReleaseNotes {
 
     // MARK: Subjects
 
-    /// The headings, in their order: each family of opcodes, then what they share.
+    /// The headings in order: each family of opcodes, then the shared things.
     private var subjects: [String] {
         var families: [String] = []
         for item in check.after.items + check.before.items where item.kind == .opcode {
@@ -104,7 +104,7 @@ struct ReleaseNotes {
         }
     }
 
-    /// A thing and, below it, its parts.
+    /// Returns the line of a thing and, below it, the lines of its parts.
     private func added(_ item: SurfaceItem) -> [String] {
         let head = [name(item) + traits(of: item), item.doc].filter { !$0.isEmpty }
         let parts = check.after.items.filter { $0.owner == item.id }
@@ -127,7 +127,7 @@ struct ReleaseNotes {
         }
     }
 
-    /// What a reader wants to know beside the text, in parentheses.
+    /// Returns details that follow the name in parentheses.
     private func traits(of item: SurfaceItem) -> String {
         let traits: [String?] =
             switch item.kind {

@@ -1,9 +1,10 @@
 import Crypto
 import Foundation
 
-/// The folder `protocol-spec/released/`: a folder for each release, named by its number.
+/// The folder `protocol-spec/released/`: one folder for each release, named by its number.
 ///
-/// The release that `version:` of `protocol.yaml` names is being written and may be written again; those before it are frozen.
+/// The release that `version:` of `protocol.yaml` names is a draft and may be rewritten; earlier
+/// ones are frozen.
 struct Releases {
     static let surfaceFile = "surface.json"
     /// A line for every frozen release: its number and the SHA-256 of its surface.
@@ -17,20 +18,20 @@ struct Releases {
     let folder: URL
     private let root: URL
 
-    /// - Parameter root: of the repository.
+    /// - Parameter root: The root of the repository.
     init(root: URL) {
         self.root = root
         folder = root.appending(path: "protocol-spec/released", directoryHint: .isDirectory)
     }
 
-    /// Numbers of the releases, rising.
+    /// The numbers of the releases, ascending.
     var versions: [Int] { names.compactMap(Self.version).sorted() }
 
     private var names: [String] {
         (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
     }
 
-    /// The release that a folder is of; nil unless its name is a number as we write it.
+    /// Returns the release of a folder; nil unless its name is a number in canonical form.
     private static func version(_ name: String) -> Int? {
         guard let version = Int(name), version > 0, "\(version)" == name else { return nil }
         return version
@@ -40,14 +41,14 @@ struct Releases {
         folder.appending(path: "\(version)", directoryHint: .isDirectory)
     }
 
-    /// The surface of a release.
+    /// Returns the surface of a release.
     ///
-    /// - Throws: `Failure` if there is none or it cannot be read.
+    /// - Throws: `Failure` if it is missing or cannot be read.
     func surface(of version: Int) throws -> Surface {
         try Self.surface(at: folder(of: version))
     }
 
-    /// The surface in a file or in a folder's `surface.json`.
+    /// Returns the surface in a file or in a folder's `surface.json`.
     static func surface(at place: URL) throws -> Surface {
         var isFolder: ObjCBool = false
         _ = FileManager.default.fileExists(atPath: place.path, isDirectory: &isFolder)
@@ -61,16 +62,18 @@ struct Releases {
         }
     }
 
-    /// The newest release below a version; nil before the first.
+    /// Returns the newest release below a version; nil before the first.
     func newest(below version: Int = .max) throws -> Surface? {
         try versions.last { $0 < version }.map { try surface(of: $0) }
     }
 
-    /// Writes the surface of the release that is being written, and with the first of it the digest of the one before.
+    /// Writes the surface of the draft release; the first write also records the digest of the
+    /// release before it.
     ///
-    /// - Parameter again: whether one that is there already may be replaced.
-    /// - Returns: whether anything changed.
-    /// - Throws: `Failure` if it is there and differs, if those before it are not as they were frozen, or if it breaks them.
+    /// - Parameter again: Whether an existing surface may be replaced.
+    /// - Returns: Whether anything changed.
+    /// - Throws: `Failure` if a different surface exists, if a frozen release was modified, or if
+    ///   the draft breaks one.
     func write(_ specification: Specification, again: Bool) throws -> Bool {
         let version = specification.version
         if let problem = problemsOfFolders(for: version).first(where: { !$0.isOfWhatIsWritten }) {
@@ -96,7 +99,7 @@ struct Releases {
             at: folder(of: version),
             withIntermediateDirectories: true
         )
-        // Once a release has begun, the one before it has its digest, and nothing writes it again.
+        // The first write of a release seals the one before it, which is then never written again.
         if version > 1, !hasSurface(of: version) { try seal(version - 1) }
         try Data(text.utf8).write(to: file)
         return true
@@ -109,7 +112,7 @@ struct Releases {
 
     // MARK: Digests
 
-    /// Adds the digest of a release to the others, unless it is there.
+    /// Adds the digest of a release unless it is recorded already.
     private func seal(_ version: Int) throws {
         var digests = try digests()
         guard digests[version] == nil else { return }
@@ -118,7 +121,7 @@ struct Releases {
         try Data(lines.joined().utf8).write(to: folder.appending(path: Self.digestFile))
     }
 
-    /// The SHA-256 of a surface as it lies there, in lower-case hexadecimal digits.
+    /// Returns the SHA-256 of a surface file in lower-case hexadecimal digits.
     private func digest(of version: Int) throws -> String {
         let data = try Data(contentsOf: folder(of: version).appending(path: Self.surfaceFile))
         return Hex.text(Array(SHA256.hash(data: data)))
@@ -148,13 +151,13 @@ struct Releases {
 
     private struct FolderProblem {
         var problem: Problem
-        /// Whether writing the release that is being written mends it.
+        /// Whether writing the draft release fixes the problem.
         var isOfWhatIsWritten = false
     }
 
-    /// What is wrong with the releases themselves, for a specification of a version.
+    /// Reports problems of the release folders for a specification of the given version.
     ///
-    /// Without them nothing can be compared, so whatever is missing here is a problem and never a pass.
+    /// Without the folders nothing can be compared, so a missing one is always a problem.
     func folderProblems(for version: Int) -> [Problem] {
         problemsOfFolders(for: version).map(\.problem)
     }
@@ -173,7 +176,7 @@ struct Releases {
         }
         var found = names.sorted().filter { Self.version($0) == nil && $0 != Self.digestFile }
             .map { problem("\($0) is neither the number of a release nor \(Self.digestFile)") }
-        // The first gap; how wide it is does not matter.
+        // Reports only the first gap, whatever its width.
         if let missing = zip(1..., versions).first(where: { $0 != $1 })?.0 {
             found.append(
                 problem(
@@ -218,7 +221,8 @@ struct Releases {
             let digests = try digests()
             for frozen in versions where frozen < version {
                 guard let digest = digests[frozen] else {
-                    // Only the last one may lack it, until the next one is written for the first time.
+                    // Only the last frozen release may lack its digest, until the next release is
+                    // first written.
                     found.append(
                         problem(
                             "release \(frozen) has no digest in \(Self.digestFile); make release-spec writes it "
@@ -243,7 +247,7 @@ struct Releases {
         return found
     }
 
-    /// What a specification breaks of one release, in the light of the notes since then.
+    /// Reports what a specification breaks of one release, considering the notes since then.
     func problems(
         of specification: Specification,
         against release: Surface,
@@ -262,8 +266,8 @@ struct Releases {
         )
     }
 
-    /// What a specification breaks of the newest release, and, while that is a draft, of the last frozen one: what is allowed
-    /// in each of two steps may not be in both at once.
+    /// Reports what a specification breaks of the newest release and, while that is a draft, of the
+    /// last frozen one: two steps that are each allowed may break it together.
     func compatibilityProblems(of specification: Specification) throws -> [Problem] {
         var surfaces = try versions.map(surface(of:))
         var problems: [Problem] = []
@@ -277,7 +281,7 @@ struct Releases {
         return problems
     }
 
-    /// What is wrong with the releases, and with the specification in their light.
+    /// Reports problems of the releases, and of the specification compared with them.
     func problems(of specification: Specification) -> [Problem] {
         var problems = folderProblems(for: specification.version)
         guard problems.isEmpty else { return problems }
@@ -303,7 +307,7 @@ struct Releases {
         return problems + problemsOfNotes(specification)
     }
 
-    /// Every difference from the last frozen release has its reason in a note.
+    /// Checks that a note explains every difference from the last frozen release.
     private func problemsOfNotes(_ specification: Specification) -> [Problem] {
         let (notes, problems) = ChangeNote.load(specification.version, root: root)
         guard let frozen = try? newest(below: specification.version) else { return problems }

@@ -1,8 +1,9 @@
 import Foundation
 
-/// What a release promises, as `released/<version>/surface.json` holds it and as the specification says it now.
+/// The promises of a release, from `released/<version>/surface.json` or from the current
+/// specification.
 ///
-/// Both come through the same JSON, so what is compared is what is frozen.
+/// Both are read from the same JSON, so the comparison covers exactly what is frozen.
 struct Surface: Decodable, Sendable {
     struct Framing: Decodable, Sendable {
         var accepted: [Int]
@@ -19,7 +20,7 @@ struct Surface: Decodable, Sendable {
         var name: String
         var since: Int
         var doc: String
-        /// Of a feature: those that answer `proto.opcode` where it is off.
+        /// For a feature, the opcodes that answer `proto.opcode` where it is off.
         var opcodes: [String]?
     }
 
@@ -80,12 +81,12 @@ struct Surface: Decodable, Sendable {
         var checkedBy: String?
         var capability: String?
         var dialect: String?
-        /// How each dialect writes it otherwise, in words.
+        /// How each dialect writes the field differently, in words.
         var inDialect: [String: String]?
         var deprecated: Deprecation?
     }
 
-    /// The limit of a list or map, or one for each level, the outermost first.
+    /// The limit of a list or map, or one for each level, outermost first.
     struct LimitNames: Decodable, Sendable {
         var names: [String]
 
@@ -99,7 +100,7 @@ struct Surface: Decodable, Sendable {
         }
     }
 
-    /// What an absent field means, as text.
+    /// The meaning of an absent field, as text.
     struct Default: Decodable, Sendable {
         var text: String
 
@@ -118,7 +119,7 @@ struct Surface: Decodable, Sendable {
                     return
                 }
             }
-            // Lists and maps are empty: no default holds anything.
+            // A default list or map is always empty.
             text = (try? decoder.unkeyedContainer()) != nil ? "[]" : "{}"
         }
     }
@@ -189,7 +190,7 @@ struct Surface: Decodable, Sendable {
         var name: String
         var since: Int
         var doc: String
-        /// What devices count on, in one line.
+        /// The rules that devices rely on, in one line.
         var rules: String
         var fields: [Field]
     }
@@ -222,12 +223,12 @@ struct Surface: Decodable, Sendable {
     var enums: [Enumeration]
     var structs: [Object]
     var roles: Roles
-    /// Absent in what was frozen before there were any.
+    /// Absent in releases frozen before entities existed.
     var entities: [Entity]?
     var families: [Family]
     var requirements: [Requirement]
 
-    /// - Throws: `DecodingError` if the text is no surface.
+    /// - Throws: `DecodingError` if the text is not a surface.
     init(json: String) throws {
         self = try JSONDecoder().decode(Surface.self, from: Data(json.utf8))
     }

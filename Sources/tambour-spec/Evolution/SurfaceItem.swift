@@ -1,4 +1,4 @@
-/// One thing a release promises, flat: what rules are about.
+/// One promise of a release, in flat form for the rules.
 struct SurfaceItem: Sendable {
     enum Kind: String, CaseIterable, Sendable {
         case framing, version, state, capability, feature, limit, error
@@ -9,7 +9,7 @@ struct SurfaceItem: Sendable {
         case requirement
     }
 
-    /// What is said about a thing; which of these depends on its kind.
+    /// A property of a thing; its kind determines which of these it has.
     enum Fact: String, CaseIterable, Sendable {
         case since, written
         case number, name, direction, kind, idempotency, key, capability, form
@@ -21,34 +21,35 @@ struct SurfaceItem: Sendable {
         case replacement, sunset
     }
 
-    /// Who reads what it is about.
+    /// Who reads the thing.
     struct Flow: OptionSet, Sendable {
         let rawValue: Int
         /// Clients send it: what they send today must stay readable.
         static let toServer = Flow(rawValue: 1)
-        /// The server sends it: clients of today must be able to read it.
+        /// The server sends it: today's clients must be able to read it.
         static let toClient = Flow(rawValue: 2)
         static let both: Flow = [.toServer, .toClient]
     }
 
     var kind: Kind
-    /// Names it over all releases.
+    /// Identifies the thing across all releases.
     var id: String
-    /// As people call it.
+    /// The name for people.
     var title: String
-    /// The id of what it belongs to; when that is gone or new, nobody asks about its parts.
+    /// The id of the thing it belongs to; when that was added or removed, its parts are not
+    /// compared.
     var owner: String?
     var facts: [Fact: String]
     var flow = Flow.both
     var doc: String
-    /// Where it is written, from `protocol-spec/`.
+    /// The file that declares it, relative to `protocol-spec/`.
     var file: String
 
     subscript(fact: Fact) -> String? { facts[fact] }
     func number(_ fact: Fact) -> Int? { facts[fact].flatMap { Int($0) } }
 }
 
-/// A surface as a list of things, each to be found by its id.
+/// A surface as a list of things that can be found by id.
 struct SurfaceIndex: Sendable {
     let version: Int
     let ranges: [Surface.Range]
@@ -301,7 +302,7 @@ struct SurfaceIndex: Sendable {
     private mutating func add(_ family: Surface.Family) {
         let file = "opcodes/\(family.name).yaml"
         for opcode in family.opcodes {
-            // By number: it is what travels.
+            // Opcodes are identified by number, because the number is what travels.
             let id = add(
                 .opcode,
                 "opcode \(opcode.opcode)",
@@ -381,7 +382,7 @@ struct SurfaceIndex: Sendable {
 
     // MARK: Who reads what
 
-    /// The ways that each struct and enum travels.
+    /// Returns the directions in which each struct and enum travels.
     private static func flows(of surface: Surface) -> [String: SurfaceItem.Flow] {
         let types = Dictionary(surface.structs.map { ($0.name, $0.fields) }) { first, _ in first }
         let opcodes = surface.families.flatMap(\.opcodes)

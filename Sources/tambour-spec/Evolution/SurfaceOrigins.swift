@@ -1,4 +1,4 @@
-/// Where the things of a surface are written in the specification.
+/// Where the specification declares the things of a surface.
 struct SurfaceOrigins {
     private var origins: [String: Origin] = [:]
 
@@ -56,7 +56,7 @@ struct SurfaceOrigins {
         for field in fields ?? [] { origins["\(owner) \(role) \(field.key)"] = field.origin }
     }
 
-    /// The line of the thing; of what it belonged to when it is gone; else the file.
+    /// Returns the line of a thing; if it is gone, the line of its owner; otherwise the file.
     func origin(of item: SurfaceItem) -> Origin {
         origins[item.id] ?? item.owner.flatMap { origins[$0] } ?? Origin(file: item.file, line: 0)
     }

@@ -1,9 +1,10 @@
-/// What texts that bind say, as far as a program can tell.
+/// The meaning of normative texts, as far as a program can tell.
 enum Wording {
-    /// The words of a text, to be compared with those of another.
+    /// Returns the words of a text, to compare them with those of another.
     ///
-    /// Two texts with the same words differ in blanks, in markup, or in punctuation at the ends of words. Nothing else is left
-    /// out: a short word, a number, a dot within an error code or a parenthesis of a formula may turn the meaning round.
+    /// Texts with the same words differ only in white space, markup, or punctuation at the ends of
+    /// words. Nothing else is ignored: a short word, a number, a dot in an error code or a
+    /// parenthesis in a formula may reverse the meaning.
     static func words(_ text: String) -> [Substring] {
         text.split(whereSeparator: \.isWhitespace).map { word in
             let bare = trimmed(word)
@@ -24,7 +25,7 @@ enum Wording {
         "client", "clients", "sender", "senders", "caller", "callers", "peer", "peers", "device",
         "devices", "app", "apps",
     ]
-    /// What may stand between the beginning of a sentence and its subject.
+    /// Words that may stand between the beginning of a sentence and its subject.
     private static let determiners: Set<Substring> = [
         "a", "an", "the", "every", "each", "all", "any", "no", "both", "known", "new", "old",
         "older", "such", "other", "stock", "given",
@@ -36,16 +37,17 @@ enum Wording {
     private static let adverbs: Set<Substring> = [
         "not", "all", "each", "both", "always", "never", "still", "again", "also", "then", "first",
     ]
-    /// What a server does to clients: `MUST be told`.
+    /// Verbs for what a server does to clients: `MUST be told`.
     private static let suffered: Set<Substring> = [
         "told", "answered", "served", "sent", "given", "refused", "closed", "disconnected", "shown",
         "asked", "accepted", "ignored", "treated", "counted",
     ]
 
-    /// Whether a text says what clients MUST do.
+    /// Returns whether a text says what clients MUST do.
     ///
-    /// By the words around each MUST: a client is the subject if it begins the clause, or stands before the verb and
-    /// no preposition before it. In doubt the text binds, and is to be put so that the server is its subject.
+    /// Looks at the words around each MUST. A client is the subject if it begins the clause, or
+    /// stands before the verb without a preposition before it. In doubt the text counts as binding
+    /// clients; rewrite it with the server as its subject.
     static func bindsClients(_ text: String) -> Bool {
         var subject = false
         for sentence in text.split(whereSeparator: { ";:".contains($0) }) {
@@ -58,7 +60,7 @@ enum Wording {
                     if isActor, !isSuffered(after) { return true }
                     rest = rest[must.upperBound...]
                 }
-                // What "it" is in the next clause.
+                // The referent of "it" in the next clause.
                 subject = isOfActor(part, pronoun: subject, isWhole: true)
             }
         }
@@ -70,8 +72,8 @@ enum Wording {
     }
 
     /// - Parameters:
-    ///   - pronoun: whether "it" is a client.
-    ///   - isWhole: whether the words are a whole clause, whose last word is no subject.
+    ///   - pronoun: Whether "it" means a client.
+    ///   - isWhole: Whether the words are a whole clause, whose last word is not a subject.
     private static func isOfActor(
         _ clause: Substring,
         pronoun: Bool,
