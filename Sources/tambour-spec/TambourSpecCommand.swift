@@ -14,14 +14,14 @@ struct TambourSpecCommand: ParsableCommand {
     )
 }
 
-/// Where the repository is.
+/// The option for the root of the repository.
 struct RootOption: ParsableArguments {
     @Option(help: "The root of the repository.")
     var root = "."
 
     var url: URL { URL(filePath: root, directoryHint: .isDirectory) }
 
-    /// Loads the specification; prints every problem and fails if there is one.
+    /// Loads the specification; prints all problems and fails if there is any.
     func load() throws -> Specification {
         var loader = SpecificationLoader(root: url.appending(path: "protocol-spec"))
         let specification = loader.load()
@@ -29,10 +29,11 @@ struct RootOption: ParsableArguments {
         return specification
     }
 
-    /// Loads the specification; prints everything `check` refuses and fails if there is anything.
+    /// Loads the specification; prints everything that `check` refuses and fails if there is
+    /// anything.
     func loadChecked() throws -> Specification {
         let specification = try load()
-        // What a nonsensical version or number does to the rest is not worth a line, and may be a trap.
+        // Checked first: later checks may trap on a nonsensical version or number.
         try report(Releases(root: url).folderProblems(for: specification.version))
         try report(SpecificationCheck.problems(of: specification))
         try report(

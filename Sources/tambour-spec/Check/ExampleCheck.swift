@@ -177,8 +177,8 @@ struct ExampleCheck {
         }
     }
 
-    /// Checks that every opcode has examples of all its payloads, and that every error code has an
-    /// example somewhere.
+    /// Checks that every opcode has examples of its payloads and its own errors, and that every
+    /// common error has an example somewhere.
     private mutating func checkCoverage() {
         let answered = Set(
             specification.examples.flatMap(\.examples).filter { $0.role == .error }

@@ -1,4 +1,4 @@
-/// `RateBucket`, `RequestCost` and how many items each request asks for.
+/// Generates `RateBucket`, `RequestCost` and the number of items of each request.
 struct CostsSource {
     let specification: Specification
 
@@ -120,7 +120,7 @@ struct CostsSource {
         }
     }
 
-    /// The Swift expression for the number of items of a request.
+    /// Returns the Swift expression for the number of items of a request.
     private func items(of opcode: OpcodeEntry) -> String {
         guard let cost = opcode.cost, let request = opcode.request else { return "0" }
         let counts = cost.perItem.compactMap { path in
@@ -139,7 +139,7 @@ struct CostsSource {
         return counts.joined(separator: " + ")
     }
 
-    /// A cost as an argument.
+    /// Returns the Swift expression for a cost, as an argument.
     static func argument(_ cost: CostEntry) -> String {
         let also = cost.also.map { ".\($0)" }.joined(separator: ", ")
         return

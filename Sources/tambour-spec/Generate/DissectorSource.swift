@@ -1,18 +1,20 @@
 import Foundation
 
-/// `tambour.lua`: the tables of the specification in Lua, and behind them the dissector that reads them.
+/// `tambour.lua`: the tables of the specification in Lua, followed by the dissector that reads
+/// them.
 ///
-/// One file, because Wireshark loads every script of its folder by itself: a second one would have to be found first.
+/// One file, because Wireshark loads every script of its folder on its own: a second one would
+/// first have to be found.
 struct DissectorSource {
     static let path = "protocol-spec/dissector/tambour.lua"
-    /// What is written by hand.
+    /// The hand-written part.
     private static let corePath = "protocol-spec/dissector/core.lua"
 
     let specification: Specification
     /// The text of `core.lua`.
     let core: String
 
-    /// The generated file, and what is wrong with the part that is written by hand.
+    /// Returns the generated file, and the problems of the hand-written part.
     static func file(
         of specification: Specification,
         root: URL
@@ -59,7 +61,7 @@ struct DissectorSource {
         ])
     }
 
-    /// Numbers that are served and numbers that are known, in their order.
+    /// Returns the served and the known opcodes, in their order.
     private func opcodes() -> [LuaValue.Entry] {
         let served = specification.families.flatMap(\.opcodes).map { opcode in
             var entries: [LuaValue.Entry] = [
@@ -116,7 +118,7 @@ struct DissectorSource {
         )
     }
 
-    /// Every type that is made of others, under the expression that fields name it by.
+    /// Returns every type made of others, under the expression that fields use for it.
     private func composites() -> [LuaValue.Entry] {
         var found: [String: LuaValue] = [:]
         func visit(_ type: WireType) {
@@ -174,7 +176,8 @@ struct DissectorSource {
         )
     }
 
-    /// Keys that are secret somewhere: where the schema knows nothing, they are masked as well.
+    /// Returns the keys that are secret in some struct: they are also masked where there is no
+    /// schema.
     private func sensitiveKeys() -> [String] {
         Set(specification.maps.flatMap(\.fields).filter(\.isSensitive).map(\.key)).sorted()
     }
@@ -196,7 +199,7 @@ private indirect enum LuaValue {
         case item(LuaValue)
     }
 
-    /// - Parameter depth: How far lines of a table are indented already.
+    /// - Parameter depth: The current indentation of the table's lines.
     func text(depth: Int = 0) -> String {
         switch self {
         case .bool(let bool): return bool ? "true" : "false"
@@ -222,7 +225,7 @@ private indirect enum LuaValue {
         }
     }
 
-    /// Whether Lua takes a key without brackets.
+    /// Returns whether Lua accepts a key without brackets.
     private static func isName(_ key: String) -> Bool {
         let letters = key.unicodeScalars.allSatisfy {
             $0.properties.isASCIIHexDigit || ("A"..."Z").contains($0) || ("a"..."z").contains($0)

@@ -1,4 +1,4 @@
-/// `EntitySchema.standard`: the types of objects and their rules.
+/// Generates `EntitySchema.standard`: the types of objects and their rules.
 struct EntitiesSource {
     let entities: [EntitySpecification]
 

@@ -1,8 +1,9 @@
 import Foundation
 
-/// Compares what is committed with what would be generated now.
+/// Compares the committed files with freshly generated ones.
 enum GeneratedFiles {
-    /// One problem for each file that differs, with the first lines that do, and for each file nobody generates.
+    /// Reports each file that differs, with its first differing lines, and each committed file that
+    /// is not generated.
     static func problems(of specification: Specification, root: URL) -> [Problem] {
         let sample = SampleSource.file(root: root)
         let dissector = DissectorSource.file(of: specification, root: root)
@@ -41,7 +42,7 @@ enum GeneratedFiles {
         return problems
     }
 
-    /// The first lines that differ, as a diff shows them.
+    /// Returns the first lines that differ, as a diff shows them.
     static func difference(from old: String, to new: String, lines most: Int = 12) -> String {
         let old = old.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         let new = new.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)

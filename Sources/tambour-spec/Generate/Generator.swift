@@ -1,8 +1,8 @@
-/// Turns a specification into the files that are committed, by path from the root of the repository.
+/// Turns a specification into the committed files, by path from the root of the repository.
 struct Generator {
     static let sources = "Sources/TambourProtocol/Generated"
     static let tests = "Tests/TambourProtocolTests/Generated"
-    /// Where the conformance suite reads the whole specification.
+    /// The file from which the conformance suite reads the whole specification.
     static let bundle = "protocol-spec/conformance/src/tambour_conformance/protocol.json"
 
     let specification: Specification
@@ -13,7 +13,7 @@ struct Generator {
         inboundTypes = specification.inboundTypes
     }
 
-    /// Path and content of every generated file, in the order of their paths.
+    /// Returns path and content of every generated file, sorted by path.
     func files() -> [(path: String, content: String)] {
         var files = [
             (

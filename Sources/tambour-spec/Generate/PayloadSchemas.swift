@@ -1,13 +1,15 @@
-/// A JSON Schema (draft 2020-12) for each request, reply, push and error, for those who know a payload as JSON.
+/// Generates a JSON Schema (draft 2020-12) for each request, reply, push and error, for readers who
+/// see payloads as JSON.
 ///
-/// A schema accepts whatever a reader accepts: ids also as digits, nil for what may be absent, keys nobody knows. A byte
-/// string is `{"$bytes": hex}`. JSON Schema counts characters, so a limit in UTF-16 units or bytes is a little wider here.
+/// A schema accepts everything that a reader accepts: ids as digits too, nil for fields that may be
+/// absent, unknown keys. A byte string is `{"$bytes": hex}`. JSON Schema counts characters, so a
+/// limit in UTF-16 units or bytes is slightly wider here.
 struct PayloadSchemas {
     static let dialect = "https://json-schema.org/draft/2020-12/schema"
 
     let specification: Specification
 
-    /// Path and content of every schema, in the order of their paths: `schema/<OPCODE>.<role>.json`.
+    /// Returns path and content of every schema, sorted by path: `schema/<OPCODE>.<role>.json`.
     func files() -> [(path: String, content: String)] {
         var files: [(path: String, content: String)] = []
         func add(_ opcode: OpcodeEntry, _ role: Example.Role, _ type: StructType?) {
@@ -49,7 +51,7 @@ struct PayloadSchemas {
         return schema
     }
 
-    /// The names of all structs and enums a payload may hold, at whatever depth.
+    /// Returns the names of all structs and enums in a payload, at any depth.
     private func mentioned(by type: StructType) -> Set<String> {
         var found: Set<String> = []
         var open = type.fields
@@ -70,7 +72,7 @@ struct PayloadSchemas {
                 }
             ) { first, _ in first },
         ]
-        // A schema does not know the dialect.
+        // A schema applies to every dialect, so a field that some dialect omits is not required.
         let required = type.fields.filter { $0.isRequired && $0.absentIn.isEmpty }
         let always = required.filter(\.aliases.isEmpty).map(\.key)
         if !always.isEmpty { schema["required"] = always }
@@ -119,7 +121,7 @@ struct PayloadSchemas {
 
     private static let digits = "^-?[0-9]+$"
 
-    /// - Parameter level: How many lists and maps of the field lie around the value.
+    /// - Parameter level: The number of lists and maps of the field around the value.
     private func schema(of type: WireType, _ field: Field, level: Int) -> [String: Any] {
         switch type {
         case .bool: return ["type": "boolean"]

@@ -1,15 +1,16 @@
-/// What of a type depends on what its reader can read.
+/// The parts of a type that depend on the reader's capabilities.
 struct Projection {
     let specification: Specification
 
-    /// The capabilities that decide what is written of a type, in the order of the specification.
+    /// Returns the capabilities that decide what is written of a type, in the specification's
+    /// order.
     func gates(of type: StructType) -> [String] { gates(of: type.fields) }
 
-    /// The capabilities that an enumeration's values need, in the order of the specification.
+    /// Returns the capabilities that an enumeration's values need, in the specification's order.
     func gates(of type: EnumType) -> [String] { ordered(Set(type.values.compactMap(\.capability))) }
 
-    /// Whether a value of this type may have to be left out: a value of an enumeration that has no
-    /// fallback takes along whatever cannot be without it.
+    /// Returns whether a value of this type may have to be omitted: an enumeration value without a
+    /// fallback also removes everything that requires it.
     func mayBeLeftOut(_ type: WireType) -> Bool {
         var seen: Set<String> = []
         return mayBeLeftOut(type, &seen)
@@ -46,13 +47,13 @@ struct Projection {
             else { return false }
             return type.fields.contains { $0.isRequired && mayBeLeftOut($0.type, &seen) }
         case .packed(let inner): return mayBeLeftOut(inner, &seen)
-        // Lists and maps become shorter.
+        // Lists and maps become shorter instead.
         default: return false
         }
     }
 }
 
-/// `[.historyMore, .lz4Large]`.
+/// Returns a set as Swift, for example `[.historyMore, .lz4Large]`.
 func swiftSet(_ capabilities: [String]) -> String {
     "[\(capabilities.map { ".\(Names.camel(fromSeparated: $0))" }.joined(separator: ", "))]"
 }

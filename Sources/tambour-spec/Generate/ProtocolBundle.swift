@@ -1,19 +1,21 @@
 import Foundation
 
-/// The whole specification as one JSON document, for every other language.
+/// The whole specification as one JSON document, for all other languages.
 ///
-/// Canonical: keys are sorted, lists keep the order of the YAML, nothing depends on when or where it was made.
+/// The form is canonical: keys are sorted, lists keep the order of the YAML, and nothing depends on
+/// time or place.
 struct ProtocolBundle {
     let specification: Specification
 
     func text() -> String { Self.text(of: document()) }
 
-    /// What a release promises: everything but the examples, the flows and the wording of edge cases, which stands among the requirements.
+    /// Returns a release's promises: everything but examples, flows, rate limits and costs. Edge
+    /// cases are included as requirements.
     func surface() -> String {
         var surface = document()
         surface["examples"] = nil
         surface["flows"] = nil
-        // How often something may be asked for is the operator's; clients read `retryAfter`.
+        // Rate limits are up to the operator; clients read `retryAfter`.
         surface["buckets"] = nil
         surface["families"] = specification.families.map { entry in
             var family = self.family(entry)
@@ -28,7 +30,7 @@ struct ProtocolBundle {
         return Self.text(of: surface)
     }
 
-    /// JSON in the one form in which it is written: indented, keys sorted, a line break at the end.
+    /// Returns JSON in canonical form: indented, with sorted keys and a final line break.
     static func text(of document: [String: Any]) -> String {
         let options: JSONSerialization.WritingOptions = [
             .prettyPrinted, .sortedKeys, .withoutEscapingSlashes,
@@ -178,7 +180,7 @@ struct ProtocolBundle {
         result["default"] = field.defaultValue.map { PayloadModel.node(of: $0).json }
         result["limit"] = field.limitUnits
         result["limitBytes"] = field.limitBytes
-        // Mostly a field is one list; only what nests has a limit for each level.
+        // Most fields have one list; only nested ones have a limit for each level.
         if field.limitItems.count == 1 {
             result["limitItems"] = field.limitItems[0]
         } else if !field.limitItems.isEmpty {
@@ -323,7 +325,7 @@ struct ProtocolBundle {
 }
 
 extension WireNode {
-    /// The value as `JSONSerialization` takes it; a byte string becomes `{"$bytes": hex}`.
+    /// The value for `JSONSerialization`; a byte string becomes `{"$bytes": hex}`.
     var json: Any {
         switch self {
         case .null: NSNull()

@@ -1,11 +1,11 @@
-/// Writes the Swift expression that reads one field, with the limits that the reader enforces.
+/// Generates the Swift expression that reads one field, with the limits that the reader enforces.
 struct ReadExpression {
     let field: Field
     let isHeldAgainstLimits: Bool
 
     func swift(of type: WireType) -> String { swift(of: type, level: 0) }
 
-    /// - Parameter level: How many lists and maps of the field lie around the value.
+    /// - Parameter level: The number of lists and maps of the field around the value.
     private func swift(of type: WireType, level: Int) -> String {
         switch type {
         case .bool: return "try reader.readBool()"
@@ -39,7 +39,7 @@ struct ReadExpression {
         "{ (reader: inout MessagePackReader) throws(PayloadError) -> \(type.swift) in \(body) }"
     }
 
-    /// The bound of the list or map at a level, and what its repetitions mean.
+    /// Returns the limit of the list or map at a level, and the handling of its duplicates.
     private func containerArguments(_ level: Int) -> String {
         var arguments = [arguments(("maxItems", field.limitItems(at: level)))]
             .filter { !$0.isEmpty }
@@ -49,7 +49,7 @@ struct ReadExpression {
         return arguments.joined(separator: ", ")
     }
 
-    /// Arguments for the limits that are there.
+    /// Returns arguments for the limits that exist.
     private func arguments(_ limits: (label: String, name: String?)...) -> String {
         guard isHeldAgainstLimits else { return "" }
         return limits.compactMap { limit in

@@ -1,4 +1,4 @@
-/// `RoleTable`: who may do what in which kind of chat.
+/// Generates `RoleTable`: who may do what in which kind of chat.
 struct RolesSource {
     let roles: RoleSpecification
 

@@ -1,14 +1,14 @@
 import Foundation
 
-/// The sample specification as Swift for the tests of `TambourProtocol`: it holds what the real one has
-/// no use for yet, and has to work on the day it does.
+/// Generates the sample specification as Swift for the tests of `TambourProtocol`. The sample
+/// covers features of the generator that the real specification does not use yet.
 struct SampleSource {
     private static let folder = "Tests/SampleSpecification"
     private static let path = "\(Generator.tests)/Sample.swift"
 
     let specification: Specification
 
-    /// The generated file, and what is wrong with the sample.
+    /// Returns the generated file, and the problems of the sample.
     static func file(root: URL) -> (file: (path: String, content: String), problems: [Problem]) {
         var loader = SpecificationLoader(root: root.appending(path: folder))
         let specification = loader.load()
@@ -20,7 +20,8 @@ struct SampleSource {
             from: "\(Self.folder)/",
             imports: ["@testable package import TambourProtocol"]
         )
-        // What belongs to tables of the real specification, in bits and numbers that these leave free.
+        // Entries that belong to tables of the real specification, with bits and numbers that are
+        // free there.
         source.block("extension Capabilities") { source in
             for (index, capability) in specification.capabilities.enumerated() {
                 let name = Names.camel(fromSeparated: capability.name)

@@ -1,12 +1,13 @@
-/// Writes the Swift type of one struct: properties, initializer, reader and writer.
+/// Generates the Swift type of one struct: properties, initializer, reader and writer.
 struct StructSource {
     let type: StructType
     let specification: Specification
-    /// Whether the reader refuses what is over a limit.
+    /// Whether the reader refuses values over a limit.
     let isHeldAgainstLimits: Bool
 
-    /// An object of more fields lives behind a reference: it is handed from reader to handler to
-    /// store to push, and copying it would count a dozen references each time.
+    /// The most fields of an object stored in place. A larger object is stored behind a reference:
+    /// it passes from reader to handler to store to push, and each copy would retain a dozen
+    /// references.
     private static let mostFieldsInPlace = 12
 
     private var isShared: Bool {
@@ -113,7 +114,7 @@ struct StructSource {
         }
     }
 
-    /// What printing and logging show: everything but secrets.
+    /// Generates the mirror for printing and logging: everything but secrets.
     private func writeMirror(to source: inout SourceText) {
         source.line()
         source.block("extension \(type.name): CustomReflectable") { source in
@@ -245,12 +246,12 @@ struct StructSource {
         !field.isOptional && field.absentIn.isEmpty
     }
 
-    /// Whether the reader is spoken to in a dialect.
+    /// Returns the condition that the reader uses a dialect.
     private func speaks(_ dialect: String) -> String {
         "writer.capabilities.contains(.\(Names.camel(fromSeparated: dialect)))"
     }
 
-    /// The list again under its name, without what dialects leave out of it.
+    /// Returns statements that shadow a list with one without the items that dialects omit.
     private func fewerItems(_ field: Field) -> [String] {
         field.forms.compactMap { form in
             guard case .leavesOut(let key, let value) = form.change,
@@ -264,9 +265,9 @@ struct StructSource {
         }
     }
 
-    /// When an optional field is written.
+    /// Returns the condition under which an optional field is written.
     ///
-    /// - Parameter bound: whether its value gets a name of its own.
+    /// - Parameter bound: Whether the condition binds the value to a name.
     private func presence(_ field: Field, bound: Bool) -> String {
         var conditions: [String] = []
         if !field.isCopy {
@@ -289,7 +290,7 @@ struct StructSource {
         return conditions.joined(separator: ", ")
     }
 
-    /// What is written under the field's key, once its presence is known.
+    /// Returns the expression for the field's value once its presence is known.
     private func value(of field: Field) -> String {
         guard field.isCopy, let source = source(of: field), !source.isOptional else {
             return name(field)
@@ -297,7 +298,7 @@ struct StructSource {
         return source.path
     }
 
-    /// Where a copy has its value from.
+    /// Returns the path to the value of a copied field.
     private func source(of copy: Field) -> (path: String, isOptional: Bool)? {
         var fields = type.properties
         var path: [String] = []
@@ -325,7 +326,7 @@ struct StructSource {
         case .text: ["writer.writeText(\(value)\(prefix(field)))"]
         case .string: ["writer.writeString(\(inWords(value, field))\(prefix(field)))"]
         case .bytes: ["writer.writeBytes(\(value))"]
-        // The array itself knows which items to leave out.
+        // The array itself decides which items to omit.
         case .list(let element) where mayBeLeftOut(element): ["\(value).write(to: &writer)"]
         case .list(let element):
             ["writer.writeArrayHeader(\(value).count)", "for item in \(value) {"]
@@ -334,7 +335,7 @@ struct StructSource {
         }
     }
 
-    /// The string, or what a dialect says in its place.
+    /// Returns the expression for a string, including its replacements in dialects.
     private func inWords(_ value: String, _ field: Field) -> String {
         field.forms.reduce(value) { said, form in
             guard case .words(let words) = form.change else { return said }
@@ -344,7 +345,7 @@ struct StructSource {
         }
     }
 
-    /// The argument that puts something before the text in a dialect.
+    /// Returns the argument for a dialect's prefix to the text.
     private func prefix(_ field: Field) -> String {
         for form in field.forms {
             if case .prefix(let prefix) = form.change {
@@ -356,7 +357,7 @@ struct StructSource {
 }
 
 extension StructSource {
-    /// What the reader's capabilities decide; nothing for most types.
+    /// Generates the parts that depend on the reader's capabilities; nothing for most types.
     private func writeProjection(to source: inout SourceText) {
         let projection = Projection(specification: specification)
         let gates = projection.gates(of: type)
@@ -375,7 +376,7 @@ extension StructSource {
     }
 }
 
-/// Writes the Swift type of one enum.
+/// Generates the Swift type of one enum.
 struct EnumSource {
     let type: EnumType
     let specification: Specification
@@ -453,7 +454,8 @@ struct EnumSource {
             .joined(separator: " || ")
     }
 
-    /// The name that goes out. Who cannot read a value without a fallback is not sent what holds it.
+    /// Returns the expression for the written name. A reader that cannot read a value without a
+    /// fallback is not sent anything that contains it.
     private func written(_ value: EnumType.Value) -> String {
         guard let capability = value.capability, let fallback = value.fallback else {
             return literal(value.value)
@@ -463,7 +465,7 @@ struct EnumSource {
             "writer.capabilities.contains(.\(name)) ? \(literal(value.value)) : \(literal(fallback))"
     }
 
-    /// What the reader's capabilities decide; nothing for most types.
+    /// Generates the parts that depend on the reader's capabilities; nothing for most types.
     private func writeProjection(to source: inout SourceText) {
         let gates = Projection(specification: specification).gates(of: type)
         guard !gates.isEmpty else { return }

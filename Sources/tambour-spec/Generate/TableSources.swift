@@ -1,4 +1,4 @@
-/// `Opcode`, `OpInfo` and the table of all known numbers.
+/// Generates `Opcode`, `OpInfo` and the table of all known numbers.
 struct OpcodesSource {
     let specification: Specification
 
@@ -137,7 +137,7 @@ struct OpcodesSource {
         }
     }
 
-    /// The argument that names the dialects in which the number means something else.
+    /// Returns the argument for the dialects in which the number means something else.
     private func movedIn(_ number: Int) -> String {
         let dialects = specification.dialects.filter { $0.movedOpcodes.contains(number) }
         return dialects.isEmpty ? "" : ", movedIn: \(swiftSet(dialects.map(\.name)))"
@@ -149,11 +149,12 @@ struct OpcodesSource {
     }
 }
 
-/// `ClientRequest`: every request a client may send, decoded, in an enumeration for each kind.
+/// Generates `ClientRequest`: every request from a client, decoded, in an enumeration for each
+/// kind.
 struct ClientRequestSource {
     let specification: Specification
 
-    /// The kinds that have an enumeration of their own, and what is said of it.
+    /// The kinds with an enumeration of their own, and its documentation.
     private static let groups: [(kind: OpcodeEntry.Kind, type: String, doc: String)] = [
         (.session, "SessionRequest", "A request that the session answers by itself."),
         (.query, "QueryRequest", "A request that reads a snapshot."),
@@ -226,7 +227,7 @@ struct ClientRequestSource {
 
     private func name(_ opcode: OpcodeEntry) -> String { Names.camel(fromUpper: opcode.name) }
 
-    /// What makes a request of its payload, inside the case of its kind.
+    /// Returns the expression that decodes a payload into a request, inside the case of its kind.
     private func decoded(_ opcode: OpcodeEntry) -> String {
         let value = ".\(name(opcode))(try .decode(payload, limits: limits))"
         let group = Self.groups.first { $0.kind == opcode.kind }
@@ -234,7 +235,7 @@ struct ClientRequestSource {
     }
 }
 
-/// `Push`: every push the server may send.
+/// Generates `Push`: every push from the server.
 struct PushSource {
     let specification: Specification
 
@@ -285,7 +286,7 @@ struct PushSource {
         }
     }
 
-    /// A property that is a set of capabilities, empty for most pushes.
+    /// Generates a property that is a set of capabilities, empty for most pushes.
     private func write(
         _ property: String,
         _ sets: [(name: String, capabilities: [String])],
@@ -304,7 +305,7 @@ struct PushSource {
     }
 }
 
-/// `RequestError` and its codes.
+/// Generates `RequestError` and its codes.
 struct ErrorsSource {
     let specification: Specification
 
@@ -447,9 +448,9 @@ extension ErrorsSource {
     }
 }
 
-/// `Capabilities` and `Features`: sets of names.
+/// Generates `Capabilities` and `Features`: sets of names.
 struct CapabilitiesSource {
-    /// The bit of the first dialect. Those above the dialects are free for tests.
+    /// The bit of the first dialect. The bits above the dialects are free for tests.
     static let firstDialect = 48
     static let mostDialects = 8
 
@@ -540,7 +541,7 @@ struct CapabilitiesSource {
     }
 }
 
-/// `Limits`: every limit with its value.
+/// Generates `Limits`: every limit with its value.
 struct LimitsSource {
     let specification: Specification
 

@@ -1,9 +1,11 @@
-/// Reads a chapter of the prose: Markdown whose normative sentences end in an id, as `[FRM-04]`.
+/// Reads a prose chapter: Markdown in which a normative sentence ends with an id such as
+/// `[FRM-04]`.
 ///
-/// A requirement is what stands before its id in the same paragraph or list item, back to the id before it.
+/// A requirement is the text before its id, back to the previous id or the beginning of the
+/// paragraph or list item.
 enum ChapterParser {
     /// - Parameters:
-    ///   - name: the stem of the file.
+    ///   - name: The name of the file without the extension.
     ///   - text: Markdown that begins with a heading of the first level.
     static func parse(_ text: String, name: String, file: String) -> Chapter {
         var lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
@@ -31,7 +33,7 @@ enum ChapterParser {
         var line: Int
     }
 
-    /// Paragraphs, list items and table rows; code is none of them.
+    /// Returns paragraphs, list items and table rows, without code blocks.
     private static func blocks(_ lines: [String]) -> [Block] {
         var blocks: [Block] = []
         var isOpen = false
@@ -97,10 +99,10 @@ enum ChapterParser {
         return String(text)
     }
 
-    /// How many words in a text bind.
+    /// Returns the number of normative words in a text.
     static func norms(in text: String) -> Int { text.matches(of: /\b(MUST|SHOULD)\b/).count }
 
-    /// The first of the words that bind; nil when there is none.
+    /// Returns the first normative word; nil when there is none.
     static func level(of text: String) -> Requirement.Level? {
         text.firstMatch(of: /\b(MUST|SHOULD)\b/).flatMap { .init(rawValue: String($0.output.1)) }
     }

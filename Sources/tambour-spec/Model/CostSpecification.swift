@@ -2,45 +2,46 @@ import Yams
 
 /// A token bucket of `protocol.yaml` that requests are paid from.
 struct RateBucketEntry: Sendable {
-    /// Whose bucket it is.
+    /// What has a bucket of its own.
     enum Owner: String, CaseIterable, Sendable { case user, anyone, connection, address }
 
     var name: String
     var owner: Owner
-    /// Names of limits: what the bucket holds, and what it gets back.
+    /// Names of limits: the bucket's capacity and its refill per minute.
     var burst: String
     var perMinute: String
     var doc: String
     var origin: Origin
 
-    /// Whether an opcode can name it. Strangers pay the others for every request.
+    /// Whether an opcode can name the bucket. The other buckets apply to requests before login.
     var isNamed: Bool { owner == .user || owner == .anyone }
 }
 
-/// What a request may cost at most, and the bucket it is paid from: `cost` of an opcode.
+/// The cost of a request and the bucket it is paid from: `cost` of an opcode.
 struct CostEntry: Sendable {
-    /// How long a request at its largest keeps its queue busy on the reference machine.
+    /// How long the largest request occupies its queue on the reference machine.
     enum Processor: String, CaseIterable, Sendable { case light, medium, heavy }
 
-    /// Who is told, beside the session that asks.
+    /// Who receives pushes, besides the requesting session.
     enum Audience: String, CaseIterable, Sendable { case nobody, ownSessions, members, contacts }
 
     var bucket: String
-    /// Buckets that other forms of the request are paid from; `RateRules` decides.
+    /// Buckets for other forms of the request; `RateRules` decides.
     var also: [String]
-    /// What the request costs by itself.
+    /// The base cost of the request.
     var units: Int
-    /// Paths of fields: each item of a list or map, or each one of a number, costs `itemUnits` more.
+    /// Paths of fields: each item of a list or map, or each unit of a number, costs `itemUnits`
+    /// more.
     var perItem: [String]
     var itemUnits: Int
-    /// The limit that stands for a number that is absent; nil for 0.
+    /// The limit that replaces an absent number; nil for 0.
     var pageSize: String?
-    /// The limit of a number; its excess is not paid, for it is not served.
+    /// The limit of a number; the excess is neither served nor paid for.
     var maxPage: String?
-    /// The most rows that a request at its largest reads and writes, in any store.
+    /// The most rows that the largest request reads and writes, in any store.
     var rowsRead: Int
     var rowsWritten: Int
-    /// By how much it can grow the store, bytes.
+    /// The most bytes by which the request can grow the store.
     var bytesStored: Int
     /// The most bytes of pushes for each receiver.
     var bytesTold: Int
@@ -93,7 +94,7 @@ extension SpecificationLoader {
 extension Specification {
     func bucket(named name: String) -> RateBucketEntry? { buckets.first { $0.name == name } }
 
-    /// The field of a request at a path as `settings.chats`, with the Swift expression for it.
+    /// Returns the field at a path such as `settings.chats`, with the Swift expression for it.
     func field(at path: String, of type: StructType) -> (field: Field, swift: String)? {
         var type = type
         var swift = ""

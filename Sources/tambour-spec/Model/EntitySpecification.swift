@@ -1,36 +1,36 @@
-/// A type of `entities.yaml`: objects that devices edit offline, and the rules they live by.
+/// A type of `entities.yaml`: objects that devices edit offline, and their rules.
 struct EntitySpecification: Sendable {
     enum Policy: String, CaseIterable, Sendable { case cas, lww, merge, append }
     enum Contest: String, CaseIterable, Sendable { case cas, lww }
     enum Deletion: String, CaseIterable, Sendable { case deleteWins, updateWins }
 
     var documented: Specification.Documented
-    /// The name of the type it stands below; nil for one at the top.
+    /// The name of the parent type; nil at the top.
     var parent: String?
     var policy: Policy
-    /// Of `merge`: what decides about a field that both sides changed.
+    /// For `merge`: the policy for a field that both sides changed.
     var contested: Contest?
     var deletion: Deletion
-    /// Whether objects go with their parent.
+    /// Whether objects are deleted with their parent.
     var cascades: Bool
     var naturalKey: [String]
-    /// Of a series: the field that its ranges are of.
+    /// For a series: the field that its ranges refer to.
     var position: String?
-    /// The name of the limit of its fields' bytes.
+    /// The name of the limit for the bytes of its fields.
     var limitBytes: String
     var fields: [Field]
 
     var name: String { documented.name }
     var origin: Origin { documented.origin }
 
-    /// A field of an object: what MessagePack can say.
+    /// A field of an object, of a type that MessagePack supports.
     struct Field: Sendable {
         var documented: Specification.Documented
         var type: WireType
 
         var name: String { documented.name }
 
-        /// The case of `EntitySchema.FieldKind`; nil for a type that no field can have.
+        /// The case of `EntitySchema.FieldKind`; nil for a type that fields cannot have.
         var kind: String? {
             switch type {
             case .bool: "bool"
@@ -45,7 +45,7 @@ struct EntitySpecification: Sendable {
         }
     }
 
-    /// Everything that devices count on, in one line.
+    /// Everything that devices rely on, in one line.
     var rules: String {
         var words = [parent.map { "below \($0)" } ?? "at the top", policy.rawValue]
         if let contested { words.append("contested \(contested.rawValue)") }
@@ -73,7 +73,7 @@ extension [EntitySpecification] {
                     complain("\(entry.name): since no release there is", entry.origin)
                 }
             }
-            // The parent first: so no type is its own ancestor.
+            // Parents come first, so no type is its own ancestor.
             if let parent = entity.parent, !names.contains(parent) {
                 complain("\(entity.name): \(parent) is no type above it")
             }

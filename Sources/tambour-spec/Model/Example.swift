@@ -5,7 +5,8 @@ struct ExampleFile: Sendable {
     var origin: Origin
 }
 
-/// A packet as a value and as bytes, with other encodings that must be read and some that must be refused.
+/// A packet as a value and as bytes, with other encodings that must be accepted and some that must
+/// be refused.
 struct Example: Sendable {
     enum Role: String, Sendable { case request, reply, error, push }
 
@@ -24,7 +25,7 @@ struct Example: Sendable {
         var wire: WireNode?
         var hex: String?
         var hexLine: Int
-        /// Limits that differ from the standard ones, so that short bytes can be over one.
+        /// Overridden limits, so that short bytes can exceed one.
         var limits: [String: Int]
         var error: String
         var origin: Origin
@@ -32,7 +33,7 @@ struct Example: Sendable {
 
     var name: String
     var role: Role
-    /// The dialect that the server writes it in.
+    /// The dialect in which the server writes the packet.
     var dialect: String?
     var sequence: Int
     var value: WireNode?
@@ -45,7 +46,7 @@ struct Example: Sendable {
     var rejects: [Reject]
     var origin: Origin
 
-    /// The header's second byte.
+    /// The second byte of the header.
     var command: UInt8 {
         switch role {
         case .request, .push: 0

@@ -1,4 +1,4 @@
-/// How wire names become Swift names.
+/// The conversion of wire names to Swift names.
 enum Names {
     /// `MSG_SEND` → `MsgSend`.
     static func pascal(fromOpcode name: String) -> String {
@@ -29,7 +29,7 @@ enum Names {
         return name
     }
 
-    /// Backticks around words Swift keeps for itself.
+    /// Returns the name, in backticks if Swift reserves it.
     static func escaped(_ name: String) -> String {
         reserved.contains(name) ? "`\(name)`" : name
     }

@@ -1,20 +1,20 @@
 /// One numbered sentence of the specification that an implementation can keep or break.
 struct Requirement: Sendable {
-    /// How binding it is, in the words of RFC 2119.
+    /// How binding a requirement is, in the words of RFC 2119.
     enum Level: String, Sendable {
         case must = "MUST"
         case should = "SHOULD"
     }
 
-    /// Where it is written.
+    /// Where a requirement is written.
     enum Place: Equatable, Sendable {
-        /// A chapter of the prose, by the stem of its file.
+        /// A chapter of the prose, by the name of its file without the extension.
         case chapter(String)
         /// An edge case of an opcode, by the opcode's name.
         case opcode(String)
     }
 
-    /// A group and a number, as `FRM-04`; never used again for something else.
+    /// A group and a number, for example `FRM-04`; never reused.
     var id: String
     var level: Level
     /// Markdown.
@@ -24,11 +24,11 @@ struct Requirement: Sendable {
     var place: Place
     var origin: Origin
 
-    /// Whether a text has the form of an id.
+    /// Returns whether a text has the form of an id.
     static func isID(_ text: String) -> Bool { text.wholeMatch(of: /[A-Z]{3}-[0-9]{2}/) != nil }
 }
 
-/// A boundary case of an opcode: what happens when, by which requirement.
+/// An edge case of an opcode: a condition and the required result.
 struct Edge: Sendable {
     var id: String
     var level: Requirement.Level
@@ -42,7 +42,7 @@ struct Edge: Sendable {
 
 /// Prose about a subject that no single opcode owns: one file under `prose/`.
 struct Chapter: Sendable {
-    /// The stem of its file.
+    /// The name of its file without the extension.
     var name: String
     var title: String
     /// Markdown below the title.
@@ -53,7 +53,8 @@ struct Chapter: Sendable {
     var origin: Origin
 }
 
-/// A conversation of several clients with a server: shown as a diagram, and played by the conformance suite.
+/// A conversation of several clients with a server: shown as a diagram, and run by the conformance
+/// suite.
 struct Flow: Sendable {
     var name: String
     var title: String
@@ -69,19 +70,19 @@ struct Flow: Sendable {
     enum Action: Sendable {
         /// A device opens a connection; `alice.phone`, or `alice` for her first device.
         case connect(String)
-        /// The same with SESSION_INIT and LOGIN, where the flow is about something else.
+        /// Connects, then SESSION_INIT and LOGIN, for flows about something else.
         case login(String)
         case disconnect(String)
-        /// A remark for the reader.
+        /// A note for the reader.
         case note(String)
         case request(opcode: String, from: String, value: WireNode, answer: Answer, save: [Saved])
         case push(opcode: String, to: String, value: WireNode, save: [Saved])
-        /// Nothing comes until a PING is answered.
+        /// No packet arrives before the reply to a PING.
         case silence(String)
     }
 
     enum Answer: Sendable {
-        /// What the reply holds at least.
+        /// The fields that the reply contains at least.
         case reply(WireNode)
         case error(String)
     }
@@ -95,7 +96,7 @@ struct Flow: Sendable {
 }
 
 extension Specification {
-    /// Every requirement: those of the chapters, then those of the opcodes.
+    /// All requirements: those of the chapters, then those of the opcodes.
     var requirements: [Requirement] {
         chapters.flatMap(\.requirements)
             + families.flatMap(\.opcodes).flatMap { opcode in

@@ -1,4 +1,4 @@
-/// What `roles.yaml` says: who may do what in which kind of chat.
+/// The contents of `roles.yaml`: who may do what in which kind of chat.
 struct RoleSpecification: Sendable {
     /// A permission of an administrator or an option of a chat, as one bit of a number.
     struct Bit: Sendable {
@@ -16,12 +16,12 @@ struct RoleSpecification: Sendable {
         var name: String { documented.name }
     }
 
-    /// What becomes of an action.
+    /// The result of an action for a role.
     enum Cell: Equatable, Sendable {
-        /// There is no such role in such a chat.
+        /// The role does not exist in this kind of chat.
         case absent
         case yes, no, unknown
-        /// One of them must hold.
+        /// At least one condition must hold.
         case anyOf([Condition])
     }
 
@@ -36,7 +36,7 @@ struct RoleSpecification: Sendable {
     var options: [Bit] = []
     var actions: [Action] = []
 
-    /// - Returns: nil for a text that is no cell.
+    /// - Returns: nil for a text that is not a cell.
     func cell(_ text: String?) -> Cell? {
         guard let text else { return .absent }
         switch text {
@@ -119,7 +119,7 @@ struct RoleSpecification: Sendable {
                         )
                     )
                 }
-                // Who exists in a kind of chat does not depend on what is done.
+                // The roles of a kind of chat are the same for all actions.
                 if Set(row.keys) != Set(actions.first?.cells[kind.name]?.keys ?? row.keys) {
                     problems.append(
                         .init(

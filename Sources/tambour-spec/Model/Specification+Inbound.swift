@@ -1,5 +1,5 @@
 extension Specification {
-    /// Names of the structs and enums that a client may send, at whatever depth.
+    /// The names of the structs and enums that a client may send, at any depth.
     var inboundTypes: Set<String> {
         var found: Set<String> = []
         var open = families.flatMap(\.opcodes).compactMap(\.request).flatMap(\.fields)
@@ -13,9 +13,10 @@ extension Specification {
 }
 
 extension StructType {
-    /// Whether readers hold its values against the limits of its fields.
+    /// Returns whether readers check values against the limits of their fields.
     ///
-    /// What only servers send is not refused for its size: a later server may have wider limits.
+    /// Values that only servers send are not refused for their size: a later server may have wider
+    /// limits.
     func isHeldAgainstLimits(_ inboundTypes: Set<String>) -> Bool {
         role == .request || inboundTypes.contains(name)
     }

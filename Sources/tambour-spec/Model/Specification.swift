@@ -1,9 +1,9 @@
-/// Everything `protocol-spec/` says, as values.
+/// The contents of `protocol-spec/` as values.
 ///
 /// Loaded by `SpecificationLoader`.
 struct Specification: Sendable {
     var version = 1
-    /// First bytes of a header that are read, and the one that is written.
+    /// The accepted first bytes of a header, and the one that is written.
     var acceptedVersions: [Int] = []
     var writtenVersion = 0
     var idRanges: [IDRange] = []
@@ -23,10 +23,10 @@ struct Specification: Sendable {
     var roles = RoleSpecification()
     var entities: [EntitySpecification] = []
 
-    /// What decides whether something is written: capabilities, then dialects.
+    /// The names that decide whether something is written: capabilities, then dialects.
     var gates: [Documented] { capabilities + dialects.map(\.documented) }
 
-    /// Copies the fields of the object under `key` of a struct beside it.
+    /// Copies the fields of the object under `key` into the struct `type` itself.
     mutating func copyFields(of key: String, in type: String, dialect: String?) {
         guard let index = structs.firstIndex(where: { $0.name == type }),
             case .named(let name)? = structs[index].fields.first(where: { $0.key == key })?.type
@@ -45,7 +45,7 @@ struct Specification: Sendable {
 
     func isDialect(_ name: String) -> Bool { dialects.contains { $0.name == name } }
 
-    /// A dialect and those that it builds on, itself first.
+    /// Returns a dialect and the dialects it builds on, itself first.
     func dialects(in name: String) -> [Dialect] {
         var found: [Dialect] = []
         var next: String? = name
@@ -58,14 +58,14 @@ struct Specification: Sendable {
         return found
     }
 
-    /// A range opcode numbers may lie in; both ends belong to it.
+    /// A range of opcode numbers, both ends included.
     struct IDRange: Sendable {
         var name: String
         var from: Int
         var through: Int
     }
 
-    /// A name with its meaning: a state or capability.
+    /// A name with its meaning, for example a state or capability.
     struct Documented: Sendable {
         var name: String
         var since: Int
@@ -73,27 +73,27 @@ struct Specification: Sendable {
         var origin: Origin
     }
 
-    /// How the server writes for some clients, beside their capabilities.
+    /// A variant of the server's encoding for some clients, besides their capabilities.
     struct Dialect: Sendable {
         var documented: Documented
-        /// The dialect that it builds on: everything of that one holds in it, too.
+        /// The dialect it builds on, which also applies.
         var base: String?
-        /// Numbers that mean something else in it, and answer `proto.opcode` there.
+        /// Numbers that mean something else in the dialect, and answer `proto.opcode` there.
         var movedOpcodes: [Int]
 
         var name: String { documented.name }
     }
 
-    /// What the server may switch for a client build that has code for it.
+    /// A feature that the server may switch for client builds that implement it.
     struct Feature: Sendable {
         var documented: Documented
-        /// Names of those that answer `proto.opcode` where it is off.
+        /// The names of the opcodes that answer `proto.opcode` where the feature is off.
         var opcodes: [String]
 
         var name: String { documented.name }
     }
 
-    /// Everything that is a map with known keys: objects and payloads.
+    /// All maps with known keys: objects and payloads.
     var maps: [StructType] {
         structs
             + families.flatMap(\.opcodes).flatMap {
@@ -104,19 +104,19 @@ struct Specification: Sendable {
     struct Limit: Sendable {
         /// How a later release may change the value.
         enum Change: String, CaseIterable, Sendable {
-            /// Only upwards: below it lies what clients already send or wait for.
+            /// Only upwards: clients already send or expect values up to the current one.
             case wider
-            /// Only downwards: above it lies what clients cannot take.
+            /// Only downwards: clients cannot accept larger values.
             case narrower
             /// Either way: clients cannot tell.
             case any
-            /// Not at all: clients count on the number itself.
+            /// Not at all: clients rely on the number itself.
             case never
         }
 
         var name: String
         var value: Int
-        /// The largest legal override, nil where any is legal.
+        /// The largest legal override; nil where any is legal.
         var max: Int?
         var change = Change.wider
         var unit: String
@@ -137,17 +137,17 @@ struct Specification: Sendable {
         var swiftName: String
         var errorClass: Class
         var retry: Retry
-        /// Whether any opcode may answer it.
+        /// Whether any opcode may answer the error.
         var isCommon: Bool
         var message: String?
-        /// What people read, and what a dialog about it is headed.
+        /// The text for people, and the title of a dialog about the error.
         var texts: Texts?
         var title: Texts?
         var when: String
         var since: Int
         var origin: Origin
 
-        /// The same in each language that refusals are told in.
+        /// A text in each language of the refusals.
         struct Texts: Sendable {
             static let languages = ["en", "ru"]
 
@@ -173,7 +173,7 @@ struct Specification: Sendable {
         var origin: Origin
     }
 
-    /// One line about how much there is.
+    /// One line with the number of entries of each kind.
     var summary: String {
         let opcodes = families.flatMap(\.opcodes)
         let examples = examples.flatMap(\.examples)
@@ -192,7 +192,7 @@ struct Specification: Sendable {
     }
 }
 
-/// Where something was read from, for messages.
+/// The origin of a value, for messages.
 struct Origin: Equatable, Sendable, CustomStringConvertible {
     var file: String
     var line: Int
@@ -214,13 +214,13 @@ enum Direction: String, CaseIterable, Sendable {
     case clientToServer, serverToClient, both
 }
 
-/// A way out for something that should no longer be used.
+/// The deprecation of something that should no longer be used.
 struct Deprecation: Decodable, Sendable {
-    /// The release that said so.
+    /// The release that deprecated it.
     var since: Int
-    /// What to use instead: an opcode's name, or the key of a field beside it.
+    /// The replacement: an opcode's name, or the key of a field in the same struct.
     var replacement: String
-    /// The release that may stop serving it; its name or key is never used again.
+    /// The release that may stop serving it; its name or key is never reused.
     var sunset: Int
 }
 
@@ -241,9 +241,9 @@ struct OpcodeEntry: Sendable {
     var kind: Kind?
     var idempotency: Idempotency?
     var key: String?
-    /// What a request is paid from; nil for pushes.
+    /// The cost of a request; nil for pushes.
     var cost: CostEntry?
-    /// The capability without which a client is not sent the push.
+    /// The capability that a client needs to receive the push.
     var capability: String?
     var errors: [String]
     var effects: [Effect]
@@ -269,17 +269,17 @@ struct StructType: Sendable {
     var role: Role
     var doc: String
     var since: Int
-    /// The limit of a whole encoded object, which the server keeps where it stores one.
+    /// The limit of a whole encoded object, which the server enforces where it stores one.
     var limitBytes: String?
     var fields: [Field]
     var origin: Origin
 
-    /// The field that is read under a key.
+    /// Returns the field that is read under a key.
     func field(under key: String) -> Field? {
         fields.first { $0.key == key || $0.aliases.contains(key) }
     }
 
-    /// Those with a property.
+    /// The fields with a property.
     var properties: [Field] { fields.filter { !$0.isCopy } }
 }
 
@@ -289,78 +289,79 @@ struct Field: Sendable {
     var type: WireType
     var isRequired: Bool
     var defaultValue: DefaultValue?
-    /// Names of limits: UTF-16 units of a text; bytes of a text, string, bytes or `any`; items of each
-    /// list and map, the outermost first.
+    /// Names of limits: UTF-16 units of a text; bytes of a text, string, bytes or `any`; items of
+    /// each list and map, outermost first.
     var limitUnits: String?
     var limitBytes: String?
     var limitItems: [String] = []
-    /// The limit of the whole encoded field, which the server keeps where it builds or stores one.
+    /// The limit of the whole encoded field, which the server enforces where it builds or stores
+    /// one.
     var totalBytes: String?
-    /// What a request means that names one thing twice.
+    /// The handling of a request that names the same thing twice.
     var duplicates: Duplicates?
     /// Who checks an `any`.
     var anyCheck = AnyCheck.reader
-    /// Whether the server cuts the list or map so that the reply holds at most `maxReplyBytes`.
+    /// Whether the server shortens the list or map so that the reply has at most `maxReplyBytes`.
     var isPage = false
     /// Fields that the objects in it never have.
     var without: [String] = []
     /// Other keys that the field is read under.
     var aliases: [String] = []
-    /// Keys from the object on to the field whose value is written under this key too; empty for a field of
-    /// its own. A copy has no property, and is not read.
+    /// The path of keys to the field whose value is also written under this key; empty for an
+    /// ordinary field. A copy has no property and is not read.
     var copyOf: [String] = []
-    /// The capability or dialect without which the field is not sent.
+    /// The capability or dialect that a client needs to receive the field.
     var capability: String?
-    /// How some dialects write it otherwise.
+    /// How some dialects write the field differently.
     var forms: [DialectForm] = []
     var isSensitive: Bool
     var since: Int
     var doc: String
-    /// Why it is there, where `doc` does not make that plain.
+    /// Why the field exists, where `doc` does not make that plain.
     var why: String?
     var deprecated: Deprecation?
     var origin: Origin
 
     var isCopy: Bool { !copyOf.isEmpty }
 
-    /// Dialects in which it is not written.
+    /// The dialects that omit the field.
     var absentIn: [String] { forms.filter { $0.change == .absent }.map(\.dialect) }
 
     /// Whether the Swift property may be nil.
     var isOptional: Bool { !isRequired && defaultValue == nil }
 
-    /// Whether it is in every packet, whose bytes do not say in which dialect they are.
+    /// Whether every packet contains the field, whatever its dialect.
     var isAlwaysThere: Bool { isRequired && absentIn.isEmpty }
 
-    /// The limit of the items of a list or map that lies in `level` others of the field.
+    /// Returns the limit of the items of a list or map nested in `level` others of the field.
     func limitItems(at level: Int) -> String? {
         limitItems.indices.contains(level) ? limitItems[level] : nil
     }
 
-    /// Names of all limits.
+    /// The names of all its limits.
     var limitNames: [String] {
         [limitUnits, limitBytes].compactMap(\.self) + limitItems
             + [totalBytes].compactMap(\.self)
     }
 }
 
-/// How a dialect writes a field otherwise.
+/// A dialect's different form of a field.
 struct DialectForm: Equatable, Sendable {
     enum Change: Equatable, Sendable {
-        /// Not at all.
+        /// The field is omitted.
         case absent
-        /// Some strings as others.
+        /// Some strings are replaced by others.
         case words([String: String])
-        /// With this before the text.
+        /// This text precedes the value.
         case prefix(String)
-        /// Without the items of the list whose field `key` is this number.
+        /// The list omits the items whose field `key` is this number.
         case leavesOut(key: String, value: Int)
     }
 
     var dialect: String
     var change: Change
 
-    /// In one line, as the specification says it.
+    /// The form in one line, as the specification describes it.
     var text: String {
         switch change {
         case .absent: "absent"
@@ -374,13 +375,13 @@ struct DialectForm: Equatable, Sendable {
     }
 }
 
-/// What a repeated key of a map, or a repeated item of a list, means in a request.
+/// The meaning of a repeated key of a map, or a repeated item of a list, in a request.
 enum Duplicates: String, CaseIterable, Sendable {
     /// The last value of a key counts; a repeated item counts once.
     case merged
     /// The request is refused.
     case refused
-    /// Each is taken as it comes; the text of the field says what that means.
+    /// Every repetition counts; the documentation of the field explains it.
     case kept
 }
 
@@ -388,9 +389,9 @@ enum Duplicates: String, CaseIterable, Sendable {
 enum AnyCheck: String, CaseIterable, Sendable {
     /// The reader refuses the request.
     case reader
-    /// The handler, which answers about each value by itself.
+    /// The handler checks, and answers about each value separately.
     case handler
-    /// Nobody: the value is stepped over, never stored and never sent.
+    /// Nobody checks: the value is skipped, never stored and never sent.
     case skipped
 }
 
@@ -404,7 +405,7 @@ enum DefaultValue: Equatable, Sendable {
 
 /// A set of strings.
 ///
-/// An open one carries unknown strings through; a closed one refuses them.
+/// An open enumeration passes unknown strings through; a closed one refuses them.
 struct EnumType: Sendable {
     var name: String
     var isOpen: Bool
@@ -416,11 +417,11 @@ struct EnumType: Sendable {
     struct Value: Sendable {
         var value: String
         var swiftName: String
-        /// Other names that it is read under.
+        /// Other names that the value is read under.
         var aliases: [String] = []
-        /// The capability without which it does not go out.
+        /// The capability that a client needs to receive the value.
         var capability: String?
-        /// The value that goes out instead; nil leaves out what holds it.
+        /// The value that is written instead; without one, whatever contains the value is omitted.
         var fallback: String?
         var doc: String
     }

@@ -163,7 +163,7 @@ struct SpecificationLoader {
         finish(map)
     }
 
-    /// A specification need not have roles.
+    /// Loads `roles.yaml`, which is optional.
     private mutating func loadRoles(into specification: inout Specification) {
         let file = "roles.yaml"
         guard FileManager.default.fileExists(atPath: root.appending(path: file).path),
@@ -191,14 +191,14 @@ struct SpecificationLoader {
         specification.roles = roles
     }
 
-    /// A specification need not have entities.
+    /// Loads `entities.yaml`, which is optional.
     private mutating func loadEntities(into specification: inout Specification) {
         let file = "entities.yaml"
         guard FileManager.default.fileExists(atPath: root.appending(path: file).path),
             let map = document(file)
         else { return }
         specification.entities = maps(map, "entities").map { entry in
-            // Name and text last: with them the entry is read to its end.
+            // Name and text come last, because reading them finishes the entry.
             var entity = EntitySpecification(
                 documented: .init(name: "", since: 0, doc: "", origin: entry.origin),
                 parent: entry.string("parent"),
@@ -364,7 +364,7 @@ struct SpecificationLoader {
         }
     }
 
-    /// What `inDialect` says: by dialect `absent`, or a map with one change.
+    /// Reads `inDialect`: for each dialect `absent`, or a map with one change.
     private mutating func forms(_ entry: YAMLMap) -> [DialectForm] {
         guard let node = entry.node("inDialect"), let forms = map(node, file: entry.origin.file)
         else { return [] }
@@ -667,7 +667,7 @@ struct SpecificationLoader {
     }
 }
 
-/// A YAML map that remembers which of its keys were asked for, so that a misspelt key is a problem.
+/// A YAML map that records which of its keys were read, so that misspelt keys can be reported.
 final class YAMLMap {
     let origin: Origin
     let entries: [(String, Node)]
@@ -697,7 +697,7 @@ final class YAMLMap {
         return scalar.string.split(whereSeparator: \.isNewline).joined(separator: " ")
     }
 
-    /// The line a key's value is on.
+    /// Returns the line of a key's value.
     func line(_ key: String) -> Int { node(key)?.mark?.line ?? 0 }
 
     func required(_ key: String) -> String {
@@ -743,7 +743,7 @@ final class YAMLMap {
         return sequence.compactMap(\.string)
     }
 
-    /// One name, or a list of names.
+    /// Returns one name, or a list of names.
     func names(_ key: String) -> [String] {
         guard let node = node(key) else { return [] }
         if let name = node.scalar?.string { return [name] }
@@ -759,7 +759,7 @@ final class YAMLMap {
         return choice
     }
 
-    /// What was wrong, and the keys nobody asked for.
+    /// Returns the problems found, including keys that were never read.
     func problems() -> [Problem] {
         found
             + entries.map(\.0).filter { !asked.contains($0) }.map {

@@ -1,4 +1,5 @@
-/// A type as the YAML names it: `int`, `list<Message>`, `map<userId, ms>`, `packed<list<Element>>`.
+/// A type as the YAML writes it: `int`, `list<Message>`, `map<userId, ms>`,
+/// `packed<list<Element>>`.
 indirect enum WireType: Hashable, Sendable {
     case bool, int, ms, double, text, string, bytes, any
     case chatID, userID, messageID
@@ -7,7 +8,7 @@ indirect enum WireType: Hashable, Sendable {
     case map(key: WireType, value: WireType)
     /// Keys are names.
     case names(WireType)
-    /// A value kept as the bytes it travels as.
+    /// A value stored in its encoded form.
     case packed(WireType)
     /// A struct or enum of `types.yaml`.
     case named(String)
@@ -18,15 +19,15 @@ indirect enum WireType: Hashable, Sendable {
         "chatId": .chatID, "userId": .userID, "messageId": .messageID,
     ]
 
-    /// How many types may lie around another; nothing legal nests deeper than three.
+    /// The most types around another one; no legal type nests deeper than three.
     static let mostNested = 32
 
-    /// Whether an expression nests deeper than is read. Every type around another has one `<`.
+    /// Returns whether an expression nests too deep to be read. Each surrounding type has one `<`.
     static func isTooDeep(_ expression: String) -> Bool {
         expression.count { $0 == "<" } > mostNested
     }
 
-    /// Reads a type expression; nil when it makes no sense, or nests too deep.
+    /// Reads a type expression; nil when it is invalid or nests too deep.
     init?(_ expression: String) {
         guard !WireType.isTooDeep(expression) else { return nil }
         let text = expression.filter { $0 != " " }

@@ -1,10 +1,10 @@
-/// Who can answer what: everything that may come back for a request, and what a client does about it.
+/// Everything that a request may be answered with, and what a client does about it.
 struct AnswerSet {
     struct Answer: Equatable {
         enum What: Equatable {
             case reply
             case error(String)
-            /// The connection ended first.
+            /// The connection ended before an answer.
             case nothing
         }
 
@@ -13,9 +13,9 @@ struct AnswerSet {
         var advice: String
     }
 
-    /// The reply, and the errors that the opcode names itself.
+    /// The reply, the opcode's own errors, and the loss of the connection.
     let own: [Answer]
-    /// The errors that any request may get and this one can.
+    /// The common errors that this request can get.
     let common: [Answer]
 
     init(of opcode: OpcodeEntry, in specification: Specification) {
@@ -50,7 +50,7 @@ struct AnswerSet {
 
     private static let lost = "The connection ended before an answer came."
 
-    /// The first state in which an opcode is legal; nil when it always is.
+    /// Returns the first state in which an opcode is legal; nil when it is legal from the start.
     private static func state(
         neededBy opcode: OpcodeEntry,
         in specification: Specification
@@ -63,7 +63,7 @@ struct AnswerSet {
         Answer(what: .error(error.code), when: error.when, advice: advice(on: error))
     }
 
-    /// What a client does about an error.
+    /// Returns the advice for a client about an error.
     static func advice(on error: Specification.ErrorCode) -> String {
         if error.errorClass == .hard {
             return "The connection is closed. Connect again; the same bytes will fail again."
@@ -76,7 +76,7 @@ struct AnswerSet {
         }
     }
 
-    /// What a client does when it does not know whether its request was served.
+    /// Returns the advice for a client that does not know whether its request was served.
     private static func afterLoss(_ opcode: OpcodeEntry) -> String {
         switch opcode.idempotency {
         case .safe: "Send it again: it changes nothing."

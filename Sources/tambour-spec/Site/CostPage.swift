@@ -1,4 +1,4 @@
-/// The page of buckets, and of what each request costs.
+/// The page of buckets and request costs.
 extension TablePages {
     func costs() -> SitePage {
         let prose = prose("costs")

@@ -30,7 +30,7 @@ struct Docs: ParsableCommand {
     }
 }
 
-/// Every file that MkDocs needs: what is made from the specification and what is written by hand.
+/// All files that MkDocs needs, both generated and hand-written.
 struct Site {
     let specification: Specification
     /// The root of the repository.
@@ -38,9 +38,10 @@ struct Site {
 
     private var handmade: URL { root.appending(path: "protocol-spec/site") }
 
-    /// Path below the output's folder and content, pages below `pages`.
+    /// Returns path and content of the files, relative to the output folder; pages are below
+    /// `pages`.
     ///
-    /// - Throws: what keeps a file of the repository from being read.
+    /// - Throws: The error that prevents reading a file of the repository.
     func files() throws -> [(path: String, content: Data)] {
         let downloads = try downloads()
         let generator = SiteGenerator(
@@ -88,7 +89,7 @@ struct Site {
             + schemas.map { SiteGenerator.Download(path: $0.path, doc: "", content: $0.content) }
     }
 
-    /// The notes of every release but the first, and of what has changed since the newest.
+    /// Returns the notes of every release but the first, and of the changes since the newest.
     private func releases() throws -> [SiteGenerator.Release] {
         let releases = Releases(root: root)
         var surfaces = try releases.versions.map { try releases.surface(of: $0) }

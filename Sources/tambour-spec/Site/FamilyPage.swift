@@ -1,4 +1,4 @@
-/// The page of a family: each of its opcodes in a few lines.
+/// The page of a family, with a few lines about each opcode.
 struct FamilyPage {
     let family: Specification.Family
     let prose: Prose

@@ -3,7 +3,7 @@ struct FieldTable {
     private let type: StructType
     private let specification: Specification
     private let prose: Prose
-    /// What the anchors of its fields begin with; nil where they have theirs elsewhere.
+    /// The prefix of the fields' anchors; nil where the anchors are elsewhere.
     private let anchor: String?
 
     init(_ type: StructType, in specification: Specification, _ prose: Prose, anchor: String?) {
@@ -81,14 +81,14 @@ struct FieldTable {
 }
 
 extension Deprecation {
-    /// What to use instead, and until when; HTML.
+    /// Returns the replacement and the last release, as HTML.
     func text(_ prose: Prose) -> String {
         "deprecated since release \(since), use \(prose.code(replacement)); may go with release \(sunset)"
     }
 }
 
 extension Int {
-    /// With a comma between thousands.
+    /// The number with commas between thousands.
     var separated: String {
         var digits = Array(String(magnitude))
         var index = digits.count - 3

@@ -1,4 +1,4 @@
-/// The page of a conversation: the drawing, then every step with what it carries.
+/// The page of a conversation: the diagram, then every step with its payload.
 struct FlowPage {
     let flow: Flow
     let specification: Specification
@@ -31,7 +31,7 @@ struct FlowPage {
 
     // MARK: Drawing
 
-    /// The devices of whoever comes first, the server, the others.
+    /// The devices of the first person, the server, then the other devices.
     private var lanes: [String] {
         var devices: [String] = []
         for step in flow.steps {
@@ -115,7 +115,7 @@ struct FlowPage {
         )
     }
 
-    /// The keys of a packet, with values that are not taken from elsewhere.
+    /// Returns the keys of a packet, with values except those taken from earlier steps.
     private static func brief(_ value: WireNode) -> String {
         guard case .map(let pairs) = value else { return "" }
         return pairs.map { pair in
@@ -168,7 +168,7 @@ struct FlowPage {
 }
 
 extension Flow.Action {
-    /// The device it is about.
+    /// The device that the action is about.
     fileprivate var device: String? {
         switch self {
         case .connect(let device), .disconnect(let device), .login(let device),

@@ -22,16 +22,17 @@ enum HTML {
     }
 }
 
-/// A table that a phone shows as a list: each row becomes a block whose cells name their columns.
+/// A table that a phone shows as a list: each row becomes a block whose cells show their column
+/// names.
 ///
-/// A column in which no row says anything is left out.
+/// Empty columns are omitted.
 struct HTMLTable {
     private enum Row {
         case cells([String], attributes: String)
         case section(String)
     }
 
-    /// What the stylesheet calls it, beside `sheet`.
+    /// The class of the table in the stylesheet, besides `sheet`.
     let name: String
     let columns: [String]
     private var rows: [Row] = []
@@ -45,14 +46,14 @@ struct HTMLTable {
 
     /// - Parameters:
     ///   - cells: HTML, one for each column.
-    ///   - id: what links to the row name.
+    ///   - id: The anchor of the row.
     mutating func row(_ cells: [String], id: String? = nil) {
         precondition(cells.count == columns.count, "a cell for each column")
         let attributes = id.map { " id=\"\(HTML.escaped($0))\"" } ?? ""
         rows.append(.cells(cells, attributes: attributes))
     }
 
-    /// A row that says what the next ones are about.
+    /// Adds a row with the heading of the following rows.
     mutating func section(_ title: String) { rows.append(.section(title)) }
 
     var html: String {
@@ -70,7 +71,7 @@ struct HTMLTable {
             case .cells(let cells, let attributes):
                 "<tr\(attributes)>"
                     + shown.map { column in
-                        // The blank keeps the search from reading two cells as one word.
+                        // The space keeps the search from reading two cells as one word.
                         "<td data-label=\"\(HTML.escaped(columns[column]))\">"
                             + (cells[column].isEmpty ? "" : cells[column] + " ") + "</td>"
                     }.joined() + "</tr>\n"

@@ -1,16 +1,16 @@
-/// A value as JSON for people: keys in their order, short containers on one line.
+/// A value as JSON for people: keys in their original order, short containers on one line.
 ///
 /// A byte string is `{"$bytes": "hex"}`, as in the bundle.
 struct JSONText {
     private let node: WireNode
-    /// Longer lines are broken where they can be.
+    /// Longer lines are broken where possible.
     private static let width = 76
 
     init(_ node: WireNode) {
         self.node = node
     }
 
-    /// Everything on one line, cut off behind `most` characters.
+    /// Returns everything on one line, truncated to `most` characters.
     func compact(most: Int = .max) -> String {
         var pieces = Pieces()
         write(node, to: &pieces)
@@ -18,14 +18,14 @@ struct JSONText {
         return pieces.text.prefix(most - 1) + "…"
     }
 
-    /// Over several lines, with an element for each kind of token.
+    /// Returns several lines, with an element for each token.
     func html() -> String {
         var pieces = Pieces()
         write(node, to: &pieces, indent: 0, used: 0)
         return pieces.html
     }
 
-    /// Over several lines.
+    /// Returns several lines.
     func text() -> String {
         var pieces = Pieces()
         write(node, to: &pieces, indent: 0, used: 0)
@@ -39,7 +39,7 @@ struct JSONText {
 
         var count: Int { text.count }
 
-        /// - Parameter kind: the class that highlighted code has for such a token; nil for blanks.
+        /// - Parameter kind: The token's class for syntax highlighting; nil for white space.
         mutating func put(_ piece: String, _ kind: String?) {
             text += piece
             let escaped = HTML.escaped(piece)

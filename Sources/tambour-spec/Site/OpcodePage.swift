@@ -76,7 +76,7 @@ struct OpcodePage {
             return
         }
         page.html(FieldTable(type, in: specification, prose, anchor: part).html())
-        // What a client has to write stands here whole; what it reads is a link away.
+        // Types that a client must write are shown in full; types that it reads are linked.
         guard part == "request" else { return }
         for inner in specification.structs(within: type) {
             page.html(
@@ -233,7 +233,7 @@ struct OpcodePage {
 }
 
 extension Specification {
-    /// The objects that a struct holds, directly or not, in the order in which they are met.
+    /// Returns the objects in a struct, at any depth, in the order of discovery.
     fileprivate func structs(within type: StructType) -> [StructType] {
         var found: [StructType] = []
         var waiting = [type]
@@ -283,7 +283,7 @@ extension OpcodeEntry.Idempotency {
 }
 
 extension Flow {
-    /// The opcodes that its packets carry.
+    /// The opcodes of its packets.
     var opcodes: Set<String> {
         Set(
             steps.compactMap { step in

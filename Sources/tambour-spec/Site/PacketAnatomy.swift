@@ -1,31 +1,33 @@
 import Foundation
 
-/// A packet cut into runs of bytes that mean one thing each.
+/// A packet divided into runs of bytes, each with one meaning.
 ///
-/// Every byte belongs to exactly one run, and the runs are in the order of the bytes, whatever the bytes are.
+/// Every byte belongs to exactly one run, and the runs follow the order of the bytes, even in an
+/// invalid packet.
 struct PacketAnatomy {
     struct Run: Equatable {
         enum Part: Equatable {
             case header, payload
-            /// What no reader gets past.
+            /// Bytes that cannot be decoded.
             case unread
         }
 
         var part: Part
         var offset: Int
-        /// The key of a map's item with its header; empty for anything else.
+        /// The encoded key of a map's item; empty for anything else.
         var key: [UInt8] = []
         var bytes: [UInt8]
-        /// The name of a header's field, or a JSON pointer into the payload.
+        /// The name of a header field, or a JSON pointer into the payload.
         var place: String
         var meaning: String
-        /// How MessagePack calls the form, as `uint 64`; empty where there is but one, and in the header.
+        /// MessagePack's name of the form, such as `uint 64`; empty in the header and where there
+        /// is only one.
         var encoding = ""
-        /// How deep it lies in the payload.
+        /// The nesting depth in the payload.
         var depth = 0
-        /// What the specification says about it.
+        /// The field in the specification.
         var field: FieldName?
-        /// Whether it is an item of a known object under a key that the object does not have.
+        /// Whether the item's key is unknown in its object.
         var isUnknown = false
     }
 
@@ -35,7 +37,7 @@ struct PacketAnatomy {
         var key: String
     }
 
-    /// The most levels that are taken apart; what lies deeper is one run.
+    /// The most levels to decode; a deeper value becomes part of one run.
     private static let mostLevels = 40
 
     private(set) var runs: [Run] = []
@@ -43,7 +45,7 @@ struct PacketAnatomy {
     private let specification: Specification
     private var position = 0
 
-    /// - Parameter type: what the payload holds.
+    /// - Parameter type: The type of the payload.
     init(_ bytes: [UInt8], payload type: StructType?, in specification: Specification) {
         self.bytes = bytes
         self.specification = specification
@@ -121,7 +123,7 @@ struct PacketAnatomy {
         if position < bytes.count { closeUnread("\(bytes.count - position) bytes after the map") }
     }
 
-    /// Puts what is left into one run.
+    /// Puts the remaining bytes into one run.
     private mutating func closeUnread(_ reason: String) {
         let covered = runs.last.map { $0.offset + $0.key.count + $0.bytes.count } ?? 0
         guard covered < bytes.count else { return }
@@ -137,7 +139,7 @@ struct PacketAnatomy {
         position = bytes.count
     }
 
-    /// What the schema says of a value.
+    /// The schema's expectation of a value.
     private enum Schema {
         case fields(StructType)
         case type(WireType)
@@ -153,11 +155,11 @@ struct PacketAnatomy {
         }
     }
 
-    /// Reads a value and what it contains.
+    /// Reads a value and its contents.
     ///
     /// - Parameters:
-    ///   - key: where the key in front of it begins, nil where there is none.
-    ///   - field: the field whose value it is; nil for the top and for items of lists.
+    ///   - key: The offset of the key before it; nil where there is none.
+    ///   - field: The field with this value; nil at the top and for items of lists.
     private mutating func readValue(
         at path: String,
         depth: Int,
@@ -360,7 +362,7 @@ struct PacketAnatomy {
 }
 
 extension WireNode {
-    /// What a key of a map is called in a path.
+    /// The text of a map key in a path.
     fileprivate var keyText: String {
         switch self {
         case .string(let text): text

@@ -1,4 +1,4 @@
-/// A packet as a table of its bytes: which of them are which field.
+/// A packet as a table of its bytes and their fields.
 struct PacketTable {
     private let anatomy: PacketAnatomy
     private let prose: Prose
@@ -41,7 +41,7 @@ struct PacketTable {
         }
     }
 
-    /// Hex digits with a blank between two bytes.
+    /// Returns hex digits with a space between two bytes.
     static func spaced(_ bytes: some Sequence<UInt8>) -> String {
         bytes.map { Hex.text([$0]) }.joined(separator: " ")
     }

@@ -1,10 +1,10 @@
-/// Texts of the specification as they stand on a page: what they name becomes a link.
+/// Texts of the specification for a page, with links for the names in them.
 struct Prose {
     let places: SitePlaces
-    /// The page they stand on.
+    /// The page that contains the texts.
     let page: String
 
-    /// A text of the YAML as HTML.
+    /// Returns a text of the YAML as HTML.
     func html(_ text: String) -> String {
         var result = ""
         var rest = text[...]
@@ -21,23 +21,23 @@ struct Prose {
         return result + HTML.escaped(rest)
     }
 
-    /// A name as code that links to what it names, nil when it names nothing.
+    /// Returns a name as code with a link; nil when there is no target, or it is the page itself.
     func name(_ name: String) -> String? {
         guard let target = places.target(named: name), !isHere(target) else { return nil }
         return HTML.link(HTML.code(name), to: places.address(of: target, from: page))
     }
 
-    /// A name as code, with a link where there is something to link to.
+    /// Returns a name as code, with a link if it has a target.
     func code(_ name: String) -> String { self.name(name) ?? HTML.code(name) }
 
-    /// A link to something.
+    /// Returns a link to a target.
     ///
     /// - Parameter content: HTML.
     func link(_ content: String, to target: SitePlaces.Target) -> String {
         HTML.link(content, to: places.address(of: target, from: page))
     }
 
-    /// A type with links to the structs and enumerations in it.
+    /// Returns a type with links to the structs and enumerations in it.
     func type(_ type: WireType) -> String {
         switch type {
         case .list(let element): "list&lt;\(self.type(element))&gt;"
@@ -49,7 +49,8 @@ struct Prose {
         }
     }
 
-    /// Markdown of a chapter: its requirements get anchors, its names links; code stays as it is.
+    /// Returns the Markdown of a chapter with anchors for requirements and links for names; code is
+    /// unchanged.
     func markdown(_ text: String) -> String {
         var isCode = false
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
@@ -65,7 +66,7 @@ struct Prose {
     private func markdownLine(_ line: Substring) -> String {
         var result = ""
         var rest = line
-        // A link of the author stays, and what is inside.
+        // The author's own links stay unchanged.
         let pattern = /\[[^\]]*\]\([^)]*\)|\[([A-Z]{3}-[0-9]{2})\]|`([^`]+)`|\b[A-Z][A-Z0-9_]{2,}\b/
         while let match = rest.firstMatch(of: pattern) {
             result += rest[..<match.range.lowerBound]
@@ -95,7 +96,7 @@ struct Prose {
         return places.address(of: target, from: page)
     }
 
-    /// Whether a target is the whole page the text stands on.
+    /// Returns whether a target is the whole page that contains the text.
     private func isHere(_ target: SitePlaces.Target) -> Bool {
         places.place(of: target) == SitePlaces.Place(page: page, anchor: nil)
     }

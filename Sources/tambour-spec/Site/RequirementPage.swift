@@ -1,13 +1,13 @@
 import Foundation
 
-/// Which cases of the conformance suite cover which requirement.
+/// The cases of the conformance suite that cover each requirement.
 struct ConformanceCases {
-    /// Names of cases by requirement, in the order of the files.
+    /// The names of cases by requirement, in the order of the files.
     private(set) var names: [String: [String]] = [:]
 
-    /// Reads what the cases say about themselves: `@case("FRM-03")` above `def test_…`.
+    /// Reads the marks of the cases: `@case("FRM-03")` above `def test_…`.
     ///
-    /// - Parameter folder: sources of the suite; one that does not exist has no cases.
+    /// - Parameter folder: The sources of the suite; a missing folder has no cases.
     init(under folder: URL) {
         let files = FileManager.default.enumerator(atPath: folder.path)
         var paths: [String] = []

@@ -1,14 +1,14 @@
-/// A conversation as a drawing: a line for each device and the server, an arrow for each packet.
+/// A conversation as a diagram: a line for each device and the server, an arrow for each packet.
 ///
-/// The drawing takes its colours from the page, so that it is readable in the dark as well.
+/// The diagram takes its colours from the page, so that it is also readable in dark mode.
 struct SequenceDiagram {
-    /// What happens at one height.
+    /// One step of the diagram, from top to bottom.
     enum Row {
         enum Style: String {
             case request, reply, error, push
         }
 
-        /// A packet. `detail` is what it carries, cut off where there is no room.
+        /// A packet. `detail` shows its contents, truncated to the available room.
         case packet(
             number: Int?,
             from: String,
@@ -18,18 +18,18 @@ struct SequenceDiagram {
             detail: String,
             address: String?
         )
-        /// Something that happens to a device: it connects, it goes.
+        /// A change of a device's connection: it connects or disconnects.
         case event(number: Int, lane: String, text: String, isEnd: Bool)
         case note(String)
     }
 
-    /// How much room there is.
+    /// The available width.
     enum Width: String, CaseIterable {
         case wide, narrow
     }
 
     let title: String
-    /// From left to right.
+    /// The lanes from left to right.
     let lanes: [String]
     let rows: [Row]
 
@@ -50,7 +50,7 @@ private struct Drawing {
     /// Where the line of a lane begins and ends.
     private var spans: [String: [(from: Double, to: Double?)]] = [:]
 
-    /// The mean width of a character of the text, and of the smaller text below it.
+    /// The average width of a character in the text, and in the smaller text below it.
     private static let advance = 7.4
     private static let smallAdvance = 6.4
 
@@ -159,7 +159,7 @@ private struct Drawing {
         y += 12
     }
 
-    /// Writes a text whose middle is as near to `middle` as the canvas allows.
+    /// Writes a text centred as near to `middle` as the canvas allows.
     ///
     /// - Parameter content: SVG.
     private mutating func text(_ content: String, at middle: Double, length: Double, name: String) {
@@ -199,7 +199,7 @@ private struct Drawing {
 
                     """
             }
-            // A device stands below its person: side by side the two are too wide for a phone.
+            // The device is below the person's name: side by side, they are too wide for a phone.
             let words = lane.split(separator: ".").map(String.init)
             let longest = words.map(\.count).max() ?? 0
             let width = max(Double(longest) * Self.advance + 12, 52)
@@ -226,7 +226,7 @@ private struct Drawing {
 }
 
 extension Double {
-    /// Without digits that nobody sees.
+    /// The number rounded to one decimal place, without a trailing zero.
     fileprivate var short: String {
         let tenths = Int((self * 10).rounded())
         return tenths.isMultiple(of: 10) ? "\(tenths / 10)" : "\(Double(tenths) / 10)"

@@ -1,6 +1,7 @@
 import Foundation
 
-/// Turns the specification into the sources of the reference site: Markdown, diagrams and the configuration of MkDocs.
+/// Turns the specification into the sources of the reference site: Markdown, diagrams and MkDocs
+/// configuration.
 struct SiteGenerator {
     let specification: Specification
     let cases: ConformanceCases
@@ -8,19 +9,20 @@ struct SiteGenerator {
     let releases: [Release]
     private let places: SitePlaces
 
-    /// A file that readers may fetch.
+    /// A file for readers to download.
     struct Download {
-        /// Below the root of the site.
+        /// The path below the root of the site.
         var path: String
-        /// Text of the specification's kind; empty for what is listed elsewhere.
+        /// A description in the style of the specification's texts; empty for files listed
+        /// elsewhere.
         var doc: String
         var content: String
     }
 
-    /// What changed with a release.
+    /// The changes of a release.
     struct Release {
         var version: Int
-        /// Markdown under a heading of the first level.
+        /// Markdown that begins with a first-level heading.
         var notes: String
     }
 
@@ -37,7 +39,7 @@ struct SiteGenerator {
         places = SitePlaces(specification)
     }
 
-    /// The chapters in the order in which they are read; what is not named here follows.
+    /// The chapters in reading order; other chapters follow.
     private static let chapterOrder = ["framing", "payload", "session", "pushes", "evolution"]
     private static let guide = "guide"
 
@@ -218,7 +220,7 @@ struct SiteGenerator {
 
     // MARK: Navigation
 
-    /// The navigation as the configuration of MkDocs writes it.
+    /// Returns the navigation in the format of the MkDocs configuration.
     func navigation() -> String {
         var lines = ["nav:", "  - Start: index.md"]
         if let guide = specification.chapters.first(where: { $0.name == Self.guide }) {
@@ -260,12 +262,12 @@ struct SiteGenerator {
         return lines.joined(separator: "\n") + "\n"
     }
 
-    /// A string of YAML.
+    /// Returns a YAML string.
     private static func quoted(_ text: String) -> String { JSONText(.string(text)).compact() }
 }
 
 extension OpcodeEntry {
-    /// Links to the JSON Schemas of its payloads, by role.
+    /// Returns links to the JSON Schemas of its payloads, by role.
     func schemaLinks(up: String) -> String {
         (payloads.map(\.part) + ["error"]).map { role in
             HTML.link(role, to: "\(up)schema/\(name).\(role).json")

@@ -1,15 +1,15 @@
 /// A page under construction: Markdown with blocks of HTML.
 struct SitePage {
-    /// Below the root, without a suffix.
+    /// The path below the root, without a suffix.
     let path: String
     let title: String
     private(set) var text: String
 
     /// - Parameters:
-    ///   - anchor: of the title.
-    ///   - description: what search engines show; nil for none.
-    ///   - boost: how much more than others the search finds it.
-    ///   - isAlone: whether it stands without a list of the pages beside it.
+    ///   - anchor: The anchor of the title.
+    ///   - description: The text for search engines; nil for none.
+    ///   - boost: The weight of the page in the search.
+    ///   - isAlone: Whether the page is shown without the navigation beside it.
     init(
         _ path: String,
         title: String,
@@ -35,12 +35,12 @@ struct SitePage {
         text += "\n\(String(repeating: "#", count: level)) \(title) { #\(anchor) }\n"
     }
 
-    /// A block of its own.
+    /// Adds a block of HTML.
     mutating func html(_ block: String) { text += "\n\(block)\n" }
 
     mutating func markdown(_ block: String) { text += "\n\(block)\n" }
 
-    /// A value as JSON.
+    /// Returns a value as JSON.
     static func json(_ value: WireNode) -> String {
         let html = JSONText(value).html()
         return "<div class=\"highlight json\"><pre><code>\(html)</code></pre></div>"

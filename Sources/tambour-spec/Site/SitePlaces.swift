@@ -1,6 +1,6 @@
-/// Where everything stands in the site: the one list of pages and anchors.
+/// The page and anchor of everything in the site.
 struct SitePlaces {
-    /// Something that a page may link to.
+    /// A possible target of a link.
     enum Target: Hashable {
         case opcode(String)
         case error(String)
@@ -17,7 +17,7 @@ struct SitePlaces {
         case requirement(String)
     }
 
-    /// A page by its path below the root, without a suffix, and what to scroll to.
+    /// A page, by its path below the root without a suffix, and an anchor in it.
     struct Place: Equatable {
         var page: String
         var anchor: String?
@@ -25,7 +25,7 @@ struct SitePlaces {
 
     private let pageOfOpcode: [String: String]
     private let pageOfRequirement: [String: String]
-    /// The structs that are payloads of an opcode, by name: the opcode and which of its payloads.
+    /// The structs that are payloads of an opcode, by name: the opcode and the part of it.
     private let payloads: [String: (opcode: String, part: String)]
     private let names: [String: Target]
 
@@ -60,7 +60,7 @@ struct SitePlaces {
         self.names = names
     }
 
-    /// What a word of the specification's texts names, if it names something.
+    /// Returns the target of a word in the specification's texts; nil if it has none.
     func target(named name: String) -> Target? { names[name] }
 
     func place(of target: Target) -> Place {
@@ -91,8 +91,9 @@ struct SitePlaces {
     /// The relative address of a target.
     ///
     /// - Parameters:
-    ///   - page: where the link stands.
-    ///   - suffix: `html` in HTML, which nobody rewrites; `md` in Markdown, which MkDocs checks and rewrites.
+    ///   - page: The page that contains the link.
+    ///   - suffix: `html` in HTML, which MkDocs leaves unchanged; `md` in Markdown, which MkDocs
+    ///     checks and rewrites.
     func address(of target: Target, from page: String, suffix: String = "html") -> String {
         let place = place(of: target)
         let anchor = place.anchor.map { "#\($0)" } ?? ""
@@ -100,17 +101,17 @@ struct SitePlaces {
         return Self.up(from: page) + "\(place.page).\(suffix)\(anchor)"
     }
 
-    /// In a folder of their own: a chapter and a family may have one name.
+    /// Chapters have a folder of their own, because a chapter and a family may share a name.
     private static func page(ofChapter name: String) -> String { "protocol/\(name)" }
 
-    /// The way from a page to the root.
+    /// Returns the relative path from a page to the root.
     static func up(from page: String) -> String {
         page.split(separator: "/").dropLast().map { _ in "../" }.joined()
     }
 }
 
 extension OpcodeEntry {
-    /// Its payloads by what they are called in headings and anchors.
+    /// Its payloads with their names in headings and anchors.
     var payloads: [(part: String, type: StructType)] {
         [("request", request), ("reply", reply), ("push", push)].compactMap { part, type in
             type.map { (part, $0) }

@@ -1,4 +1,4 @@
-/// The pages that list one kind of thing.
+/// The pages that list all things of one kind.
 struct TablePages {
     let specification: Specification
     let places: SitePlaces
@@ -9,7 +9,7 @@ struct TablePages {
 
     // MARK: Opcodes
 
-    /// Every number and name there is, with the states of a connection.
+    /// Returns the page of all opcode numbers and names, with the states of a connection.
     func opcodeIndex() -> SitePage {
         let prose = prose("opcodes")
         var page = SitePage(
@@ -154,7 +154,7 @@ struct TablePages {
         return page
     }
 
-    /// The fields that each limit bounds.
+    /// Returns the fields that each limit applies to.
     private func limitUses() -> [String: [PacketAnatomy.FieldName]] {
         var uses: [String: [PacketAnatomy.FieldName]] = [:]
         let payloads = opcodes.flatMap { $0.payloads.map(\.type) }
@@ -170,7 +170,7 @@ struct TablePages {
 
     // MARK: Roles
 
-    /// Who may do what in which kind of chat.
+    /// Returns the page of roles: who may do what in which kind of chat.
     func roles() -> SitePage {
         let prose = prose("roles")
         let roles = specification.roles
@@ -218,7 +218,7 @@ struct TablePages {
 
     // MARK: Entities
 
-    /// What devices edit offline, and what becomes of edits that meet.
+    /// Returns the page of types that devices edit offline, with the handling of conflicts.
     func entities() -> SitePage {
         let prose = prose("entity-types")
         var page = SitePage(
@@ -304,7 +304,7 @@ struct TablePages {
         return table.html
     }
 
-    /// What goes only to clients with a capability, or in a dialect, or otherwise in it.
+    /// Returns everything that depends on a capability or dialect, or changes with it.
     private func needing(_ capability: String, _ prose: Prose) -> [String] {
         let pushes = opcodes.filter { $0.capability == capability }.map { prose.code($0.name) }
         let payloads = opcodes.flatMap { $0.payloads.map(\.type) }
@@ -328,7 +328,7 @@ struct TablePages {
 
     // MARK: Types
 
-    /// How simple types travel.
+    /// The encoding of simple types.
     static let simpleTypes: [(type: WireType, form: String)] = [
         (.bool, "A boolean."),
         (.int, "An integer of 64 bits with a sign, in any width that holds it."),
@@ -409,7 +409,7 @@ struct TablePages {
         return page
     }
 
-    /// Which fields hold a type.
+    /// Returns the fields that contain a type.
     private func users(of name: String, _ prose: Prose) -> String {
         let payloads = opcodes.flatMap { $0.payloads.map(\.type) }
         let users = (payloads + specification.structs).flatMap { type in
@@ -425,7 +425,7 @@ struct TablePages {
 }
 
 extension String {
-    /// Up to the first full stop that ends a sentence.
+    /// The text up to the first full stop that ends a sentence.
     fileprivate var firstSentence: String {
         firstRange(of: ". ").map { String(self[..<$0.lowerBound]) + "." } ?? self
     }

@@ -1,6 +1,7 @@
 /// Reads LZ4 blocks.
 ///
-/// An independent opinion: it shares nothing with `TambourProtocol`, which asks the LZ4 library.
+/// An independent implementation: it shares no code with `TambourProtocol`, which uses the LZ4
+/// library.
 enum WireBlock {
     struct Failure: Error, Equatable, CustomStringConvertible {
         var description: String
@@ -8,13 +9,15 @@ enum WireBlock {
         static let damaged = Failure(description: "not an LZ4 block")
     }
 
-    /// What a block inflates to.
+    /// Returns the decompressed bytes of a block.
     ///
-    /// - Throws: `Failure`, in the words of the runtime, when it is no block or inflates to more than `limit` bytes.
+    /// - Throws: `Failure`, in the runtime's words, when the block is invalid or inflates to more
+    ///   than `limit` bytes.
     static func inflate(_ block: [UInt8], limit: Int) throws(Failure) -> [UInt8] {
         var bytes: [UInt8] = []
         var index = 0
-        // Of the last match: where its offset stood in the block, and which bytes it wrote.
+        // For the last match: the position of its offset in the block, and the range of bytes it
+        // wrote.
         var lastOffset = -1
         var lastMatch = 0..<0
 
@@ -30,9 +33,10 @@ enum WireBlock {
             index += literals
 
             if index == block.count {
-                // Nothing has one form only.
+                // Empty output has only one valid form.
                 guard !bytes.isEmpty || token == 0 else { throw .damaged }
-                // The format wants the end to be literals, so that a reader may copy in wide steps before it.
+                // The format requires literals at the end, so that a reader may copy in wide steps
+                // before it.
                 let isEnd =
                     lastOffset < 0
                     || lastOffset <= block.count - 8 && lastMatch.lowerBound <= bytes.count - 12
@@ -51,13 +55,13 @@ enum WireBlock {
                 throw Failure(description: "inflates to more than \(limit) bytes")
             }
             lastMatch = bytes.count..<bytes.count + count
-            // Byte by byte: a match may reach into what it writes.
+            // Copies byte by byte, because a match may overlap its own output.
             for _ in 0..<count { bytes.append(bytes[bytes.count - distance]) }
         }
         throw .damaged
     }
 
-    /// A length of 15 goes on in bytes that are added up, the last being below 255.
+    /// Reads a length. From 15 on, further bytes are added to it, up to the first below 255.
     private static func length(
         from start: Int,
         in block: [UInt8],

@@ -1,19 +1,19 @@
 /// Reads MessagePack into a `WireNode`.
 ///
-/// An independent opinion: it shares nothing with `TambourProtocol`.
+/// An independent implementation: it shares no code with `TambourProtocol`.
 struct WireDecoder {
-    /// Why bytes are not one value, in the words of the runtime.
+    /// Why bytes are not one value, in the runtime's words.
     struct Failure: Error, CustomStringConvertible {
         var description: String
-        /// Where the decoder stood: a number of bytes from the first.
+        /// The decoder's position in bytes.
         var offset: Int
     }
 
-    /// What a value may take of stack and memory.
+    /// The limits of a value in stack and memory.
     struct Bounds {
-        /// Levels of containers in each other.
+        /// The most levels of nested containers.
         var depth = Int.max
-        /// Items and entries of all containers together.
+        /// The most items and entries of all containers together.
         var elements = Int.max
     }
 
@@ -28,9 +28,10 @@ struct WireDecoder {
         self.bounds = bounds
     }
 
-    /// The one value the bytes hold; no bytes at all, and nil alone, are an empty map.
+    /// Returns the single value in the bytes; no bytes at all, and nil alone, count as an empty
+    /// map.
     ///
-    /// - Parameter bounds: For bytes of strangers; what we wrote ourselves needs none.
+    /// - Parameter bounds: The limits for untrusted bytes; our own need none.
     static func decode(
         _ bytes: [UInt8],
         bounds: Bounds = Bounds()
@@ -137,7 +138,7 @@ struct WireDecoder {
 
     /// Enters a container of `count` entries of `values` values each.
     private mutating func enter(_ count: Int, values: Int) throws(Failure) {
-        // No value is shorter than a byte.
+        // Every value has at least one byte.
         guard count * values <= bytes.count - position else { throw truncated() }
         depth += 1
         guard depth <= bounds.depth else { throw failure("nested deeper than \(bounds.depth)") }

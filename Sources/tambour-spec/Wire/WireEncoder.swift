@@ -1,6 +1,6 @@
 /// Writes a `WireNode` as MessagePack.
 ///
-/// An independent opinion: it shares nothing with `TambourProtocol`.
+/// An independent implementation: it shares no code with `TambourProtocol`.
 struct WireEncoder {
     private(set) var bytes: [UInt8] = []
 

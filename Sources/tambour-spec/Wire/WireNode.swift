@@ -1,23 +1,23 @@
 import Yams
 
-/// A MessagePack value without a type: what examples are written in, with an opinion on its encoding where one is given.
+/// An untyped MessagePack value, used to write examples, optionally with a given encoding.
 indirect enum WireNode: Equatable, Sendable {
     case null
     case bool(Bool)
     case int(Int64)
-    /// Above what `int` holds.
+    /// An integer above the range of `int`.
     case uint(UInt64)
     case double(Double)
     case string(String)
-    /// A str that is not UTF-8.
+    /// A `str` that is not UTF-8.
     case badString([UInt8])
     case bytes([UInt8])
     case array([WireNode])
     case map([Pair])
     case ext(type: Int8, [UInt8])
-    /// The inner value in a given encoding, as `u64` or `str32`.
+    /// The inner value in a given encoding, such as `u64` or `str32`.
     case forced(String, WireNode)
-    /// Bytes put in as they are.
+    /// Bytes that are inserted unchanged.
     case raw([UInt8])
 
     struct Pair: Equatable, Sendable {
@@ -37,8 +37,7 @@ indirect enum WireNode: Equatable, Sendable {
 
     /// Reads a YAML node.
     ///
-    /// Tags ask for encodings: `!u64 1`, `!str32 "x"`, `!bin "0A0B"`, `!raw "C1"`, `!repeat
-    /// "a*12"`.
+    /// Tags select encodings: `!u64 1`, `!str32 "x"`, `!bin "0A0B"`, `!raw "C1"`, `!repeat "a*12"`.
     init(yaml node: Node) throws(YAMLError) {
         let tag = node.tag.description
         let name = tag.hasPrefix("!") ? String(tag.dropFirst()) : ""
@@ -110,7 +109,7 @@ indirect enum WireNode: Equatable, Sendable {
         return pairs.first { $0.key == .string(key) }?.value
     }
 
-    /// The value without opinions on its encoding.
+    /// The value without given encodings.
     var plain: WireNode {
         switch self {
         case .forced(_, let inner): inner.plain
@@ -120,7 +119,7 @@ indirect enum WireNode: Equatable, Sendable {
         }
     }
 
-    /// As messages name it: "an integer", "a string".
+    /// The name of the kind in messages: "an integer", "a string".
     var kind: String {
         switch self {
         case .null: "nil"
@@ -140,7 +139,7 @@ indirect enum WireNode: Equatable, Sendable {
 
 /// Hexadecimal digits.
 enum Hex {
-    /// The bytes of digits in either case, blanks ignored; nil for anything else.
+    /// Returns the bytes of digits in either case, ignoring white space; nil for anything else.
     static func bytes(_ text: String) -> [UInt8]? {
         let digits = text.filter { !$0.isWhitespace }
         guard digits.count.isMultiple(of: 2) else { return nil }
