@@ -100,7 +100,7 @@ struct SpecificationCheck {
         )
         for feature in specification.features {
             for name in feature.opcodes {
-                // The session answers other requests itself, before LOGIN decides about features.
+                // Other requests are checked before LOGIN decides which features are on.
                 let kind = specification.opcode(named: name)?.kind
                 if kind != .query, kind != .command {
                     complain(

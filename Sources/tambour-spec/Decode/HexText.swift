@@ -1,5 +1,5 @@
-/// Bytes as hexadecimal digits in the forms that people and tools use: `0a00`, `0a:00`, `0x0a,
-/// 0x00`, over several lines. Reads any number of pieces, and buffers at most one digit.
+/// Bytes as hexadecimal digits in the forms that people and tools use, over several lines: `0a00`,
+/// `0a:00`, `0x0a, 0x00`. Reads any number of pieces, and buffers at most one digit.
 struct HexText {
     struct Failure: Error, Equatable, CustomStringConvertible {
         var description: String

@@ -1,7 +1,7 @@
 /// Turns packets into text as their bytes arrive, in any pieces.
 ///
 /// An invalid header ends the work, because the next header cannot be found. An invalid payload
-/// does not. does not.
+/// does not.
 struct PacketStream {
     let text: PacketText
     /// Receives each line as soon as its packet is complete.

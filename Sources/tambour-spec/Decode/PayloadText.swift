@@ -216,7 +216,7 @@ struct PayloadText {
         case .bool(let bool): bool ? "true" : "false"
         case .int(let int): type == .ms ? "\(int)\(Self.time(int))" : "\(int)"
         case .uint(let uint): "\(uint)"
-        // The bits of a NaN have no meaning, and Wireshark cannot show them.
+        // The other bits of a NaN have no meaning, and Wireshark cannot show them.
         case .double(let double): double.isNaN ? "nan" : "\(double)"
         case .string(let text): "\"\(Self.escaped(text))\""
         case .badString(let bytes): "not UTF-8: \(Hex.text(bytes))"

@@ -630,7 +630,7 @@ struct CompatibilityRule: Sendable {
         ),
     ]
 
-    /// `since` must stay true.
+    /// The rules that keep `since` correct.
     private static let releases = [
         SurfaceItem.Kind.state, .capability, .feature, .limit, .error, .enumeration, .object,
         .field, .roleBit, .entity, .entityField,

@@ -3,7 +3,7 @@ import Foundation
 /// The promises of a release, from `released/<version>/surface.json` or from the current
 /// specification.
 ///
-/// Both are read from the same JSON, so the comparison covers exactly what is frozen.
+/// Both pass through the same JSON form, so the comparison covers exactly what is frozen.
 struct Surface: Decodable, Sendable {
     struct Framing: Decodable, Sendable {
         var accepted: [Int]

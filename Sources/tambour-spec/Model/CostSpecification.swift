@@ -2,7 +2,7 @@ import Yams
 
 /// A token bucket of `protocol.yaml` that requests are paid from.
 struct RateBucketEntry: Sendable {
-    /// What has a bucket of its own.
+    /// What each bucket belongs to.
     enum Owner: String, CaseIterable, Sendable { case user, anyone, connection, address }
 
     var name: String

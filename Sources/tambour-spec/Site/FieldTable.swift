@@ -81,7 +81,7 @@ struct FieldTable {
 }
 
 extension Deprecation {
-    /// Returns the replacement and the last release, as HTML.
+    /// Returns the replacement and the release that may drop it, as HTML.
     func text(_ prose: Prose) -> String {
         "deprecated since release \(since), use \(prose.code(replacement)); may go with release \(sunset)"
     }

@@ -61,7 +61,7 @@ enum WireBlock {
         throw .damaged
     }
 
-    /// Reads a length. From 15 on, further bytes are added to it, up to the first below 255.
+    /// Reads a length. If it starts at 15, bytes are added to it up to the first one below 255.
     private static func length(
         from start: Int,
         in block: [UInt8],

@@ -171,8 +171,8 @@ struct Objects: AsyncParsableCommand {
         @Option(help: "How long to wait for the server, in seconds; 0 works offline.")
         var wait = 10
 
-        /// Fetches changes from other devices, runs `body`, and waits until its changes are on the
-        /// server.
+        /// Waits for changes from other devices, runs `body`, and waits until its changes are on
+        /// the server; each wait is limited by `wait`.
         ///
         /// - Throws: `ExitCode(2)` when changes still wait to be sent after `body` has run.
         @discardableResult
@@ -230,7 +230,7 @@ private func entityID(_ text: String) throws -> EntityID {
     return id
 }
 
-/// Reads `NAME=VALUE` by what the fields of the type hold.
+/// Parses `NAME=VALUE` by the kinds of the fields of the type.
 private func fieldValues(
     _ words: [String],
     of type: EntityType

@@ -224,7 +224,7 @@ extension Client {
     /// Reads a chat from its newest message back to its first, and waits where messages are
     /// missing.
     ///
-    /// - Returns: false when it gave up.
+    /// - Returns: false when the account is signed out or the task is cancelled.
     fileprivate func readToTheStart(of chat: ChatID) async throws -> Bool {
         let changes = changes()
         guard await waitUntilOnline() else { return false }

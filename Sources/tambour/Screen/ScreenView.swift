@@ -1,6 +1,7 @@
 import TambourClient
 import TambourProtocol
 
+/// Draws a `ScreenState` on a surface.
 struct ScreenView {
     let layouts: MessageLayouts
 

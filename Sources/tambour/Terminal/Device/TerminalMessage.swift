@@ -37,7 +37,7 @@ enum TerminalMessage {
         Array("\u{1B}]2;\(SafeText.line(title))\u{1B}\\".utf8)
     }
 
-    /// Encodes bytes as RFC 4648 says.
+    /// Encodes bytes in base64 (RFC 4648).
     static func base64(_ bytes: [UInt8]) -> [UInt8] {
         var encoded: [UInt8] = []
         encoded.reserveCapacity((bytes.count + 2) / 3 * 4)
