@@ -1,16 +1,16 @@
 public import TambourProtocol
 
-/// What has changed in the local store: whoever shows it reads it again.
+/// What has changed in the local store. Whoever shows these things reads them again.
 public struct ChangeSet: Hashable, Sendable {
-    /// Chats of the list whose line has changed, or that came or went.
+    /// Chats of the list that changed, appeared or disappeared.
     public internal(set) var chats: Set<ChatID> = []
-    /// Chats in whose history messages, gaps or what waits to be sent have changed.
+    /// Chats in whose history messages, gaps or queued messages have changed.
     public internal(set) var histories: Set<ChatID> = []
-    /// People whose names, presence or being a contact has changed.
+    /// People whose name, presence or contact status has changed.
     public internal(set) var people: Set<UserID> = []
     /// Chats whose draft was changed elsewhere.
     public internal(set) var drafts: Set<ChatID> = []
-    /// What waits to be done has changed.
+    /// The queue of actions has changed.
     public internal(set) var queue = false
     /// Objects or their conflicts have changed.
     public internal(set) var entities = false
@@ -24,7 +24,7 @@ public struct ChangeSet: Hashable, Sendable {
     /// Whether nothing has changed.
     public var isEmpty: Bool { self == ChangeSet() }
 
-    /// Adds what another one says.
+    /// Adds the changes of another set.
     public mutating func formUnion(_ other: ChangeSet) {
         chats.formUnion(other.chats)
         histories.formUnion(other.histories)

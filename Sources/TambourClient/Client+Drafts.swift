@@ -1,13 +1,13 @@
 import GRDB
 public import TambourProtocol
 
-/// What was begun to be written.
+/// Drafts: messages that somebody began to write.
 extension Client {
     /// A message that is not sent yet, as the account's devices share it.
     public struct Draft: Hashable, Sendable {
-        /// Empty where nothing was begun.
+        /// Empty when there is no draft.
         public let text: String
-        /// What it will answer, of the same chat.
+        /// The message of the same chat that it will answer.
         public let replyTo: MessageID?
 
         public init(text: String, replyTo: MessageID? = nil) {
@@ -15,11 +15,11 @@ extension Client {
             self.replyTo = text.isEmpty ? nil : replyTo
         }
 
-        /// Nothing was begun.
+        /// No draft.
         public static let empty = Draft(text: "")
     }
 
-    /// What was begun to be written in a chat, here or on another device of the account.
+    /// The draft of a chat, begun here or on another device of the account.
     public func draft(in chat: ChatID) throws(ClientError) -> Draft {
         try store.read { db in
             let row = try Row.fetchOne(
@@ -30,11 +30,11 @@ extension Client {
         }
     }
 
-    /// Keeps what was begun to be written, here and on the account's other devices; an empty text throws it away.
+    /// Saves a draft, here and on the account's other devices; an empty text discards it.
     ///
-    /// What is longer than a message stays on this device alone, and whatever other devices save meanwhile does not take
-    /// its place: docs/decisions/0024-long-drafts.md. So does what is for a group that the account is not in any more,
-    /// until it is let in again.
+    /// A draft longer than a message stays on this device only, and drafts that other devices save
+    /// do not replace it: docs/decisions/0024-long-drafts.md. The same holds for a draft in a group
+    /// that the account is no longer in, until it is let in again.
     public func saveDraft(
         _ text: String,
         in chat: ChatID,
@@ -62,7 +62,7 @@ extension Client {
         }
     }
 
-    /// Throws a draft away, unless another one has taken its place: that one stays.
+    /// Discards a draft, unless another one has replaced it.
     public func discardDraft(_ draft: Draft, in chat: ChatID) async throws(ClientError) {
         try await wish { core, tx in try core.discardDraft(draft, in: chat, tx) }
     }
@@ -75,7 +75,7 @@ extension Client.Draft {
 }
 
 extension ClientCore {
-    /// Throws a draft away, unless another one has taken its place.
+    /// Discards a draft, unless another one has replaced it.
     func discardDraft(_ draft: Client.Draft, in chat: ChatID, _ tx: StoreTransaction) throws {
         let known = try tx.row("SELECT * FROM draft WHERE chat = ?", [chat.rawValue])
         guard let known, Client.Draft(known) == draft else { return }

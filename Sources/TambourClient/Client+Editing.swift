@@ -2,13 +2,13 @@ import Foundation
 import GRDB
 public import TambourProtocol
 
-/// Other texts for own messages.
+/// Editing own messages.
 extension Client {
-    /// Gives an own message another text.
+    /// Replaces the text of an own message.
     ///
-    /// Formatting and names stay where the text stays as it was.
+    /// Formatting and mentions are kept where the text does not change.
     ///
-    /// - Parameter mentions: who is named in the new text, and where.
+    /// - Parameter mentions: the people named in the new text, and where.
     public func edit(
         _ message: MessageID,
         in chat: ChatID,
@@ -21,9 +21,10 @@ extension Client {
         }
     }
 
-    /// Gives an own message another text, whether it is sent already or still waits; what was refused is tried again.
+    /// Replaces the text of an own message, whether it is sent or still queued. Retries it if it
+    /// was refused.
     ///
-    /// - Throws: `ClientError.invalid` when there is no such message any more.
+    /// - Throws: `ClientError.invalid` when the message no longer exists.
     public func edit(
         _ row: HistoryRow.ID,
         in chat: ChatID,
@@ -46,7 +47,7 @@ extension Client {
     }
 }
 
-/// What a message is to say.
+/// The new text of a message.
 struct EditedText {
     let text: String
     let mentions: [Client.Mention]
@@ -56,7 +57,7 @@ struct EditedText {
         self.mentions = mentions
     }
 
-    /// The formatting of the new text: what is known of the old one, and who is named.
+    /// The formatting of the new text: what is kept of the old one, and the new mentions.
     func elements(insteadOf old: String, _ elements: [Element]) -> [Element] {
         let kept = TextChange(from: old, to: text).moved(elements)
         let named = kept.filter { $0.isMention }.map(\.range)
@@ -69,7 +70,7 @@ struct EditedText {
 
 /// The one stretch in which two texts differ, in UTF-16 units.
 struct TextChange: Equatable {
-    /// What is replaced in the old text.
+    /// The range of the old text that is replaced.
     let range: Range<Int>
     /// How much longer the new text is.
     let shift: Int
@@ -79,7 +80,7 @@ struct TextChange: Equatable {
         let most = min(old.count, new.count)
         var head = 0
         while head < most, old[head] == new[head] { head += 1 }
-        // Half a character is none.
+        // Never split a surrogate pair.
         if head > 0, UTF16.isLeadSurrogate(old[head - 1]) { head -= 1 }
         var tail = 0
         while tail < most - head, old[old.count - tail - 1] == new[new.count - tail - 1] {
@@ -90,9 +91,9 @@ struct TextChange: Equatable {
         shift = new.count - old.count
     }
 
-    /// Formatting of the old text as it fits the new one.
+    /// Moves formatting of the old text to where it belongs in the new one.
     ///
-    /// What was replaced takes its formatting with it, and nobody is named by half of what named them.
+    /// Replaced text loses its formatting. A mention whose text changed is dropped.
     func moved(_ elements: [Element]) -> [Element] {
         elements.compactMap { element in
             guard let moved = moved(element.range, isWhole: element.isMention), !moved.isEmpty
@@ -104,7 +105,7 @@ struct TextChange: Equatable {
         }
     }
 
-    /// - Parameter isWhole: whether it is of no use when its text changes.
+    /// - Parameter isWhole: whether the element is dropped when any of its text changes.
     private func moved(_ old: Range<Int>, isWhole: Bool) -> Range<Int>? {
         if old.upperBound <= range.lowerBound { return old }
         if old.lowerBound >= range.upperBound {
@@ -112,7 +113,7 @@ struct TextChange: Equatable {
         }
         let isReplaced = range.lowerBound <= old.lowerBound && old.upperBound <= range.upperBound
         if isWhole || isReplaced { return nil }
-        // It begins before the change, or ends behind it, or both.
+        // The element begins before the change, ends after it, or both.
         let start = old.lowerBound < range.lowerBound ? old.lowerBound : range.upperBound + shift
         let end = old.upperBound > range.upperBound ? old.upperBound + shift : range.lowerBound
         return start <= end ? start..<end : nil
@@ -122,7 +123,7 @@ struct TextChange: Equatable {
 extension Element {
     fileprivate var isMention: Bool { "\(type)" == "USER_MENTION" }
 
-    /// What of a text it is for; far outside of every text when the server says nonsense.
+    /// The range that it formats; far beyond any text when the server sends nonsense.
     fileprivate var range: Range<Int> {
         let most = Int(Int32.max)
         let start = min(max(0, Int(clamping: from)), most)
@@ -131,7 +132,7 @@ extension Element {
 }
 
 extension ClientCore {
-    /// Has an own message changed that the server knows.
+    /// Queues an edit of an own message that the server has.
     fileprivate func edit(
         _ message: MessageID,
         in chat: ChatID,
@@ -162,7 +163,7 @@ extension ClientCore {
         )
     }
 
-    /// Changes what a message says that waits to be sent.
+    /// Changes the text of a message that is still queued.
     fileprivate func rewrite(
         cid: Int64,
         in chat: ChatID,
@@ -204,7 +205,8 @@ extension ClientCore {
 }
 
 extension StoreTransaction {
-    /// The message that the server made of one of this account's; nil when it is not known to have it.
+    /// The server's id of one of this account's messages; nil when the server is not known to have
+    /// it.
     fileprivate func ownMessage(cid: Int64, in chat: ChatID) throws -> MessageID? {
         let me = try userID()?.rawValue
         return try row(

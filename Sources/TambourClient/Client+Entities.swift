@@ -2,29 +2,31 @@ public import TambourProtocol
 
 /// Objects that several devices edit offline: accounts, profiles, notes, preferences, series of measurements.
 ///
-/// What is done here is stored and shown at once, brought to the server when it can be reached, and
-/// undone by nobody silently: where two devices collide, `entityConflicts` has both sides until
-/// the user has chosen.
+/// A change is stored and shown at once, and sent to the server when it can be reached. Nothing is
+/// undone silently: where two devices collide, `entityConflicts` keeps both sides until the user
+/// has chosen.
 ///
-/// They are kept up to date from the first of these calls on; until then they cost nothing.
+/// Objects are kept up to date from the first of these calls on; before that they cost nothing.
 extension Client {
-    /// What stands directly below an object, or at the top, in the order in which it came to this device.
+    /// The objects directly below a parent, or at the top, in the order in which they came to this
+    /// device.
     public func entities(below parent: EntityID? = nil) async throws(ClientError) -> [LocalEntity] {
         try await wish { core, tx in try core.useEntities(tx).entities(below: parent) }
     }
 
-    /// An object with the user's changes.
+    /// An object with the user's changes applied.
     ///
-    /// - Parameter id: may be the local id of something that has got the server's meanwhile.
-    /// - Returns: nil if it, or something above it, is deleted or unknown.
+    /// - Parameter id: may be a local id even after the object got its id from the server.
+    /// - Returns: nil if the object, or one above it, is deleted or unknown.
     public func entity(_ id: EntityID) async throws(ClientError) -> LocalEntity? {
         try await wish { core, tx in try core.useEntities(tx).entity(id) }
     }
 
     /// Creates an object.
     ///
-    /// - Returns: its local id, which names it for ever, here.
-    /// - Throws: `ClientError.refused` with the protocol's error for what no such object can hold.
+    /// - Returns: its local id, which stays valid on this device.
+    /// - Throws: `ClientError.refused` with the protocol's error for fields that such an object
+    ///   cannot have.
     @discardableResult
     public func createEntity(
         _ type: EntityType,
@@ -40,7 +42,7 @@ extension Client {
         }
     }
 
-    /// Gives fields other values; `FieldValue.null` takes one away.
+    /// Sets fields; `FieldValue.null` removes one.
     public func updateEntity(
         _ id: EntityID,
         fields: [String: FieldValue]
@@ -50,16 +52,16 @@ extension Client {
         }
     }
 
-    /// Deletes an object and what stands below it.
+    /// Deletes an object and everything below it.
     public func deleteEntity(_ id: EntityID) async throws(ClientError) {
         try await changeEntities { entities, now throws(LocalEntityError) in
             try entities.delete(id, at: now)
         }
     }
 
-    /// Takes back a deletion of this device.
+    /// Undoes a deletion made on this device.
     ///
-    /// - Parameter fields: all that the object is to have.
+    /// - Parameter fields: all fields that the object shall have.
     public func restoreEntity(
         _ id: EntityID,
         fields: [String: FieldValue]
@@ -69,14 +71,15 @@ extension Client {
         }
     }
 
-    /// What waits for the user's choice, oldest change first.
+    /// The conflicts that wait for the user's choice, oldest change first.
     public func entityConflicts() async throws(ClientError) -> [Conflict] {
         try await wish { core, tx in try core.useEntities(tx).conflicts }
     }
 
-    /// Ends a conflict.
+    /// Resolves a conflict.
     ///
-    /// - Parameter parent: below what `mine` puts an object whose parent is gone.
+    /// - Parameter parent: the new parent of the object, for a choice of `mine` when its parent is
+    ///   gone.
     public func resolveConflict(
         _ id: EntityID,
         _ choice: EntityChoice,
@@ -87,16 +90,16 @@ extension Client {
         }
     }
 
-    /// How many changes of this device the server has neither accepted nor refused, deletions among
-    /// them. What is in conflict waits for the user and does not count.
+    /// The number of changes of this device, deletions included, that the server has neither
+    /// accepted nor refused. Conflicts wait for the user and do not count.
     public func pendingEntityChanges() async throws(ClientError) -> Int {
         try await wish { core, tx in try core.useEntities(tx).pendingCount }
     }
 
-    /// Whether what other devices did to objects is here: nothing is asked for, and nothing needs to be.
+    /// Whether other devices' changes to objects have arrived: no pull is in flight or needed.
     ///
-    /// - Returns: false while there is no connection. When another process is connected, whether it has
-    ///   ever asked for objects: since then it keeps them up to date.
+    /// - Returns: false while there is no connection. If another process is connected: whether this
+    ///   account has ever pulled objects, since that process then keeps them up to date.
     public func isEntitySyncDone() async -> Bool {
         if state == .elsewhere {
             let mark = try? await wish { _, tx in try tx.value(of: .entitiesMark) as Int64? }
@@ -107,9 +110,9 @@ extension Client {
 
     /// The elements of a series from one position to another, in its order.
     ///
-    /// Asks the server for the range; offline it is what this device holds of it.
+    /// Asks the server for the range. Offline, returns the elements that this device holds.
     ///
-    /// - Parameter range: of the field that orders the series, for measurements Unix milliseconds.
+    /// - Parameter range: of the field that orders the series; for measurements, Unix milliseconds.
     public func elements(
         of type: EntityType,
         below parent: EntityID,
@@ -148,7 +151,7 @@ extension Client {
             do throws(ClientError) {
                 reply = try await askLoggedIn(ObjPullRequest(after: after, series: part))
             } catch {
-                // What is held here is an answer, too.
+                // Offline, the elements stored here are the answer.
                 if case .disconnected = error { return }
                 if case .unreachable = error { return }
                 if case .timedOut = error { return }

@@ -1,11 +1,12 @@
 import GRDB
 public import TambourProtocol
 
-/// What only the server knows. These wait for it.
+/// Queries that only the server can answer. These wait for it.
 extension Client {
     /// The person with a phone, if they let themselves be found by it.
+    /// The person with a phone number, if they allow others to find them by it.
     ///
-    /// - Throws: `ClientError.refused` when there is none.
+    /// - Throws: `ClientError.refused` when there is no such person.
     public func find(phone: String) async throws(ClientError) -> Person {
         let reply = try await askLoggedIn(ContactInfoByPhoneRequest(phone: phone))
         guard let person = try await keep([reply.contact]).first else {
@@ -14,20 +15,21 @@ extension Client {
         return person
     }
 
-    /// The members of a group or channel, as many as the server tells at once.
+    /// The members of a group or channel, as many as the server returns at once.
     public func members(of chat: ChatID) async throws(ClientError) -> [Person] {
         let reply = try await askLoggedIn(ChatMembersRequest(chatID: chat, type: .member))
         return try await keep(reply.members.map(\.contact))
     }
 
-    /// Messages that the server holds with words that begin with those of `query`, the newest first.
+    /// Searches the server's messages for words that begin with the words of `query`, newest first.
     ///
-    /// They are not kept here: who opens one looks at its chat around it. A server that has many messages to
-    /// look through answers with empty pages; the next ones are asked for, `pagesOfNothing` at most.
+    /// The results are not stored here; to open one, `look` at its chat around it. A server that
+    /// has many messages to search answers with empty pages. The client then requests the next
+    /// ones, up to `pagesOfNothing`.
     /// - Parameters:
     ///   - chat: nil for all chats.
-    ///   - marker: what the page before ended with; nil for the first page.
-    /// - Returns: a page, and where the next one begins; nil at the end.
+    ///   - marker: the marker that the previous page ended with; nil for the first page.
+    /// - Returns: a page, and the marker of the next one; nil at the end.
     public func searchServer(
         _ query: String,
         in chat: ChatID? = nil,
@@ -47,7 +49,7 @@ extension Client {
         return (found, next)
     }
 
-    /// How many empty pages of a search are read before an empty one is returned.
+    /// The number of empty pages of a search after which an empty result is returned.
     private static let pagesOfNothing = 20
 
     private func searchPage(
@@ -67,7 +69,7 @@ extension Client {
         return (reply.result, reply.marker)
     }
 
-    /// Keeps what the server says of people, all in one transaction.
+    /// Stores people as the server describes them, in one transaction.
     func keep(_ users: [User]) async throws(ClientError) -> [Person] {
         try await wish { _, tx in
             for user in users { try tx.put(user) }

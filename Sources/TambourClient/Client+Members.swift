@@ -1,12 +1,12 @@
 public import TambourProtocol
 
-/// Who belongs to a group or channel, and who is kept out.
+/// The members and blocked people of groups, channels and this account.
 extension Client {
     /// Somebody in a group or channel.
     public struct Member: Hashable, Sendable, Identifiable {
         public enum Role: Hashable, Sendable {
             case owner
-            /// Has rights that others lack.
+            /// Has rights that ordinary members lack.
             case administrator
             case member
         }
@@ -17,7 +17,8 @@ extension Client {
         public var id: UserID { person.id }
     }
 
-    /// The members of a group or channel with their roles, at most `limit`. Waits for the server.
+    /// The members of a group or channel with their roles, up to about `limit`. Waits for the
+    /// server.
     ///
     /// - Throws: `ClientError.refused` in channels, unless this account runs them.
     public func roster(
@@ -50,7 +51,7 @@ extension Client {
     /// Members, administrators, description, pins, posts, edits, deletions; see `roles.yaml`.
     private static let rightsOfAdministrator: Int64 = 2 | 4 | 8 | 16 | 256 | 512 | 1024
 
-    /// Gives somebody the rights of an administrator, or takes them.
+    /// Gives somebody the rights of an administrator, or removes them.
     public func setAdministrator(
         _ user: UserID,
         in chat: ChatID,
@@ -71,7 +72,7 @@ extension Client {
         var marker: Int64?
         repeat {
             let reply = try await askLoggedIn(ContactListRequest(status: .blocked, from: marker))
-            // Kept as people one has met: being blocked makes nobody a contact.
+            // Stored as people met, not as contacts: blocking does not make anybody a contact.
             people += try await keep(reply.contacts)
             marker = reply.marker
         } while marker != nil

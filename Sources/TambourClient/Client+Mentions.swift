@@ -2,9 +2,9 @@ import Foundation
 import GRDB
 public import TambourProtocol
 
-/// Where people speak of this account, and how it speaks of them.
+/// Mentions of this account, and mentions that it writes.
 extension Client {
-    /// A stretch of a text that names somebody.
+    /// A range of a text that names somebody.
     public struct Mention: Hashable, Sendable {
         public let user: UserID
         /// UTF-16 units from the start of the text.
@@ -24,7 +24,7 @@ extension Client {
 
 extension Reader {
     func mentions(count: Int) throws -> [Client.Found] {
-        // There is no index of mentions: the bytes say which messages are worth being read.
+        // There is no index of mentions: a byte search finds the messages worth decoding.
         let rows = try Row.fetchCursor(
             db.cachedStatement(
                 sql: """
@@ -57,7 +57,7 @@ extension Reader {
 }
 
 extension Message {
-    /// Whether it mentions somebody or answers them.
+    /// Whether it mentions a person or answers one of their messages.
     func concerns(_ user: UserID) -> Bool {
         let isMentioned = (elements?.stored ?? []).contains {
             "\($0.type)" == "USER_MENTION" && $0.entityID == user
@@ -69,7 +69,7 @@ extension Message {
 }
 
 extension [Client.Mention] {
-    /// As they travel with a text; nil when there are none.
+    /// The elements in wire format; nil when there are none.
     var storedElements: Data? {
         guard !isEmpty else { return nil }
         return map(\.element).storedBytes
@@ -77,7 +77,7 @@ extension [Client.Mention] {
 }
 
 extension Client.Mention {
-    /// As it travels with a text.
+    /// The element in wire format.
     var element: TambourProtocol.Element {
         TambourProtocol.Element(
             type: "USER_MENTION",

@@ -2,14 +2,14 @@ import Foundation
 import GRDB
 import TambourProtocol
 
-/// What is asked of the server while another process of this account is connected to it.
+/// Requests to the server while another process of this account owns the connection.
 extension Client {
-    /// So long the other process may take with the server's answer.
+    /// The time limit for the other process to deliver the server's answer.
     private static let patience = Duration.seconds(30)
 
-    /// Has the process that is connected ask the server something, and waits for the answer.
+    /// Has the connected process send a request to the server, and waits for the answer.
     ///
-    /// - Throws: `ClientError.timedOut` also when that process is offline.
+    /// - Throws: `ClientError.timedOut`, also when that process is offline.
     func askByOther<Request: WireRequest & Sendable>(
         _ request: Request
     ) async throws(ClientError) -> Request.Reply where Request.Reply: Sendable {
@@ -43,7 +43,7 @@ extension Client {
         }
     }
 
-    /// What came of an errand; nil while nothing did.
+    /// The result of an errand; nil while there is none.
     private func answer(to errand: Int64) -> Result<[UInt8], ClientError>? {
         let rows = try? store.read { db in
             try Row.fetchAll(

@@ -1,31 +1,33 @@
 import GRDB
 public import TambourProtocol
 
-/// What is on this device. Nothing here waits for the network.
+/// Reading what is stored on this device. Nothing here waits for the network.
 extension Client {
-    /// Whether this device holds a token: false after `signOut`, and after the server has signed it out.
+    /// Whether this device holds a token. False after `signOut`, and after the server has signed
+    /// the device out.
     public func isSignedIn() throws(ClientError) -> Bool {
         try store.read { db in
             try Row.fetchOne(db, sql: "SELECT 1 FROM setting WHERE name = 'token'") != nil
         }
     }
 
-    /// `HOST:PORT` of the server.
+    /// The server's address, `HOST:PORT`.
     public func server() throws(ClientError) -> String? {
         try store.read { db in
             try String.fetchOne(db, sql: "SELECT value FROM setting WHERE name = 'server'")
         }
     }
 
-    /// When this device was logged in last, Unix milliseconds of the server; nil when it never was.
+    /// The time of this device's last login, in Unix milliseconds of the server; nil if it never
+    /// logged in.
     public func lastLoginMs() throws(ClientError) -> Int64? {
         try store.read { db in
             try Int64.fetchOne(db, sql: "SELECT value FROM setting WHERE name = 'chatsMark'")
         }
     }
 
-    /// Whose account is held here; nil when nobody's is. It stays when the server signs the device
-    /// out, so that the same person can sign in again and finds everything.
+    /// The account held here; nil when there is none. It stays when the server signs the device
+    /// out: the same person can sign in again and finds everything.
     public func me() throws(ClientError) -> UserID? {
         try store.read { db in
             try Int64.fetchOne(db, sql: "SELECT value FROM setting WHERE name = 'user'")
@@ -33,9 +35,9 @@ extension Client {
         }
     }
 
-    /// The list of chats: what is pinned first, then by time, the newest first.
+    /// The list of chats: pinned ones first, then by time, newest first.
     ///
-    /// - Parameter limit: how many at most, from the top; nil for all.
+    /// - Parameter limit: the maximum number, from the top; nil for all.
     public func chats(
         includingHidden: Bool = false,
         limit: Int? = nil
@@ -43,28 +45,29 @@ extension Client {
         try store.read { try Reader($0).chats(includingHidden: includingHidden, limit: limit) }
     }
 
-    /// One chat of the list; nil when there is none.
+    /// One chat of the list; nil when it is not in the list.
     public func chat(_ chat: ChatID) throws(ClientError) -> ChatSummary? {
         try store.read { try Reader($0).chat(chat) }
     }
 
-    /// Where a stretch of a history begins.
+    /// Where a page of a history is anchored.
     public enum HistoryAnchor: Hashable, Sendable {
         /// The newest messages.
         case newest
-        /// The messages before one, which does not come with them.
+        /// The messages before this one, without it.
         case before(MessageID)
-        /// The messages behind one, which does not come with them.
+        /// The messages after this one, without it.
         case after(MessageID)
-        /// The messages on both sides of one, and the one.
+        /// The messages on both sides of this one, with it.
         case around(MessageID)
-        /// The messages on both sides of a time, Unix milliseconds.
+        /// The messages on both sides of a time, in Unix milliseconds.
         case time(Int64)
-        /// The first message that was not read yet, and what is around it.
+        /// The first unread message and the messages around it.
         case firstUnread
     }
 
-    /// A stretch of a chat's history as it is held here, gaps marked. To have gaps filled, `look` at them.
+    /// Returns a page of a chat's history as it is stored here, with gaps marked. Call `look` to
+    /// have gaps filled.
     public func history(
         of chat: ChatID,
         _ anchor: HistoryAnchor = .newest,
@@ -85,7 +88,8 @@ extension Client {
         }
     }
 
-    /// Up to when this account has read a chat, Unix milliseconds of the server; 0 when it never has.
+    /// The read mark of this account in a chat, in Unix milliseconds of the server; 0 when it has
+    /// read nothing.
     public func readMark(of chat: ChatID) throws(ClientError) -> Int64 {
         try store.read { db in
             try Int64.fetchOne(
@@ -96,17 +100,17 @@ extension Client {
         }
     }
 
-    /// Contacts, by name.
+    /// The contacts, by name.
     public func people() throws(ClientError) -> [Person] {
         try store.read { try Reader($0).people() }
     }
 
-    /// A person, if anything is known of them.
+    /// A person; nil when nothing about them is stored.
     public func person(_ user: UserID) throws(ClientError) -> Person? {
         try store.read { try Reader($0).person(user) }
     }
 
-    /// What waits to be done, in the order in which it will be.
+    /// The number of tasks that are queued or in flight.
     public func queueLength() throws(ClientError) -> Int {
         try store.read { db in
             try Int.fetchOne(
@@ -117,7 +121,7 @@ extension Client {
         }
     }
 
-    /// Whether something that was asked for is still to be done.
+    /// Whether an action is not done yet.
     public func isWaiting(_ outgoing: OutgoingID) throws(ClientError) -> Bool {
         try store.read { db in
             let state = try String.fetchOne(
@@ -129,7 +133,7 @@ extension Client {
         }
     }
 
-    /// Why something that was asked for was refused; nil when it was not.
+    /// Why the server refused an action; nil when it did not.
     public func failure(of outgoing: OutgoingID) throws(ClientError) -> String? {
         try store.read { db in
             let row = try Row.fetchOne(
@@ -142,14 +146,15 @@ extension Client {
         }
     }
 
-    /// A message that a search found.
+    /// A message found by a search.
     public struct Found: Hashable, Sendable {
         public let chat: ChatID
         public let chatTitle: String
         public let row: HistoryRow
     }
 
-    /// Messages held here with words that begin with those of `query`, the newest first.
+    /// Searches the messages stored here for words that begin with the words of `query`, newest
+    /// first.
     ///
     /// - Parameter chat: nil for all chats.
     public func search(
@@ -162,10 +167,12 @@ extension Client {
 
     // MARK: - What is on the screen
 
-    /// Says what of a chat somebody looks at: what is missing there is fetched, and what comes next before they get to it.
+    /// Tells the client which part of a chat is on the screen. It fetches the messages that are
+    /// missing there, and those that the reader will reach next.
     ///
     /// - Parameters:
-    ///   - position: the message at the edge of the screen to which the reader moves; nil at the newest end.
+    ///   - position: the message at the edge of the screen towards which the reader moves; nil at
+    ///     the newest end.
     ///   - visible: the messages on the screen, oldest first.
     public func look(
         at chat: ChatID,
@@ -188,22 +195,22 @@ extension Client {
         }
     }
 
-    /// More rows no screen shows, and no plan for them has to count.
+    /// No screen shows more rows than this, so prefetching need not plan for more.
     private static let mostRowsOnScreen = 10_000
 
-    /// Says that nobody looks at a chat any more.
+    /// Tells the client that a chat is no longer on the screen.
     public func lookAway(from chat: ChatID) {
         perform { $0.lookAway(from: chat) }
     }
 
-    /// How many pages of history were asked for since the client was made.
+    /// The number of history pages requested since the client was made.
     public func historyRequests() async -> Int {
         (try? await call { $0.historyRequests }) ?? 0
     }
 }
 
 extension Reader {
-    /// The first message of others behind the account's read mark.
+    /// The first message by somebody else after the account's read mark.
     func firstUnread(in chat: ChatID) throws -> MessageID? {
         let statement = try db.cachedStatement(
             sql: """

@@ -7,11 +7,11 @@ extension Client {
         public let client: String
         /// Device and system.
         public let device: String
-        /// The address it was last seen at.
+        /// The address from which it was last seen.
         public let address: String
-        /// When it was last seen, Unix milliseconds.
+        /// When it was last seen, in Unix milliseconds.
         public let seenMs: Int64
-        /// Whether it is this one.
+        /// Whether it is this device.
         public let isCurrent: Bool
     }
 
@@ -28,14 +28,14 @@ extension Client {
         }
     }
 
-    /// Signs all other devices out. Waits for the server.
+    /// Signs out all other devices. Waits for the server.
     public func closeOtherSessions() async throws(ClientError) {
         let reply = try await askLoggedIn(SessionsCloseRequest())
         guard let token = reply.token else { return }
         try await wish { _, tx in try tx.set(.token, token) }
     }
 
-    /// Asks something that is only served to who is logged in.
+    /// Sends a request that the server accepts only after login.
     func askLoggedIn<Request: WireRequest & Sendable>(
         _ request: Request
     ) async throws(ClientError) -> Request.Reply where Request.Reply: Sendable {

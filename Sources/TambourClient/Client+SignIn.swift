@@ -3,39 +3,39 @@ import TambourProtocol
 
 /// Signing in and out. These wait for the server.
 extension Client {
-    /// A code that was asked for.
+    /// A login code that was requested.
     public struct CodeRequest: Sendable {
-        /// Digits of the code.
+        /// The number of digits of the code.
         public let digits: Int
         let phone: String
         let token: String
     }
 
-    /// What a right code leads to.
+    /// The step that follows a correct code.
     public enum SignInStep: Sendable {
         /// The account is signed in.
         case done
-        /// The phone is new: somebody has to say what they are called.
+        /// The phone number is new: somebody has to enter a name.
         case nameWanted(Registration)
-        /// The account has a password beside the code.
+        /// The account also has a password.
         case passwordWanted(PasswordRequest)
     }
 
-    /// An account that is about to be made.
+    /// An account that is about to be created.
     public struct Registration: Sendable {
         let phone: String
         let token: String
     }
 
-    /// A password that is asked for.
+    /// A request for the account's password.
     public struct PasswordRequest: Sendable {
-        /// What its owner wrote down to remember it.
+        /// The reminder that the owner wrote down.
         public let hint: String?
         let phone: String
         let track: String
     }
 
-    /// Asks for a login code, which reaches the phone's owner by another way.
+    /// Requests a login code, which the server sends to the phone's owner by another route.
     ///
     /// - Parameter phone: 5 to 15 digits, with or without a plus.
     public func requestCode(phone: String) async throws(ClientError) -> CodeRequest {
@@ -78,9 +78,10 @@ extension Client {
         return .nameWanted(Registration(phone: request.phone, token: token))
     }
 
-    /// Makes the account of a new phone, and signs in.
+    /// Creates the account for a new phone number, and signs in.
     ///
-    /// - Throws: `ClientError.invalid` for a name that the server does not take, as one that is too long.
+    /// - Throws: `ClientError.invalid` for a name that the server rejects, such as one that is too
+    ///   long.
     public func register(
         _ registration: Registration,
         firstName: String,
@@ -102,7 +103,7 @@ extension Client {
         try await signIn(token: reply.token, phone: registration.phone)
     }
 
-    /// Signs in with the password that was asked for beside the code.
+    /// Signs in with the password that the account requires in addition to the code.
     public func signIn(
         password: String,
         for request: PasswordRequest
@@ -116,14 +117,15 @@ extension Client {
         try await signIn(token: token, phone: request.phone)
     }
 
-    /// Signs in with a token, as an operator's `admin users create` prints it.
+    /// Signs in with a token such as the one that an operator's `admin users create` prints.
     public func signIn(token: String, phone: String? = nil) async throws(ClientError) {
         try await call { (core: ClientCore) throws(ClientError) in
             try core.signIn(token: token, phone: phone)
         }
     }
 
-    /// Signs out: everything of the account on this device is erased, and other processes of it are signed out, too.
+    /// Signs out. Erases everything of the account on this device, and signs out its other
+    /// processes here.
     public func signOut() async throws(ClientError) {
         try await call { (core: ClientCore) throws(ClientError) in try core.signOut() }
     }
@@ -150,7 +152,7 @@ extension Client {
         return false
     }
 
-    /// Whether the process that is to be connected is.
+    /// Whether the process that owns the connection is online.
     private var isOtherOnline: Bool {
         let online = try? store.read { db in
             try Row.fetchOne(db, sql: "SELECT 1 FROM setting WHERE name = 'online'") != nil
@@ -158,9 +160,10 @@ extension Client {
         return online ?? false
     }
 
-    /// Waits until everything that has happened is here, and what was asked for is done or refused.
+    /// Waits until all changes have arrived and all actions are done or refused.
     ///
-    /// - Returns: false when that took longer than `limit`, or nobody is signed in.
+    /// - Returns: false when that took longer than `limit`, when nobody is signed in, or when the
+    ///   client was stopped.
     public func settle(within limit: Duration) async -> Bool {
         let changes = changes()
         return await withTaskGroup(of: Bool?.self) { group in

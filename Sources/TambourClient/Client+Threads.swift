@@ -2,17 +2,18 @@ import Foundation
 import GRDB
 public import TambourProtocol
 
-/// What answers what.
+/// Reading threads: which messages answer which.
 extension Client {
-    /// The thread of a message: what it answers, up to the message that began it, and all that answers
-    /// any of them.
+    /// The thread of a message: the messages it answers, up to the one that began the thread, and
+    /// all answers to any of these.
     ///
-    /// It is read from what is held here, with what still waits to be sent. A message that is not held,
-    /// or was deleted, ends the way up; it is the first entry then. A deleted one is nowhere else, and
-    /// what answers it has a thread of its own.
+    /// It is read from the local store, including messages that are still queued. A message that is
+    /// not stored here, or was deleted, ends the way up and is then the first entry. Other deleted
+    /// messages are omitted; the answers to one form a thread of their own.
     /// - Parameters:
-    ///   - limit: how many entries at most, 2 or more. Of a longer thread the message itself is there
-    ///     with what it answers, as far as that fits into half of them, and the newest of the others.
+    ///   - limit: the maximum number of entries, at least 2. A longer thread contains the message
+    ///     itself, the messages it answers as far as they fit into half of the limit, and the
+    ///     newest of the others.
     public func thread(
         of message: MessageID,
         in chat: ChatID,
@@ -23,7 +24,7 @@ extension Client {
 }
 
 extension Reader {
-    /// Answers of which no more is read than who answers what.
+    /// The maximum number of answers whose ids are read.
     private static let mostAnswers = 5_000
 
     func thread(of message: MessageID, in chat: ChatID, limit: Int) throws -> MessageThread {
@@ -33,7 +34,7 @@ extension Reader {
         let answers = try answers(to: path[0], in: chat)
         let sends = try overlays.unsent(db, me: me, in: chat)
         var tree = ThreadTree(root: path[0])
-        // What leads to the message is in the thread, however much else is.
+        // The path to the message is always shown, however long the thread is.
         let links = answers + zip(path.dropFirst(), path).map { ($0, $1) }
         for (id, answered) in links.sorted(by: { $0.id < $1.id }) where !overlays.isDeleted(id) {
             tree.add(.sent(id), to: answered)
@@ -77,9 +78,9 @@ extension Reader {
         )
     }
 
-    /// What leads to a message by answers, the message that began it first.
+    /// The chain of messages that leads to a message, starting with the one that began it.
     ///
-    /// - Returns: never empty, and whether it goes up to the beginning.
+    /// - Returns: the chain, never empty, and whether it reaches the start of the thread.
     private func path(
         to message: MessageID,
         in chat: ChatID,
@@ -90,7 +91,7 @@ extension Reader {
             sql: "SELECT replyTo FROM message WHERE chat = ? AND id = ?"
         )
         var path = [message]
-        // Who says that a message answers a later one may go round in a circle.
+        // A malformed message that answers a later one could form a cycle.
         var seen: Set = [message]
         while let last = path.last, !overlays.isDeleted(last) {
             let row = try Row.fetchOne(statement, arguments: [chat.rawValue, last.rawValue])
@@ -103,12 +104,13 @@ extension Reader {
         return (path.reversed(), true)
     }
 
-    /// All that answers a message or an answer to it, oldest first; the message itself may be among them.
+    /// All messages that answer a message, directly or not, oldest first; in a cycle the message
+    /// itself too.
     private func answers(
         to message: MessageID,
         in chat: ChatID
     ) throws -> [(id: MessageID, answered: MessageID)] {
-        // UNION drops what was found before, so that a circle ends.
+        // UNION drops rows that were found before, so a cycle ends.
         try Row.fetchAll(
             db.cachedStatement(
                 sql: """

@@ -2,11 +2,11 @@ import Foundation
 import GRDB
 public import TambourProtocol
 
-/// What was asked for and is not done.
+/// Actions that are not done yet.
 extension Client {
-    /// Something that waits to be done on the server, or that the server refused.
+    /// An action that is queued, or that the server refused.
     public struct Waiting: Hashable, Sendable, Identifiable {
-        /// What it is to bring about.
+        /// The kind of action.
         public enum Kind: Hashable, Sendable {
             case message(String)
             case forward
@@ -23,20 +23,20 @@ extension Client {
             case other(String)
         }
 
-        /// Cancels or retries it.
+        /// The id with which to cancel or retry it.
         public let id: OutgoingID
         public let kind: Kind
-        /// Nil for what belongs to no chat.
+        /// Nil for an action that belongs to no chat.
         public let chat: ChatID?
-        /// The title of the chat; nil for what belongs to no chat.
+        /// The title of the chat; nil for an action that belongs to no chat.
         public let chatTitle: String?
-        /// When it was asked for, Unix milliseconds of this device.
+        /// When it was queued, in Unix milliseconds of this device.
         public let sinceMs: Int64
         /// Why the server refused it, for people; nil while it waits.
         public let failure: String?
     }
 
-    /// What waits to be done, and what was refused and not dropped yet, in the order it was asked for.
+    /// The actions that are queued, and those that were refused and not dropped yet, oldest first.
     public func waiting() throws(ClientError) -> [Waiting] {
         try store.read { try Reader($0).waiting() }
     }
@@ -51,7 +51,7 @@ extension Reader {
                     WHERE state NOT IN ('done', 'cancelled') AND kind NOT IN (?, ?) ORDER BY place
                     """
             ),
-            // Steps of a message, which tells how they stand.
+            // Steps of sending a photo; the message itself shows their state.
             arguments: [KeepPhotoTask.kind, UploadPhotoTask.kind]
         )
         let decoder = JSONDecoder()
@@ -97,7 +97,7 @@ extension Reader {
     }
 }
 
-/// What of a task's fields is shown of it, whatever its kind.
+/// The fields of a task's payload that are shown, for every kind of task.
 private struct WaitingPayload: Decodable {
     let chat: Int64?
     let text: String?

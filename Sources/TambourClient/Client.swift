@@ -2,10 +2,11 @@ import GRDB
 import TambourNet
 public import TambourProtocol
 
-/// A messenger account on this device: works from disk, and treats the network as a detail.
+/// A messenger account on this device. It works from local storage, online or offline.
 ///
-/// What is asked for is stored before the call returns, shown at once, and done on the server as soon as it can be reached,
-/// once, however often the connection or the process dies meanwhile.
+/// Each action is stored before the call returns and is shown at once. The client carries it out on
+/// the server as soon as the server can be reached: once, however often the connection or the
+/// process dies before that.
 ///
 ///     let client = try Client(store: "/home/anna/.local/share/tambour/anna.db")
 ///     client.start()
@@ -19,12 +20,13 @@ public final class Client: Sendable {
     private let driver: ClientDriver
     private let listeners: Listeners
 
-    /// Opens what is on this device; nothing is connected yet.
+    /// Opens the account's file. Does not connect yet.
     ///
     /// - Parameters:
-    ///   - path: the account's file, which is made if need be. Its folder must be there.
-    ///   - server: `HOST:PORT`, remembered in the file; nil for the one remembered.
-    /// - Throws: `ClientError.store`; `ClientError.invalid` when no server is known, or that is no address.
+    ///   - path: the account's file, created if it does not exist. Its folder must exist.
+    ///   - server: `HOST:PORT`, which the file remembers; nil for the remembered one.
+    /// - Throws: `ClientError.store`; `ClientError.invalid` when no server is known or the address
+    ///   is malformed.
     public init(
         store path: String,
         server: String? = nil,
@@ -51,7 +53,7 @@ public final class Client: Sendable {
     }
 
     deinit {
-        // Who was not stopped is still at work on its lane.
+        // A client that was not stopped is still running on its lane.
         driver.stop { [listeners, store] in
             listeners.finish()
             store.close()
@@ -74,24 +76,27 @@ public final class Client: Sendable {
         store.close()
     }
 
-    /// The network is another one now, as when a phone leaves its Wi-Fi: the connection is tried at once.
+    /// Tells the client that the network has changed, as when a phone leaves its Wi-Fi. It retries
+    /// the connection at once.
     public func networkChanged() {
         driver.perform { $0.networkChanged() }
     }
 
-    /// Tries again sooner, because somebody waits for the connection: a pause after a failure ends, at the latest two
-    /// seconds after it began. It may be called with each key that somebody presses.
+    /// Retries the connection sooner, because somebody waits for it. The pause after a failure ends
+    /// two seconds after it began, at the latest. May be called on every keystroke.
     public func hurry() {
         driver.perform { $0.hurry() }
     }
 
-    /// Where it stands with its server.
+    /// The state of the connection to the server.
     public var state: ConnectionState { listeners.state }
 
-    /// Why this account was signed out, by the server or by another process; nil when it was not since the client was made.
+    /// Why the server or another process signed this account out; nil if that has not happened
+    /// since the client was made.
     public var signedOutReason: String? { listeners.signedOutReason }
 
-    /// `signedOutReason` of who could sign in if nothing were held here.
+    /// The `signedOutReason` when somebody else signs in while this device still holds an account's
+    /// messages.
     public static let holdsAnother = "this device holds the messages of another account"
 
     /// Bytes sent and received since the client was made.
@@ -102,13 +107,14 @@ public final class Client: Sendable {
 
     // MARK: - What happens
 
-    /// What changes in the local store from now on; whoever is slow gets several changes as one.
+    /// Returns the changes of the local store from now on. A slow reader gets several changes as
+    /// one.
     public func changes() -> AsyncStream<ChangeSet> { listeners.changes() }
 
-    /// The state of the connection, the present one first.
+    /// Returns the states of the connection, starting with the current one.
     public func states() -> AsyncStream<ConnectionState> { listeners.states() }
 
-    /// What happens and is not kept; whoever is slow misses the oldest.
+    /// Returns events that are not stored, from now on. A slow reader misses the oldest.
     public func events() -> AsyncStream<ClientEvent> { listeners.events() }
 
     // MARK: - Writing
@@ -117,11 +123,12 @@ public final class Client: Sendable {
     ///
     /// - Parameters:
     ///   - text: at most 4,000 UTF-16 units.
-    ///   - message: what it answers, of the same chat.
-    ///   - mentions: who is named in the text, and where.
-    ///   - draft: what it was while it was being written; it is thrown away in the same transaction,
-    ///     unless another one has taken its place.
-    /// - Returns: when it is stored here; it names the message until the server has it.
+    ///   - message: the message of the same chat that it answers.
+    ///   - mentions: the people named in the text, and where.
+    ///   - draft: the draft that became this message. It is discarded in the same transaction,
+    ///     unless another draft has replaced it.
+    /// - Returns: an id for the message until the server has it. The message is stored here by
+    ///   then.
     @discardableResult
     public func send(
         _ text: String,
@@ -144,11 +151,12 @@ public final class Client: Sendable {
         }
     }
 
-    /// Sends a text of any length: as several messages, in order, where one has no room for it.
+    /// Sends a text of any length, as several messages in order if it does not fit into one.
     ///
-    /// The first of them answers `message`. The other parameters are those of `send`, the cuts those of `parts`.
-    /// - Returns: when all are stored here; they name the messages until the server has them.
-    /// - Throws: `ClientError.invalid` when there is nothing but white space in the text.
+    /// The first message answers `message`. The other parameters are those of `send`; `parts` says
+    /// where the text is cut.
+    /// - Returns: ids for the messages until the server has them. All are stored here by then.
+    /// - Throws: `ClientError.invalid` when the text is empty or contains only white space.
     @discardableResult
     public func sendInParts(
         _ text: String,
@@ -174,7 +182,7 @@ public final class Client: Sendable {
         }
     }
 
-    /// Sends a copy of a message of any chat this account reads.
+    /// Sends a copy of a message from any chat that this account can read.
     @discardableResult
     public func forward(
         _ message: MessageID,
@@ -196,13 +204,13 @@ public final class Client: Sendable {
         }
     }
 
-    /// - Throws: `ClientError.invalid` for what no message may say.
+    /// - Throws: `ClientError.invalid` for an empty text or one that is too long.
     static func check(_ text: String) throws(ClientError) {
         guard !text.isEmpty else { throw .invalid(reason: "there is nothing to send") }
         try requireRoom(for: text)
     }
 
-    /// Deletes messages for everybody, or for this account alone.
+    /// Deletes messages for everybody, or for this account only.
     public func delete(
         _ messages: [MessageID],
         in chat: ChatID,
@@ -217,17 +225,17 @@ public final class Client: Sendable {
         )
     }
 
-    /// Says that everything up to a message was read.
+    /// Marks everything up to a message as read.
     public func markRead(_ message: MessageID, in chat: ChatID) async throws(ClientError) {
         try await want(MarkTask(chat: chat.rawValue, message: message.rawValue, isUnread: false))
     }
 
-    /// Makes a message and those after it unread again.
+    /// Marks a message and everything after it as unread.
     public func markUnread(from message: MessageID, in chat: ChatID) async throws(ClientError) {
         try await want(MarkTask(chat: chat.rawValue, message: message.rawValue, isUnread: true))
     }
 
-    /// Reacts to a message, in place of what this account reacted with before; nil takes that back.
+    /// Reacts to a message, replacing this account's earlier reaction; nil removes it.
     public func react(
         _ emoji: String?,
         to message: MessageID,
@@ -242,7 +250,7 @@ public final class Client: Sendable {
         }
     }
 
-    /// Tells the others that something is being written; nothing is kept of it.
+    /// Tells the other members that the user is typing. Not stored.
     public func typing(in chat: ChatID) {
         driver.perform { core in
             core.run { _ in
@@ -253,7 +261,7 @@ public final class Client: Sendable {
 
     // MARK: - Chats and people
 
-    /// Makes a group or a channel of these people and this account.
+    /// Creates a group or channel with these people and this account.
     @discardableResult
     public func createChat(
         title: String,
@@ -273,7 +281,7 @@ public final class Client: Sendable {
         }
     }
 
-    /// Changes what a chat is called, what it says of itself, or what is pinned in it; nil stays as it is.
+    /// Changes a chat's title, description or pinned message; nil leaves a field as it is.
     public func update(
         _ chat: ChatID,
         title: String? = nil,
@@ -290,7 +298,7 @@ public final class Client: Sendable {
         )
     }
 
-    /// Puts people into a group or channel.
+    /// Adds people to a group or channel.
     public func add(_ users: [UserID], to chat: ChatID) async throws(ClientError) {
         try await want(
             UpdateMembersTask(
@@ -301,20 +309,21 @@ public final class Client: Sendable {
         )
     }
 
-    /// Takes people out of a group or channel.
+    /// Removes people from a group or channel.
     public func remove(_ users: [UserID], from chat: ChatID) async throws(ClientError) {
         try await want(
             UpdateMembersTask(chat: chat.rawValue, users: users.map(\.rawValue), isRemoval: true)
         )
     }
 
-    /// Leaves a group or channel; one that the account is not in any more is deleted from this device.
+    /// Leaves a group or channel. If the account is no longer a member, deletes the chat from this
+    /// device.
     public func leave(_ chat: ChatID) async throws(ClientError) {
         try await putAway(chat, by: LeaveChatTask(chat: chat.rawValue))
     }
 
-    /// Puts a chat away until something new is said in it; one that the account is not in any more is deleted from
-    /// this device.
+    /// Hides a chat until it gets a new message. If the account is no longer a member, deletes the
+    /// chat from this device.
     public func hide(_ chat: ChatID) async throws(ClientError) {
         try await putAway(chat, by: HideChatTask(chat: chat.rawValue))
     }
@@ -330,19 +339,19 @@ public final class Client: Sendable {
         }
     }
 
-    /// Says whether a chat alerts.
+    /// Mutes or unmutes a chat.
     public func mute(_ chat: ChatID, _ isMuted: Bool) async throws(ClientError) {
         try await want(ConfigureChatTask(chat: chat.rawValue, mutedUntil: isMuted ? -1 : 0))
     }
 
-    /// Says whether a chat is kept at the top of the list.
+    /// Pins a chat to the top of the list, or unpins it.
     public func pin(_ chat: ChatID, _ isPinned: Bool) async throws(ClientError) {
         try await want(ConfigureChatTask(chat: chat.rawValue, favourite: isPinned ? 1 : 0))
     }
 
-    /// What is done to somebody among the contacts.
+    /// A change to a contact.
     public enum ContactChange: Sendable {
-        /// Makes them a contact, under a name of this account's choice if one is given.
+        /// Makes somebody a contact, under a name of this account's choice if one is given.
         case add(firstName: String?, lastName: String?)
         case rename(firstName: String, lastName: String?)
         case remove
@@ -375,7 +384,7 @@ public final class Client: Sendable {
         try await want(task)
     }
 
-    /// Changes the account's own names and what it says of itself; nil stays as it is.
+    /// Changes the account's own names and description; nil leaves a field as it is.
     public func updateProfile(
         firstName: String? = nil,
         lastName: String? = nil,
@@ -388,12 +397,13 @@ public final class Client: Sendable {
 
     // MARK: - What waits
 
-    /// Gives up what is not done yet, or drops what was refused.
+    /// Cancels an action that is not done yet, or drops one that was refused.
     public func cancel(_ outgoing: OutgoingID) async throws(ClientError) {
         try await wish { core, tx in try core.cancel(outgoing, tx) }
     }
 
-    /// Tries again what the server refused; what is tried already, or gone, is left alone.
+    /// Retries an action that the server refused. Does nothing if it is already being retried, or
+    /// gone.
     public func retry(_ outgoing: OutgoingID) async throws(ClientError) {
         try await wish { core, tx in try core.retry(outgoing, tx) }
     }
@@ -411,7 +421,8 @@ public final class Client: Sendable {
         try await wish { core, tx in try core.queue(task, tx) }
     }
 
-    /// Does something in one transaction, on the lane.
+    /// Runs `body` in one transaction, on the lane.
+    /// - Throws: `ClientError.signedOut` when nobody is signed in.
     @discardableResult
     func wish<Value: Sendable>(
         _ body: @escaping @Sendable (ClientCore, StoreTransaction) throws -> Value
@@ -424,7 +435,8 @@ public final class Client: Sendable {
         }
     }
 
-    /// Asks the server something and waits for the answer; not kept, so of no use offline.
+    /// Sends the server a request and waits for the answer. The request is not stored, so it fails
+    /// offline.
     func ask<Request: WireRequest & Sendable>(
         _ request: Request
     ) async throws(ClientError) -> Request.Reply where Request.Reply: Sendable {
@@ -452,7 +464,7 @@ public final class Client: Sendable {
 extension ClientCore {
     /// Queues a message.
     ///
-    /// - Parameter draft: thrown away, unless another one has taken its place.
+    /// - Parameter draft: discarded, unless another draft has replaced it.
     fileprivate func send(
         _ part: MessagePart,
         to chat: ChatID,
@@ -476,7 +488,7 @@ extension ClientCore {
         )
     }
 
-    /// A number for a message that no other one of this installation has.
+    /// A client id that no other message of this installation has.
     func nextClientID() -> Int64 {
         clientIDs.next(nowMs: environment.wallMs(), random: environment.random()).rawValue
     }

@@ -1,24 +1,25 @@
 import TambourProtocol
 
-/// Why something did not work.
+/// The reason a call failed.
 public enum ClientError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The server said no. `code` is one of the protocol's, as `chat.not.found`; `text` is for people.
+    /// The server refused the request. `code` is one of the protocol's, such as `chat.not.found`;
+    /// `text` is for people.
     case refused(code: String, text: String, retryAfter: Duration? = nil)
-    /// There is no connection to the server, whose HOST:PORT comes first.
+    /// There is no connection to the server; `server` is its `HOST:PORT`.
     case unreachable(server: String, ConnectionFailure)
-    /// The connection went away before an answer came; what was asked may have been done.
+    /// The connection was lost before an answer came; the server may have carried out the request.
     case disconnected
-    /// No answer came in time; what was asked may have been done.
+    /// No answer came in time; the server may have carried out the request.
     case timedOut
-    /// The answer cannot be read: `reason` says what is wrong with it.
+    /// The answer cannot be decoded; `reason` says why.
     case unreadable(reason: String)
     /// Nobody is signed in.
     case signedOut
-    /// The local store could not be read or written, as when the disk is full.
+    /// The local store could not be read or written, for example because the disk is full.
     case store(reason: String)
-    /// What was asked for is not there, or makes no sense.
+    /// The call makes no sense, or names something that does not exist.
     case invalid(reason: String)
-    /// It was given up before it was done.
+    /// The request was cancelled before it was done.
     case cancelled
 
     public var description: String {
@@ -38,7 +39,7 @@ public enum ClientError: Error, Hashable, Sendable, CustomStringConvertible {
 }
 
 extension ClientError {
-    /// What a server's refusal says.
+    /// Converts a server's refusal.
     init(_ reply: ErrorReply) {
         let text = reply.localizedMessage ?? reply.title ?? reply.message
         self = .refused(

@@ -1,21 +1,21 @@
-/// How a client behaves.
+/// Options of a client.
 public struct ClientOptions: Sendable {
-    /// What the server lists this device as.
+    /// The app name that the server lists for this device.
     public var appName = "Tambour"
     public var appVersion = "0.1"
     public var deviceName = ""
-    /// Language of refusals, as `ru` or `en`.
+    /// The language of the server's refusals, such as `ru` or `en`.
     public var locale = ""
-    /// How many chats the first answer brings at most; the others follow.
+    /// The maximum number of chats in the first answer; the others follow.
     public var chatsAtOnce = 40
-    /// How many messages are asked for at once.
+    /// The number of messages to request at once.
     public var historyPage = 50
-    /// Whether `ClientEvent.frame` tells of every packet.
+    /// Whether the client publishes a `ClientEvent.frame` for every packet.
     public var tapsFrames = false
     package var link = LinkPolicy()
-    /// How long an answer may take, milliseconds.
+    /// The time limit for an answer, in milliseconds.
     package var requestTimeoutMs: Int64 = 30_000
-    /// Carries photos to where messages can name them.
+    /// Uploads photos, so that messages can refer to them.
     package var photoUpload: any PhotoUpload = StandInUpload()
 
     public init() {}

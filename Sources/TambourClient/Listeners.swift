@@ -1,14 +1,14 @@
 import Synchronization
 import TambourProtocol
 
-/// Those who listen to a client.
+/// The streams that listen to a client.
 final class Listeners: Sendable {
     private struct State {
         var changes: [Int: AsyncStream<ChangeSet>.Continuation] = [:]
         var states: [Int: AsyncStream<ConnectionState>.Continuation] = [:]
         var events: [Int: AsyncStream<ClientEvent>.Continuation] = [:]
         var state = ConnectionState.stopped
-        /// Why the account was signed out by others.
+        /// Why the account was signed out by the server or another process.
         var signedOutReason: String?
         var lastID = 0
         /// Changes that a listener has not taken yet.
@@ -22,15 +22,17 @@ final class Listeners: Sendable {
 
     var signedOutReason: String? { guarded.withLock { $0.signedOutReason } }
 
-    /// On the lane only, so what listeners get keeps its order.
+    /// Passes a notice on to the listeners. Called on the lane only, so notices keep their order.
     ///
-    /// Nobody is told with the lock held: who ends listening takes it while it holds one that telling needs.
+    /// Notifies listeners after releasing the lock. A stream that terminates takes this lock while
+    /// it holds one that `yield` needs.
     func tell(_ notice: ClientDriver.Notice) {
         switch notice {
         case .changes(let changes):
             let (listeners, untold) = guarded.withLock { ($0.changes, $0.untold) }
             for (id, listener) in listeners {
-                // What it did not take is replaced by it and this together, so nothing is missing.
+                // The buffered set, if the listener has not taken it, is replaced by its union with
+                // the new one, so nothing is lost.
                 var whole = untold[id] ?? ChangeSet()
                 whole.formUnion(changes)
                 var isDropped = false
@@ -97,7 +99,7 @@ final class Listeners: Sendable {
         }
     }
 
-    /// Nothing will happen any more.
+    /// Ends all streams.
     func finish() {
         let state = guarded.withLock { guarded in
             defer { guarded = State() }

@@ -1,33 +1,33 @@
 import TambourProtocol
 
-/// A part of a text that fits one message.
+/// A part of a text that fits into one message.
 public struct MessagePart: Hashable, Sendable {
     public let text: String
-    /// Who is named in it, and where.
+    /// The people named in it, and where.
     public let mentions: [Client.Mention]
 }
 
 extension Client {
-    /// The most UTF-16 units of one message.
+    /// The maximum number of UTF-16 units in one message.
     public static let maxMessageUnits = Limits.standard.maxTextUnits
 
-    /// Whether a text is no longer than a message may be.
+    /// Whether a text fits into one message.
     public static func fitsMessage(_ text: String) -> Bool {
         // A UTF-16 unit is at most three bytes, so `maxTextBytes` always suffices.
         text.utf16.count <= maxMessageUnits
     }
 
-    /// Cuts a text into parts that fit a message each.
+    /// Cuts a text into parts that each fit into a message.
     ///
-    /// A text that fits stays as it is. Others are cut after a paragraph, else after a line, else between words, else
-    /// between characters; a name is never cut. White space at the cuts and at the end goes, but not the indentation
-    /// of a line, and no part is empty.
+    /// A text that fits stays as it is. A longer one is cut after a paragraph, else after a line,
+    /// else between words, else between characters; a mention is never cut. White space at the cuts
+    /// and at the end is removed, but not the indentation of a line. No part is empty.
     ///
     /// - Parameters:
     ///   - text: a text of any length.
-    ///   - mentions: who is named in the text, and where.
-    ///   - limit: UTF-16 units of a part, at least 2.
-    /// - Returns: the parts in order; none of an empty text.
+    ///   - mentions: the people named in the text, and where.
+    ///   - limit: the maximum number of UTF-16 units in a part, at least 2.
+    /// - Returns: the parts in order; empty for an empty text.
     public static func parts(
         of text: String,
         mentioning mentions: [Mention] = [],
@@ -40,7 +40,7 @@ extension Client {
     }
 }
 
-/// Cuts a long text; indices count characters.
+/// Cuts a long text. Indices count characters.
 private struct TextCutter {
     private let characters: [Character]
     /// Where each character begins, in UTF-16 units, and where the text ends.
@@ -49,7 +49,7 @@ private struct TextCutter {
     private let limit: Int
 
     init(_ text: String, _ mentions: [Client.Mention], _ limit: Int) {
-        // A character with very many marks is longer than a message.
+        // A character with very many combining marks may exceed the limit.
         characters = text.flatMap { character in
             character.utf16.count <= limit
                 ? [character] : character.unicodeScalars.map { Character($0) }
@@ -75,12 +75,12 @@ private struct TextCutter {
         return parts
     }
 
-    /// Where the part ends that begins at `start`.
+    /// The end of the part that begins at `start`.
     private func cut(after start: Int) -> Int {
         guard offsets[characters.count] - offsets[start] > limit else { return characters.count }
         var end = start + 1
         while offsets[end + 1] - offsets[start] <= limit { end += 1 }
-        // A paragraph or a line counts when the part is not much shorter for it.
+        // A paragraph or line break counts only if the part stays at least half full.
         let half = offsets[start] + limit / 2
         var line: Int?
         var word: Int?
@@ -108,7 +108,8 @@ private struct TextCutter {
         return !mentions.contains { $0.range.lowerBound < offset && offset < $0.range.upperBound }
     }
 
-    /// Where the part after a cut begins: behind white space, up to the indentation of its first line.
+    /// The start of the part after a cut: after white space, but with the indentation of its first
+    /// line.
     private func next(after cut: Int) -> Int {
         guard cut < characters.count else { return cut }
         let text = characters[cut...].firstIndex { !$0.isBlank } ?? characters.count
@@ -118,7 +119,7 @@ private struct TextCutter {
         return line ?? (isAfterLine ? cut : text)
     }
 
-    /// The part without the white space at its end; nil when nothing else is in it.
+    /// The part without trailing white space; nil when nothing is left.
     private func part(_ range: Range<Int>) -> MessagePart? {
         guard let last = characters[range].lastIndex(where: { !$0.isBlank }) else {
             return nil
@@ -136,6 +137,6 @@ private struct TextCutter {
 }
 
 extension Character {
-    /// Whether nothing is seen of it: a space that carries a mark is seen.
+    /// Whether the character is invisible. A space with a combining mark is visible.
     fileprivate var isBlank: Bool { unicodeScalars.allSatisfy(\.properties.isWhitespace) }
 }

@@ -1,11 +1,11 @@
 public import TambourProtocol
 
-/// A line of the list of chats.
+/// A chat as the list of chats shows it.
 public struct ChatSummary: Hashable, Sendable, Identifiable {
     public enum Kind: Hashable, Sendable {
-        /// Two people; `partner` is the other one.
+        /// A chat of two people; `partner` is the other one.
         case dialog(partner: UserID)
-        /// One's own notes.
+        /// The account's own notes.
         case savedMessages
         case group
         case channel
@@ -13,31 +13,32 @@ public struct ChatSummary: Hashable, Sendable, Identifiable {
 
     public let id: ChatID
     public let kind: Kind
-    /// The title of a group or channel, the name of the other person.
+    /// The title of a group or channel, or the name of the other person.
     public let title: String
-    /// Messages that were not read yet.
+    /// The number of unread messages.
     public let unread: Int
-    /// Nobody wants to be alerted of it now.
+    /// Whether the chat is muted.
     public let isMuted: Bool
-    /// Kept at the top of the list.
+    /// Whether the chat is pinned to the top of the list.
     public let isPinned: Bool
-    /// Put away until something new is said.
+    /// Whether the chat is hidden until it gets a new message.
     public let isHidden: Bool
-    /// Whether the account is not in it any more: it was taken out, it has left on another device, or the group was
-    /// deleted. What is held stays readable until `Client.leave` or `Client.hide` deletes it here.
+    /// Whether the account is no longer a member: it was removed, it left on another device, or the
+    /// group was deleted. The stored messages stay readable until `Client.leave` or `Client.hide`
+    /// deletes them.
     public let isGone: Bool
     /// Whether the other person is online; false for groups.
     public let isOnline: Bool
-    /// When something happened in it last, Unix milliseconds of the server.
+    /// The time of the chat's last event, in Unix milliseconds of the server.
     public let lastEventMs: Int64
-    /// The newest message, or what waits to be sent after it.
+    /// The newest message, or a queued message that comes after it.
     public let preview: Preview?
-    /// What was begun to be written there.
+    /// The text of the draft.
     public let draft: String?
-    /// What cannot be sent there.
+    /// The number of messages and changes that could not be sent.
     public let failedCount: Int
 
-    /// What the list shows of a chat's newest message.
+    /// The newest message as the list shows it.
     public struct Preview: Hashable, Sendable {
         /// Nil in channels, and for events.
         public let sender: String?
@@ -47,9 +48,9 @@ public struct ChatSummary: Hashable, Sendable, Identifiable {
     }
 }
 
-/// Where a message stands.
+/// The state of a message.
 public enum MessageState: Hashable, Sendable {
-    /// Waits to be sent.
+    /// Queued.
     case waiting
     /// The server has it.
     case sent
@@ -57,6 +58,6 @@ public enum MessageState: Hashable, Sendable {
     case read
     /// It could not be sent: `reason` is for people.
     case failed(reason: String)
-    /// Written by somebody else.
+    /// Somebody else wrote it.
     case received
 }

@@ -2,47 +2,47 @@ public import TambourProtocol
 
 /// A row of a chat's history as it is shown.
 public struct HistoryRow: Hashable, Sendable, Identifiable {
-    /// What names a row for as long as it is shown: a message keeps it when it is sent.
+    /// The identity of a row. It does not change when the message is sent.
     public enum ID: Hashable, Sendable {
         case message(MessageID)
-        /// One's own message, by the `cid` that this device gave it.
+        /// An own message, by the `cid` that this device gave it.
         case own(Int64)
     }
 
     public internal(set) var id: ID
     /// Nil until the server has it.
     public let message: MessageID?
-    /// Names what waits to be sent, to cancel or retry it; nil for others.
+    /// The id with which to cancel or retry a queued message; nil for other rows.
     public let outgoing: OutgoingID?
     /// Nil in channels.
     public let sender: UserID?
-    /// The name of the sender, of the channel in channels.
+    /// The name of the sender; in channels, the name of the channel.
     public let senderName: String
     public let isOwn: Bool
-    /// Unix milliseconds of the server; of this device for what waits to be sent.
+    /// Unix milliseconds of the server; of this device for queued messages.
     public let timeMs: Int64
     public let text: String
     /// Formatting, in UTF-16 units of `text`.
     public let spans: [TextSpan]
-    /// What it answers.
+    /// The message that it answers.
     public let quote: Quote?
-    /// Whose message this is a copy of.
+    /// The sender of the original, if this message is a copy.
     public let forwardedFrom: String?
-    /// What is attached, in words.
+    /// The attachments, in words.
     public let attachments: [String]
-    /// What happened in the chat, in words, when this is no message of a person.
+    /// The event in the chat, in words; nil for an ordinary message.
     public let event: String?
     public let reactions: [Reaction]
     public let isEdited: Bool
-    /// What this device has asked for is on its way: an edit, a deletion, a reaction.
+    /// Whether an edit, a deletion or a reaction of this device is queued or in flight.
     public let isChanging: Bool
     public let state: MessageState
     /// Whether messages may be missing between this row and the next one.
     public internal(set) var isGapAfter: Bool
-    /// Whether somebody else names this account in it, or answers it.
+    /// Whether somebody else mentions this account in it, or answers this account.
     public internal(set) var concernsMe = false
 
-    /// The message that another one answers.
+    /// A message that another one answers.
     public struct Quote: Hashable, Sendable {
         public let message: MessageID
         public let sender: String
@@ -52,7 +52,7 @@ public struct HistoryRow: Hashable, Sendable, Identifiable {
     public struct Reaction: Hashable, Sendable {
         public let emoji: String
         public let count: Int
-        /// Whether it is one's own.
+        /// Whether it is the account's own reaction.
         public let isOwn: Bool
     }
 
@@ -76,21 +76,21 @@ public struct HistoryRow: Hashable, Sendable, Identifiable {
     }
 }
 
-/// A stretch of a chat's history.
+/// A page of a chat's history.
 public struct HistoryPage: Hashable, Sendable {
-    /// Oldest first; what waits to be sent is at the end of the newest page.
+    /// Oldest first; queued messages are at the end of the newest page.
     public let rows: [HistoryRow]
-    /// Whether messages may be missing in front of the first row.
+    /// Whether messages may be missing before the first row.
     public let isGapBefore: Bool
     /// Whether messages may be missing between the message that `HistoryAnchor.after` names and the first row.
     public let isGapBehindAnchor: Bool
-    /// Whether the first row is the first message there is.
+    /// Whether the first row is the first message of the chat.
     public let isStart: Bool
-    /// Whether the last row is the newest there is.
+    /// Whether the last row is the newest message of the chat.
     public let isEnd: Bool
 }
 
-/// Names something that waits to be done.
+/// The id of a queued action.
 public struct OutgoingID: Hashable, Sendable, CustomStringConvertible {
     public let rawValue: Int64
 
@@ -99,15 +99,15 @@ public struct OutgoingID: Hashable, Sendable, CustomStringConvertible {
     public var description: String { String(rawValue) }
 }
 
-/// A person as the local store knows them.
+/// A person as the local store describes them.
 public struct Person: Hashable, Sendable, Identifiable {
     public let id: UserID
     public let name: String
     public let isContact: Bool
     public let isOnline: Bool
-    /// When they were online last, Unix milliseconds; nil when that is not known.
+    /// When they were last online, in Unix milliseconds; nil when unknown.
     public let seenMs: Int64?
-    /// Digits without a plus; nil when they do not show it.
+    /// Digits without a plus; nil when they hide it.
     public let phone: String?
     public let about: String?
     public let link: String?

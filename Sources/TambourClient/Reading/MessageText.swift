@@ -1,15 +1,15 @@
 import TambourProtocol
 
-/// What people see of a message: its kind of words, its formatting, its attachments.
+/// The visible parts of a message: words, formatting, attachments.
 extension Message {
-    /// The attachments; none when the bytes went bad.
+    /// The attachments; none when the stored bytes are corrupt.
     var shownAttaches: [Attach] { attaches.stored ?? [] }
 
-    /// What happened in the chat, in words; nil when this is a message of a person.
+    /// The event in the chat, in words; nil for an ordinary message.
     func eventText(name: (UserID) -> String) -> String? {
         guard let event = shownAttaches.first(where: { $0.type == .control }) else { return nil }
         let who = sender.map(name) ?? ""
-        // The event names who did it beside those it was done to.
+        // The event's sender did it; its ids name the people it was done to.
         let concerned = event.userIDs ?? event.userID.map { [$0] } ?? []
         let others = concerned.map(name).joined(separator: ", ")
         let title = event.title.map { "\($0)" } ?? ""
@@ -29,10 +29,10 @@ extension Message {
         return words.first == " " ? String(words.dropFirst()) : words
     }
 
-    /// What stands for a photo.
+    /// The text shown in place of a photo.
     static let photoText = "[photo]"
 
-    /// What is attached, in words.
+    /// The attachments, in words.
     func attachmentTexts(name: (UserID) -> String) -> [String] {
         shownAttaches.compactMap { attach in
             switch attach.type {
@@ -70,16 +70,16 @@ extension Message {
         return String(whole.map { $0.isNewline ? " " : $0 })
     }
 
-    /// The formatting of the text, what lies outside of it left out.
+    /// The formatting of the text, without ranges outside of it.
     var shownSpans: [HistoryRow.TextSpan] {
         HistoryRow.TextSpan.all(of: elements?.stored ?? [], length: text.utf16Count)
     }
 }
 
 extension HistoryRow.TextSpan {
-    /// The formatting of a text, what lies outside of it left out.
+    /// The formatting of a text, without ranges outside of it.
     ///
-    /// - Parameter length: of the text, in UTF-16 units.
+    /// - Parameter length: the length of the text in UTF-16 units.
     static func all(of elements: [Element], length: Int) -> [HistoryRow.TextSpan] {
         elements.compactMap { element in
             let from = Int(clamping: element.from)

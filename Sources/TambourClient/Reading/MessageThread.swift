@@ -1,15 +1,15 @@
 public import TambourProtocol
 
-/// A message, what it answers, and all that answers, as far as this device holds it.
+/// A message, the messages it answers and all answers, as far as this device holds them.
 public struct MessageThread: Hashable, Sendable {
     /// A message of a thread.
     public struct Entry: Hashable, Sendable, Identifiable {
-        /// What is here of it.
+        /// The content of an entry.
         public enum Content: Hashable, Sendable {
             case row(HistoryRow)
-            /// It is answered, and not on this device.
+            /// The message was answered, but is not on this device.
             case notHeld
-            /// It is answered, and was deleted.
+            /// The message was answered, but has been deleted.
             case deleted
         }
 
@@ -17,12 +17,13 @@ public struct MessageThread: Hashable, Sendable {
         /// Nil until the server has it.
         public let message: MessageID?
         public let content: Content
-        /// How many messages are between it and the first entry, and the first; 0 for the first.
+        /// The number of answers on the way from the first entry to this one; 0 for the first.
         public let depth: Int
     }
 
-    /// The message that began it, then each answer with the answers to it behind it, oldest first.
+    /// The message that began the thread, then each answer followed by the answers to it, oldest
+    /// first.
     public let entries: [Entry]
-    /// Whether that is all there is on this device.
+    /// Whether these are all entries that this device holds.
     public let isWhole: Bool
 }

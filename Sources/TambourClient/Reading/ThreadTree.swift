@@ -1,10 +1,10 @@
 import TambourProtocol
 
-/// Which messages of a thread are shown, and in what order.
+/// Chooses and orders the messages of a thread that are shown.
 struct ThreadTree {
     enum Node: Hashable {
         case sent(MessageID)
-        /// One's own message that is not sent yet.
+        /// An own message that is still queued.
         case waiting(cid: Int64)
 
         var message: MessageID? {
@@ -15,7 +15,7 @@ struct ThreadTree {
     /// A message, and how many answers lead to it.
     typealias Place = (node: Node, depth: Int)
 
-    /// What began the thread.
+    /// The message that began the thread.
     let root: MessageID
     private var answers: [MessageID: [Node]] = [:]
     private var answered: [Node: MessageID] = [:]
@@ -24,21 +24,22 @@ struct ThreadTree {
         self.root = root
     }
 
-    /// Adds an answer, which is newer than those that were added before; once only. What began the thread
-    /// answers nothing.
+    /// Adds an answer. Answers must be added oldest first; a second one with the same id is
+    /// ignored. The root answers nothing.
     mutating func add(_ answer: Node, to message: MessageID) {
         guard answer != .sent(root), answered[answer] == nil else { return }
         answered[answer] = message
         answers[message, default: []].append(answer)
     }
 
-    /// The message that began it, then each answer with the answers to it behind it, oldest first.
+    /// The message that began the thread, then each answer followed by the answers to it, oldest
+    /// first.
     ///
     /// - Parameters:
-    ///   - limit: how many at most.
-    ///   - kept: are there in any case, with what they answer; not more than the limit. Of the others it
-    ///     is the newest that fit with all that leads to them.
-    /// - Returns: as many as there are, and whether these are all that answer what began it or an answer to it.
+    ///   - limit: the maximum number of messages.
+    ///   - kept: always included, in addition to the root; at most `limit`. Of the others, the
+    ///     newest that fit together with the messages leading to them.
+    /// - Returns: the messages, and whether these are all answers to the root, direct or not.
     func shown(atMost limit: Int, with kept: [MessageID]) -> (places: [Place], isWhole: Bool) {
         let all = places { _ in true }
         guard all.count > limit else { return (all, true) }
@@ -61,7 +62,8 @@ struct ThreadTree {
         }
     }
 
-    /// A message and what it answers, up to one that is chosen; nil when there is no room for so many.
+    /// A message and the messages it answers, up to a chosen one; nil when there is not enough
+    /// room.
     private func chain(from node: Node, to chosen: Set<Node>, atMost room: Int) -> [Node]? {
         var chain: [Node] = []
         var next = node
