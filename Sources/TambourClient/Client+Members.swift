@@ -17,7 +17,7 @@ extension Client {
         public var id: UserID { person.id }
     }
 
-    /// The members of a group or channel with their roles, up to about `limit`. Waits for the
+    /// The members of a group or channel with their roles, at most `limit`. Waits for the
     /// server.
     ///
     /// - Throws: `ClientError.refused` in channels, unless this account runs them.

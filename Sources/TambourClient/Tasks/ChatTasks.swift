@@ -1,7 +1,7 @@
 import GRDB
 import TambourProtocol
 
-/// A group or channel to be made.
+/// Creates a group or channel.
 struct CreateChatTask: ClientTask {
     static let kind = "chat.create"
 
@@ -29,14 +29,14 @@ struct CreateChatTask: ClientTask {
     }
 }
 
-/// What a chat is called, says of itself, and has pinned.
+/// Changes a chat's title, description or pinned message.
 struct UpdateChatTask: ClientTask {
     static let kind = "chat.update"
 
     let chat: Int64
     var title: String?
     var about: String?
-    /// 0 takes the pinned message down.
+    /// 0 unpins the message.
     var pinned: Int64?
 
     var lane: String? { chatLane(ChatID(chat)) }
@@ -56,7 +56,7 @@ struct UpdateChatTask: ClientTask {
     }
 }
 
-/// Who is a member of a chat.
+/// Adds members to a chat, removes them, or changes their rights.
 struct UpdateMembersTask: ClientTask {
     static let kind = "chat.members"
 
@@ -64,7 +64,8 @@ struct UpdateMembersTask: ClientTask {
     let users: [Int64]
     let isRemoval: Bool
     var showsHistory = true
-    /// Their rights as administrators are changed, not whether they are members; bits of the table of roles.
+    /// When set, changes the users' rights as administrators, not their membership; bits as in the
+    /// table of roles.
     var permissions: Int64?
 
     var lane: String? { chatLane(ChatID(chat)) }
@@ -90,7 +91,7 @@ struct UpdateMembersTask: ClientTask {
     }
 }
 
-/// A group or channel that is left.
+/// Leaves a group or channel.
 struct LeaveChatTask: ClientTask {
     static let kind = "chat.leave"
 
@@ -113,11 +114,11 @@ struct LeaveChatTask: ClientTask {
     }
 
     func succeeded(_ reply: ChatLeaveReply, in core: ClientCore, _ tx: StoreTransaction) throws {
-        // Somebody may have added the account again, and that was pushed before the answer.
+        // Somebody may have added the account again, and the push came before the answer.
         let asked = core.taskAsked.transactions
         guard core.isCurrent(.chat(ChatID(chat)), since: asked, tx) else {
             if try !tx.isChangingDraft(in: ChatID(chat)) { try tx.forgetDraft(of: ChatID(chat)) }
-            // The news may be older than the leaving: the answer to the refresh decides.
+            // The push may be older than the leaving: the answer to the refresh decides.
             try showLeft(tx)
             return try core.refresh(ChatID(chat), tx)
         }
@@ -130,7 +131,7 @@ struct LeaveChatTask: ClientTask {
     }
 }
 
-/// A chat that is put away until something new is said in it.
+/// Hides a chat until it gets a new message.
 struct HideChatTask: ClientTask {
     static let kind = "chat.hide"
 
@@ -149,7 +150,7 @@ struct HideChatTask: ClientTask {
     }
 
     func succeeded(_ reply: ChatHideReply, in core: ClientCore, _ tx: StoreTransaction) throws {
-        // Something may have been said just before it was put away, or just after.
+        // A new message may have arrived just before or after the chat was hidden.
         let isKnown = try tx.row("SELECT 1 FROM chat WHERE id = ?", [chat]) != nil
         if isKnown { try core.refresh(ChatID(chat), tx) }
     }
@@ -159,14 +160,14 @@ struct HideChatTask: ClientTask {
     }
 }
 
-/// Whether a chat alerts, and whether it is kept at the top of the list.
+/// Mutes a chat or pins it to the top of the list.
 struct ConfigureChatTask: ClientTask {
     static let kind = "chat.configure"
 
     let chat: Int64
-    /// -1 for ever, 0 not, else Unix milliseconds.
+    /// -1 for ever, 0 for not muted, else until this time in Unix milliseconds.
     var mutedUntil: Int64?
-    /// 0 is not at the top; the others are in the order of these numbers.
+    /// 0 for not pinned; pinned chats are ordered by this number.
     var favourite: Int64?
 
     static let lane = "config"
@@ -185,7 +186,7 @@ struct ConfigureChatTask: ClientTask {
     }
 
     func succeeded(_ reply: ConfigReply, in core: ClientCore, _ tx: StoreTransaction) throws {
-        // The hash of what is held is not known until the next login names it.
+        // The hash of the stored settings is unknown until the next login.
         try tx.set(.configHash, nil)
         try core.learn(.settings(ChatID(chat)), tx) {
             if let settings = reply.chats { try tx.put(chatSettings: settings) }
@@ -194,7 +195,7 @@ struct ConfigureChatTask: ClientTask {
 }
 
 extension StoreTransaction {
-    /// Settings of chats that are changed here and that the server has not answered yet, oldest first.
+    /// Changes of chat settings that the server has not answered yet, oldest first.
     func settingsUnderWay() throws -> [ConfigureChatTask] {
         try rows(
             """
@@ -207,7 +208,7 @@ extension StoreTransaction {
     }
 }
 
-/// A contact to be added, renamed, removed, blocked or unblocked.
+/// Adds, renames, removes, blocks or unblocks a contact.
 struct UpdateContactTask: ClientTask {
     static let kind = "contact.update"
 
@@ -234,7 +235,7 @@ struct UpdateContactTask: ClientTask {
     func succeeded(_ reply: ContactUpdateReply, in core: ClientCore, _ tx: StoreTransaction) throws
     {
         guard let contact = reply.contact else { return }
-        // Blocking makes nobody a contact, and no contact a stranger.
+        // Blocking neither makes somebody a contact nor ends a contact.
         let isContact: Bool? =
             switch action {
             case "ADD", "UPDATE": true
@@ -243,7 +244,8 @@ struct UpdateContactTask: ClientTask {
             }
         try core.learn(.person(UserID(user)), tx) {
             if isContact == false {
-                // Who is no contact any more is older than the contact was, and replaces it all the same.
+                // The server's record of a removed contact has an older time, and must replace the
+                // stored one all the same.
                 try tx.execute("UPDATE person SET isStale = 1 WHERE id = ?", [user])
             }
             try tx.put(contact, isContact: isContact)
@@ -264,7 +266,7 @@ extension ContactAction {
     }
 }
 
-/// The account's own names and what it says of itself.
+/// Changes the account's own names and description.
 struct UpdateProfileTask: ClientTask {
     static let kind = "profile.update"
 

@@ -1,14 +1,14 @@
 import GRDB
 import TambourProtocol
 
-/// What this account wants done, from the wish until the server has done it.
+/// The queue of tasks, from the user's action until the server has carried it out.
 extension ClientCore {
-    /// How long a run may take before another process may take the task over.
+    /// The length of a run's lease, after which another process may take over the task.
     static let leaseMs: Int64 = 120_000
 
-    /// Queues a task, and shows what it will bring about.
+    /// Queues a task, and shows its effect.
     ///
-    /// - Parameter dependencies: tasks that come before it, queued already.
+    /// - Parameter dependencies: the tasks that it depends on; already queued.
     @discardableResult
     func queue(
         _ task: some QueuedTask,
@@ -36,11 +36,11 @@ extension ClientCore {
         return OutgoingID(id.rawValue)
     }
 
-    /// Gives up what is not done yet; what is under way is decided by the server's answer.
+    /// Cancels a task that is not done yet; for one in flight, the server's answer decides.
     func cancel(_ outgoing: OutgoingID, _ tx: StoreTransaction) throws {
         var next = try scheduler(tx)
         let id = TaskID(outgoing.rawValue)
-        // What it needs was queued for it alone, and goes with it.
+        // The tasks that it needs were queued for it alone, and are cancelled too.
         let steps = next.needed(for: id)
         let record = next[id]
         if next[id]?.state.isFailed == true {
@@ -56,7 +56,8 @@ extension ClientCore {
         try ended(record.map { [$0] } ?? [], tx)
     }
 
-    /// Tries again what the server refused; nothing happens when it is tried already, or gone.
+    /// Retries a task that the server refused. Does nothing if it is already being retried, or
+    /// gone.
     func retry(_ outgoing: OutgoingID, _ tx: StoreTransaction) throws {
         var next = try scheduler(tx)
         let id = TaskID(outgoing.rawValue)
@@ -73,7 +74,8 @@ extension ClientCore {
         return read
     }
 
-    /// Takes over what a process left behind that ran this store before: nobody else runs it now.
+    /// Takes over the tasks of processes that drove this store before: no other process runs them
+    /// now.
     func adoptTasks(_ tx: StoreTransaction) throws {
         var next = try scheduler(tx)
         let me = owner
@@ -85,14 +87,14 @@ extension ClientCore {
         removeStrayPhotos(next)
     }
 
-    /// The account is logged in: what waited for that may start.
+    /// Wakes the tasks that wait for a login.
     func wakeTasks(_ tx: StoreTransaction) throws {
         var next = try scheduler(tx)
         try tx.apply(next.wake([.connected, .loggedIn]))
         tasks = next
     }
 
-    /// Starts what can be started now.
+    /// Starts the tasks that can start now.
     func runTasks(_ tx: StoreTransaction) throws {
         var next = try scheduler(tx)
         let now = environment.wallMs()
@@ -101,7 +103,7 @@ extension ClientCore {
         try endUnwantedPhotoRuns(tx)
         next = try scheduler(tx)
         let conditions: TaskConditions = isLive ? [.connected, .loggedIn] : []
-        // What ends at once may let others start.
+        // A task that ends at once may unblock others.
         while let id = next.startable(nowMs: now, conditions: conditions).first {
             try tx.apply(next.started(id, owner: owner, leaseUntilMs: now + Self.leaseMs))
             tasks = next
@@ -115,7 +117,7 @@ extension ClientCore {
         }
     }
 
-    /// Asks the server for what the task is about.
+    /// Sends the request of a task.
     func send<Kind: ClientTask>(_ task: Kind, _ run: TaskRun, _ tx: StoreTransaction) throws {
         if task.needsNewInput(atHereMs: environment.wallMs()) { return try renewInput(of: run, tx) }
         let request: Kind.Request
@@ -131,14 +133,14 @@ extension ClientCore {
             switch answer {
             case .success(let reply):
                 var next = try scheduler(tx)
-                // A run that is over has no say: its task was taken over meanwhile.
+                // Ignore the answer to an ended run: another run has taken over the task.
                 guard let record = next[run.task], record.run == run else { return }
-                // What is wanted may be another thing by now.
+                // The task may have been rewritten since the request was sent.
                 let wanted = TaskKinds.read(record) as? Kind ?? task
                 try wanted.succeeded(reply, in: self, tx)
                 if let chat = wanted.changedChat { try noteChanged(chat, tx) }
                 try tx.removeOverlays(of: run.task)
-                // It may have asked for more.
+                // `succeeded` may have queued further tasks.
                 next = try scheduler(tx)
                 try tx.apply(next.completed(run))
                 tasks = next
@@ -164,14 +166,14 @@ extension ClientCore {
             case .afterLogin: return try end(run, .afterLogin, error.description, nil, tx)
             case .never, .refresh, nil: break
             }
-            // A code that is not known may well pass: its pause says so.
+            // A refusal with an unknown code may be temporary: the pause says so.
             if error.code == nil, let pause {
                 return try end(run, .later, error.description, pause, tx)
             }
             try end(run, .never, error.description, nil, tx)
             if !task.staysWhenRefused {
                 var next = try scheduler(tx)
-                // One that was cancelled or replaced meanwhile is gone already.
+                // A task that was cancelled or replaced in the meantime is gone already.
                 if next[run.task]?.state.isFailed == true {
                     try tx.apply(next.discard(run.task))
                 }
@@ -188,7 +190,7 @@ extension ClientCore {
         }
     }
 
-    /// Has what the run was given made again, and then the task run again.
+    /// Ends a run whose input has expired, so that the input is made again before the next run.
     private func renewInput(of run: TaskRun, _ tx: StoreTransaction) throws {
         var next = try scheduler(tx)
         guard next[run.task]?.run == run else { return }
@@ -226,7 +228,7 @@ extension ClientCore {
         try ended([record], tx)
     }
 
-    /// Has tasks that were given up while they ran show what there is without them.
+    /// Lets cancelled tasks that have been removed show the state without them.
     private func ended(_ records: [TaskRecord], _ tx: StoreTransaction) throws {
         guard let tasks else { return }
         for record in records where tasks[record.id] == nil {
@@ -234,7 +236,7 @@ extension ClientCore {
         }
     }
 
-    /// In how many milliseconds time alone changes something; nil for never.
+    /// The number of milliseconds until time alone changes something; nil for never.
     var tasksWakeAfterMs: Int64? {
         let now = environment.wallMs()
         return tasks?.nextWakeMs(nowMs: now).map { max(0, $0 - now) }

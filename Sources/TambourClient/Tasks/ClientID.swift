@@ -1,12 +1,12 @@
 import TambourProtocol
 
-/// The name a client gives to what it sends (`cid`), by which the server knows a second sending.
+/// The idempotency key of a message (`cid`): the server uses it to recognise a retry.
 ///
-/// Made once, before the first attempt, and kept in the payload of the task:
+/// Made once, before the first attempt, and stored in the task's payload:
 ///
 ///     cid = -((ms << 20) | random20)
 ///
-/// Negative numbers cannot be taken for ids that the server gave.
+/// It is negative, so it cannot be confused with ids that the server assigns.
 package struct ClientID: Hashable, Sendable, CustomStringConvertible {
     package let rawValue: Int64
 
@@ -15,14 +15,15 @@ package struct ClientID: Hashable, Sendable, CustomStringConvertible {
     package var description: String { String(rawValue) }
 }
 
-/// Makes client ids, none twice in the life of a generator.
+/// Makes client ids. A generator never makes the same one twice.
 ///
-/// The same number twice would make the server answer the second message with the first, which is a
-/// message lost. So a number that does not rise by itself, in one millisecond or after the clock
-/// went back, is the last one plus one; across processes the 20 random bits tell ids apart.
+/// If two messages had the same id, the server would answer the second with the first, and the
+/// second would be lost. So when the number would not rise, within one millisecond or after the
+/// clock went back, the generator takes the last one plus one. The 20 random bits tell apart the
+/// ids of different processes.
 package struct ClientIDGenerator: Sendable {
     private static let randomBits: Int64 = 20
-    /// What is left of 63 bits: enough until the year 2248.
+    /// The largest time that fits into the other 43 bits: the year 2248.
     private static let latestMs: Int64 = (1 << (63 - randomBits)) - 1
 
     private var last: Int64 = 0
@@ -31,13 +32,13 @@ package struct ClientIDGenerator: Sendable {
 
     /// The next id.
     ///
-    /// - Parameter nowMs: Unix time in milliseconds; what does not fit into 43 bits is cut to fit.
-    /// - Parameter random: of which 20 bits are taken.
+    /// - Parameter nowMs: Unix time in milliseconds, clamped to 43 bits.
+    /// - Parameter random: random bits; 20 of them are used.
     package mutating func next(nowMs: Int64, random: UInt64) -> ClientID {
         let ms = min(max(nowMs, 1), Self.latestMs)
         let bits = Int64(truncatingIfNeeded: random) & ((1 << Self.randomBits) - 1)
         let fresh = (ms << Self.randomBits) | bits
-        // At the very end of the range the numbers begin anew rather than overflow.
+        // At the very end of the range the numbers start over rather than overflow.
         last = fresh > last || last == .max ? fresh : last + 1
         return ClientID(-last)
     }

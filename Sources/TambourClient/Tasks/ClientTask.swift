@@ -2,58 +2,61 @@ import Foundation
 import GRDB
 import TambourProtocol
 
-/// Something the account wants done, that survives everything but its own success.
+/// An action of the account that is stored until it has succeeded or ended otherwise.
 ///
-/// The fields are what is stored; a change of their layout takes a new `version` and reads the old one.
+/// The fields are what is stored. A change of their layout needs a new `version`, and code that
+/// reads the old one.
 protocol QueuedTask: Codable, Sendable {
-    /// What names it in the store, for ever.
+    /// The name of this kind in the store. It must never change.
     static var kind: String { get }
     /// The layout of the stored fields.
     static var version: Int { get }
 
-    /// Tasks of one lane are done one after the other, in the order they were asked for.
+    /// The lane: its tasks run one after the other, in the order in which they were queued.
     var lane: String? { get }
-    /// What must hold for it to start.
+    /// The conditions under which it may start.
     var requires: TaskConditions { get }
-    /// A newer one with the same key takes the place of one that still waits.
+    /// The coalescing key: a newer task with the same key replaces one that is still queued.
     var coalescingKey: String? { get }
-    /// How long it makes sense to try; nil for as long as it takes.
+    /// The time limit for the task; nil for none.
     var patience: Duration? { get }
 
-    /// Shows what it will bring about before the server knows of it, in the transaction that queues it.
+    /// Shows its effect before the server has confirmed it, in the transaction that queues it.
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws
 
-    /// Begins a run, in the transaction that stores that it runs.
+    /// Starts a run, in the transaction that stores the task as running.
     func start(_ run: TaskRun, in core: ClientCore, _ tx: StoreTransaction) throws
 }
 
-/// A task that is done by one request.
+/// A task that one request carries out.
 protocol ClientTask: QueuedTask {
     associatedtype Request: WireRequest
 
-    /// The chat that changes by it for all its members, if there is one.
+    /// The chat that the task changes for all its members; nil when there is none.
     var changedChat: ChatID? { get }
-    /// Whether it stays in sight when the server refuses it, for somebody to try again or drop.
+    /// Whether the task stays visible after a refusal, for the user to retry or drop it.
     var staysWhenRefused: Bool { get }
-    /// Whether the client publishes the refusal for people; false for what the client does by itself.
+    /// Whether the client publishes a refusal for people; false for tasks that the client queues by
+    /// itself.
     var tellsRefusal: Bool { get }
-    /// Whether what became of it has to be known: when no answer comes in time, a login tells.
+    /// Whether the outcome must be known. When no answer comes in time, the client reconnects, and
+    /// the login tells the outcome.
     var mustBeAnswered: Bool { get }
 
-    /// Whether what a task before it has left for it is of no use any more: then that one is run again.
+    /// Whether the output of a task it depends on is no longer usable. Then that task is run again.
     func needsNewInput(atHereMs: Int64) -> Bool
 
-    /// What to ask the server for.
-    /// - Throws: `ClientError.invalid` when there is nothing to ask for any more.
+    /// Makes the request to send.
+    /// - Throws: `ClientError.invalid` when there is nothing left to request.
     func request(_ tx: StoreTransaction) throws -> Request
 
-    /// Takes over what the server answered, in the transaction that ends the task.
+    /// Stores the server's answer, in the transaction that ends the task.
     func succeeded(_ reply: Request.Reply, in core: ClientCore, _ tx: StoreTransaction) throws
 
-    /// Shows what there is now that it is done or given up.
+    /// Shows the current state after the task is done or cancelled.
     func ended(in core: ClientCore, _ tx: StoreTransaction) throws
 
-    /// Takes back what `prepare` showed: the server refused.
+    /// Undoes the effect that `prepare` showed: the server refused.
     func refused(in core: ClientCore, _ tx: StoreTransaction) throws
 }
 
@@ -81,10 +84,10 @@ extension ClientTask {
     func refused(in core: ClientCore, _ tx: StoreTransaction) throws {}
 }
 
-/// The lane in which what happens in one chat is done.
+/// The lane of a chat's tasks.
 func chatLane(_ chat: ChatID) -> String { "chat:\(chat)" }
 
-/// All kinds of tasks there are.
+/// The registry of all kinds of tasks.
 enum TaskKinds {
     private static let all: [any QueuedTask.Type] = [
         SendTask.self, EditTask.self, DeleteTask.self, MarkTask.self, ReactTask.self,
@@ -115,7 +118,7 @@ enum TaskKinds {
     }
 }
 
-/// What a task has changed on the screen.
+/// The kind of change that a task shows before the server has confirmed it.
 enum OverlayKind: String {
     case send
     case edit
@@ -124,7 +127,7 @@ enum OverlayKind: String {
 }
 
 extension StoreTransaction {
-    /// Shows something until its task has ended.
+    /// Shows a change until its task has ended.
     func addOverlay(
         _ kind: OverlayKind,
         of task: TaskID,

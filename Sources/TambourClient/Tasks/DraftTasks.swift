@@ -1,7 +1,8 @@
 import GRDB
 import TambourProtocol
 
-/// What was begun to be written, for the account's other devices. What the server refuses stays here.
+/// Saves a draft for the account's other devices. A draft that the server refuses stays on this
+/// device.
 struct SaveDraftTask: ClientTask {
     static let kind = "draft.save"
 
@@ -11,7 +12,7 @@ struct SaveDraftTask: ClientTask {
 
     var lane: String? { draftLane(ChatID(chat)) }
     var coalescingKey: String? { "draft" }
-    // It can only be thrown away by who knows whether it was saved.
+    // A draft can be discarded only when it is known whether it was saved.
     var mustBeAnswered: Bool { true }
     // The draft stays on this device.
     var tellsRefusal: Bool { false }
@@ -30,7 +31,7 @@ struct SaveDraftTask: ClientTask {
         let subject = Subject.draft(ChatID(chat))
         let isCurrent = core.isCurrent(subject, since: core.taskAsked.transactions, tx)
         try tx.forgetSentDrafts(of: ChatID(chat))
-        // Also when another device has saved one in the same moment: this one was there.
+        // Even if another device saved one at the same moment: this draft was on the server.
         try tx.execute(
             """
             INSERT INTO draft_saved VALUES (?, ?, ?, ?, 1) ON CONFLICT (chat) DO UPDATE SET
@@ -49,22 +50,23 @@ struct SaveDraftTask: ClientTask {
     }
 
     func refused(in core: ClientCore, _ tx: StoreTransaction) throws {
-        // Of a group that the account is not in any more, nothing stays.
+        // If the account is no longer in the group, nothing stays.
         if ChatID(chat).isGroup { try core.refresh(ChatID(chat), tx) }
     }
 }
 
-/// What was begun to be written is thrown away, or sent.
+/// Discards a draft that was thrown away or sent.
 struct DiscardDraftTask: ClientTask {
     static let kind = "draft.discard"
 
     let chat: Int64
-    /// Of tasks that were queued when nothing else told which draft is meant: up to which one, 0 for any.
+    /// For tasks queued before `draft_saved` existed: the time up to which drafts are meant; 0 for
+    /// any.
     var time: Int64?
 
     var lane: String? { draftLane(ChatID(chat)) }
     var coalescingKey: String? { "draft" }
-    // What the server still has is shown again.
+    // The draft that the server still has is shown again.
     var tellsRefusal: Bool { false }
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
@@ -73,9 +75,9 @@ struct DiscardDraftTask: ClientTask {
     }
 
     func request(_ tx: StoreTransaction) throws -> DraftDiscardRequest {
-        // What another device has saved meanwhile, and was not shown here, is not meant.
+        // A draft that another device saved, and that was not shown here, is not meant.
         let meant = try tx.int("SELECT time FROM draft_saved WHERE chat = ? AND isOwn", [chat])
-        // Before the first moment nobody has saved anything.
+        // 1 is before any draft, so nothing is discarded.
         return DraftDiscardRequest(chatID: ChatID(chat), time: meant ?? time ?? 1)
     }
 
@@ -96,7 +98,7 @@ struct DiscardDraftTask: ClientTask {
 }
 
 extension StoreTransaction {
-    /// Keeps a draft on this device.
+    /// Stores a draft on this device.
     func putDraft(_ text: String, replyTo: MessageID?, in chat: ChatID) throws {
         try execute(
             """
@@ -108,8 +110,8 @@ extension StoreTransaction {
         changes.chats.insert(chat)
     }
 
-    /// Shows what the server has as the draft of a chat, unless something is done to the draft here, or it is one
-    /// that this device alone has.
+    /// Shows the server's draft of a chat, unless a change of the draft is queued or in flight
+    /// here, or the draft is local to this device.
     func showDraft(of chat: ChatID) throws {
         guard try !isChangingDraft(in: chat) else { return }
         let shown = "SELECT text, replyTo FROM draft WHERE chat = ?"
@@ -126,12 +128,13 @@ extension StoreTransaction {
         changes.chats.insert(chat)
     }
 
-    /// Whether a draft is kept on this device alone: a long one, and one in a group that was lost.
+    /// Whether a draft is stored on this device only: a long one, or one in a group that the
+    /// account lost.
     func isLocalDraft(_ text: String, in chat: ChatID) throws -> Bool {
         try !Client.fitsMessage(text) || isGone(chat)
     }
 
-    /// Whether a draft is saved or thrown away here, or still has to be.
+    /// Whether saving or discarding a draft is queued or in flight here.
     func isChangingDraft(in chat: ChatID) throws -> Bool {
         try row(
             """

@@ -2,12 +2,12 @@ import Foundation
 import GRDB
 import TambourProtocol
 
-/// A message that is written here and not stored by the server yet.
+/// Sends a message that the server has not stored yet.
 struct SendTask: ClientTask {
     static let kind = "message.send"
 
     let chat: Int64
-    /// What the server knows a second sending by.
+    /// The idempotency key, by which the server recognises a retry.
     let cid: Int64
     var text: String
     var elements: Data?
@@ -15,14 +15,14 @@ struct SendTask: ClientTask {
     var forwardOf: Int64?
     var forwardFrom: Int64?
     var isSilent = false
-    /// Set when it said something else before, and that may have reached the server.
+    /// Set when the text was changed and the earlier text may have reached the server.
     var hadOtherText: Bool?
 
     var lane: String? { chatLane(ChatID(chat)) }
     var changedChat: ChatID? { ChatID(chat) }
     var staysWhenRefused: Bool { true }
 
-    /// What is shown of it before the server has it.
+    /// The part that is shown before the server has the message.
     struct Shown: Codable {
         let text: String
         let elements: Data?
@@ -80,7 +80,7 @@ struct SendTask: ClientTask {
 
     func succeeded(_ reply: MsgSendReply, in core: ClientCore, _ tx: StoreTransaction) throws {
         try core.learnSent(reply, tx)
-        // The server keeps the first text that came under a `cid`.
+        // The server keeps the first text that it received under a `cid`.
         guard hadOtherText == true, reply.message.status != .removed,
             "\(reply.message.text)" != text
         else { return }
@@ -97,7 +97,7 @@ struct SendTask: ClientTask {
 }
 
 extension ClientCore {
-    /// Takes over what the server made of something sent.
+    /// Stores the server's answer to a sent message.
     func learnSent(_ reply: MsgSendReply, _ tx: StoreTransaction) throws {
         guard let me = try tx.userID() else { return }
         if let described = reply.chat {
@@ -107,11 +107,11 @@ extension ClientCore {
         }
         guard reply.message.status != .removed else { return }
         let (chat, id) = (reply.chatID, reply.message.id)
-        // Sent a second time it may be held, with reactions that the answer lacks.
+        // After a retry the message may be held already, with reactions that the answer lacks.
         let isCurrent = try isCurrent(id, in: chat, since: taskAsked.revision, tx)
         try learn(reply.message, after: .known(reply.prevMessageID), in: chat, tx)
         if !isCurrent { try askReactions(to: id, in: chat, tx) }
-        // The answer to a second sending may come when the message is gone.
+        // The answer to a retry may come after the message was deleted.
         let isThere = try tx.row(
             "SELECT 1 FROM message WHERE chat = ? AND id = ?",
             [chat.rawValue, id.rawValue]
@@ -121,13 +121,13 @@ extension ClientCore {
             _ = try tx.put(mark: mark, of: me, in: chat, isLowered: false, me: me)
         }
         guard let unread = reply.unread else { return }
-        // It does not count what was pushed before the answer and said after the message.
+        // The count lacks later messages that were pushed before the answer.
         guard isNewest else { return try refresh(chat, tx) }
         try tx.execute("UPDATE chat SET unread = ? WHERE id = ?", [unread, chat.rawValue])
     }
 }
 
-/// A new text for an own message.
+/// Replaces the text of an own message.
 struct EditTask: ClientTask {
     static let kind = "message.edit"
 
@@ -165,12 +165,12 @@ struct EditTask: ClientTask {
         let (chat, message) = (ChatID(chat), MessageID(message))
         let isCurrent = try core.isCurrent(message, in: chat, since: core.taskAsked.revision, tx)
         try core.learnEdit(of: reply.message, in: chat, isPushed: false, tx)
-        // It has the reactions of the moment of the edit.
+        // The answer has the reactions as they were at the time of the edit.
         if !isCurrent { try core.askReactions(to: message, in: chat, tx) }
     }
 }
 
-/// Messages to be deleted, for everybody or for oneself.
+/// Deletes messages, for everybody or for this account only.
 struct DeleteTask: ClientTask {
     static let kind = "message.delete"
 
@@ -183,7 +183,7 @@ struct DeleteTask: ClientTask {
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
         let now = core.environment.wallMs()
-        // One row of the table for each would need a key of its own: the value names them all.
+        // One row per message would need another primary key, so the value lists them all.
         try tx.addOverlay(.delete, of: task, chat: ChatID(chat), atHereMs: now, messages)
     }
 
@@ -203,7 +203,7 @@ struct DeleteTask: ClientTask {
     }
 }
 
-/// How far the account has read a chat.
+/// Sets the account's read mark in a chat.
 struct MarkTask: ClientTask {
     static let kind = "chat.mark"
 
@@ -214,9 +214,9 @@ struct MarkTask: ClientTask {
 
     var lane: String? { "mark:\(chat)" }
     var changedChat: ChatID? { ChatID(chat) }
-    /// Only the newest counts.
+    /// Only the newest mark counts.
     var coalescingKey: String? { "mark" }
-    // Whoever looks at a chat reads it; marking it as unread is a command.
+    // Reading is automatic, so its refusal is not reported; marking as unread is a command.
     var tellsRefusal: Bool { isUnread }
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
@@ -242,7 +242,7 @@ struct MarkTask: ClientTask {
 
     func succeeded(_ reply: ChatMarkReply, in core: ClientCore, _ tx: StoreTransaction) throws {
         let id = ChatID(chat)
-        // It does not count what was said after the mark and pushed before the answer.
+        // The count lacks messages that are newer than the mark and were pushed before the answer.
         let isCurrent = core.isCurrent(.chat(id), since: core.taskAsked.transactions, tx)
         try tx.execute(
             "UPDATE chat SET unread = ?, readMark = ? WHERE id = ?",
@@ -259,7 +259,7 @@ struct MarkTask: ClientTask {
     }
 }
 
-/// A reaction to a message.
+/// Reacts to a message.
 struct ReactTask: ClientTask {
     static let kind = "message.react"
 
@@ -292,7 +292,7 @@ struct ReactTask: ClientTask {
     }
 }
 
-/// A reaction that is taken back.
+/// Removes a reaction.
 struct CancelReactionTask: ClientTask {
     static let kind = "message.react.cancel"
 

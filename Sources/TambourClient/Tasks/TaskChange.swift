@@ -1,8 +1,8 @@
-/// What a call changed in the rows, to be written in the order given.
+/// A row change that a call made. Write the changes in the order given.
 ///
-/// The order suits foreign keys and unique indexes: dependencies go before the tasks they join,
-/// tasks go before those that take their place, dependencies come last. An update holds the whole
-/// row. Each row occurs at most once.
+/// The order suits foreign keys and unique indexes. Removed dependencies come before the tasks they
+/// join, removed tasks before those that replace them, and new dependencies last. An update
+/// contains the whole row. Each row occurs at most once.
 package enum TaskChange: Equatable, Sendable {
     case insert(TaskRecord)
     case update(TaskRecord)

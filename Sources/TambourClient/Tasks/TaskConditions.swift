@@ -1,15 +1,15 @@
-/// What a task needs of the world around it, and what wakes it when it waits.
+/// The external conditions that a task requires, or that wake it while it waits.
 package struct TaskConditions: OptionSet, Hashable, Sendable {
     package let rawValue: Int
 
     package init(rawValue: Int) { self.rawValue = rawValue }
 
-    /// A session with the server stands.
+    /// There is a session with the server.
     package static let connected = TaskConditions(rawValue: 1)
     /// The session is logged in.
     package static let loggedIn = TaskConditions(rawValue: 2)
-    /// The network does not count bytes, or the user does not mind.
+    /// The network is not metered, or the user does not mind.
     package static let unmetered = TaskConditions(rawValue: 4)
-    /// A dependency has been run again and its output is another one. Wakes, is never required.
+    /// A dependency ran again and has a new output. Only wakes tasks; never required.
     package static let newInput = TaskConditions(rawValue: 8)
 }

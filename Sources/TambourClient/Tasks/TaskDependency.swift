@@ -1,12 +1,14 @@
-/// That one task comes after another; a row of its own.
+/// A dependency of one task on another; stored as a row of its own.
 package struct TaskDependency: Hashable, Sendable {
-    /// Which end of the other task is good enough.
+    /// The outcome of the other task that satisfies the dependency.
     package enum Mode: String, Sendable {
-        /// Only `done`. When the other fails this one fails with it, when it is cancelled so is this.
+        /// Only `done`. If the other task fails, this one fails too; if it is cancelled, this one
+        /// is cancelled.
         case needs
-        /// Any end.
+        /// Any outcome.
         case after
-        /// As `needs`; and when this one reports that its input has expired, the other is run again.
+        /// As `needs`. In addition, when this task reports that its input has expired, the other
+        /// one runs again.
         case refresh
     }
 

@@ -1,7 +1,7 @@
-/// Names one task for good.
+/// The permanent id of a task.
 ///
-/// The caller chooses it, and never chooses a number twice: a late report on a task that has left
-/// must not fall on another one. A key column with AUTOINCREMENT, or `ClientIDGenerator`, does.
+/// The caller chooses it and must never reuse one: a late report on a removed task must not reach
+/// another. A key column with AUTOINCREMENT, or `ClientIDGenerator`, guarantees that.
 package struct TaskID: Hashable, Comparable, Sendable, CustomStringConvertible {
     package let rawValue: Int64
 

@@ -1,46 +1,47 @@
-/// One task as it is stored: one row.
+/// A task as it is stored, in one row.
 package struct TaskRecord: Equatable, Sendable {
     package let id: TaskID
-    /// Which part of the program runs it.
+    /// The part of the program that runs it.
     package let kind: String
     /// The version of the layout of `payload`.
     package var codecVersion: Int
-    /// All that a run needs to know, apart from the outputs of its dependencies.
+    /// Everything that a run needs, apart from the outputs of its dependencies.
     package var payload: [UInt8]
-    /// Tasks of one lane run one at a time and in their order (`chat:<id>` for sends); nil for none.
+    /// Tasks of one lane run one at a time, in order (`chat:<id>` for sends); nil for none.
     package let lane: String?
-    /// A later task of the same lane and key takes the place of this one while it is queued.
+    /// A later task with the same lane and key replaces this one while it is queued.
     package let coalescingKey: String?
-    /// What must hold for it to start.
+    /// The conditions under which it may start.
     package let requires: TaskConditions
-    /// The order of tasks, in a lane and among lanes. No two tasks share a place.
+    /// The order of tasks, within a lane and among lanes. No two tasks share a place.
     package let place: Int64
     package var state: TaskState
-    /// The attempts that failed and count: a lost network and a death of the process do not.
+    /// The number of failed attempts. A lost network or a death of the process does not count.
     package var attempts: Int
-    /// How often it was started, which tells a run from the one before.
+    /// The number of runs, which identifies the current run.
     package var runs: Int
-    /// How often it was asked to run again because its output had expired.
+    /// The number of times it had to run again because its output had expired.
     package var round: Int
-    /// When a waiting task becomes ready by itself, in Unix milliseconds; nil: only by an event.
+    /// When a waiting task becomes ready by itself, in Unix milliseconds; nil when only an event
+    /// wakes it.
     package var nextAtMs: Int64?
-    /// What wakes a waiting task before that.
+    /// The events that wake a waiting task earlier.
     package var wakesOn: TaskConditions
     /// When it was queued, in Unix milliseconds.
     package let createdAtMs: Int64
-    /// When it fails if it has not been done, in Unix milliseconds; nil: never.
+    /// The deadline, in Unix milliseconds; nil for none.
     package var deadlineMs: Int64?
-    /// Names the operation; the server's key for a retry is `requestKey`.
+    /// Identifies the operation. The server's idempotency key is `requestKey`.
     package let opKey: String
-    /// Who runs it; nil unless it is running.
+    /// The lease of the process that runs it; nil unless it is running.
     package var lease: TaskLease?
-    /// Somebody cancelled it while it ran: whoever runs it should stop if it can.
+    /// Whether somebody cancelled it while it ran. The process that runs it should stop if it can.
     package var isCancelRequested: Bool
-    /// A dependency got another output while this one ran with the old one.
+    /// Whether a dependency got a new output while this task ran with the old one.
     package var hasNewInput: Bool
-    /// What went wrong last, for people and logs.
+    /// The last error, for people and logs.
     package var lastError: String?
-    /// What it left for the tasks that depend on it.
+    /// The data that it made for dependent tasks.
     package var output: [UInt8]?
 
     package init(
@@ -91,20 +92,20 @@ package struct TaskRecord: Equatable, Sendable {
         self.output = output
     }
 
-    /// The key under which the server stores the reply of this operation.
+    /// The idempotency key under which the server stores the reply of this operation.
     ///
-    /// All attempts share it. A run that renews an expired output is another operation: under the
-    /// old key the server would answer with the output that has expired.
+    /// All attempts share it. A run that renews an expired output is a new operation: under the old
+    /// key the server would answer with the expired output.
     package var requestKey: String { round == 0 ? opKey : "\(opKey)~\(round)" }
 
-    /// Enters a state, and stops waiting for anything.
+    /// Enters a state, and clears the wake time and events.
     mutating func become(_ state: TaskState) {
         self.state = state
         nextAtMs = nil
         wakesOn = []
     }
 
-    /// The run that is going on, which reports must name; nil unless it is running.
+    /// The current run, which reports must name; nil unless the task is running.
     package var run: TaskRun? {
         guard state == .running, let lease else { return nil }
         return TaskRun(task: id, owner: lease.owner, number: runs)
@@ -113,7 +114,7 @@ package struct TaskRecord: Equatable, Sendable {
 
 /// The right of one process to run a task for a while.
 package struct TaskLease: Hashable, Sendable {
-    /// Names one life of one process: a process that starts anew takes another name.
+    /// Identifies one life of one process: a restarted process uses another name.
     package let owner: String
     /// When others may take the task, in Unix milliseconds.
     package var untilMs: Int64
@@ -124,11 +125,11 @@ package struct TaskLease: Hashable, Sendable {
     }
 }
 
-/// One run of a task. A report that names a run which is over has no effect.
+/// One run of a task. A report that names an ended run has no effect.
 package struct TaskRun: Hashable, Sendable {
     package let task: TaskID
     package let owner: String
-    /// Counts the runs of the task, whoever ran it.
+    /// The number of the run, counting those of all processes.
     package let number: Int
 
     package init(task: TaskID, owner: String, number: Int) {

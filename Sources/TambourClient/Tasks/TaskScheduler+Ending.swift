@@ -1,24 +1,24 @@
 import TambourProtocol
 
 extension TaskScheduler {
-    /// Cancels tasks, and with them those that need them (T5, T9).
+    /// Cancels tasks, and the tasks that need them (T5, T9).
     ///
-    /// Queued ones are cancelled at once. A running one is only marked: when its run succeeds it is
-    /// done, and cancelled when it ends in any other way, a lost lease included. Tasks that have ended
-    /// or left are passed over.
+    /// Queued ones are cancelled at once. A running one is only marked: it is done if its run
+    /// succeeds, and cancelled if the run ends in any other way, including a lost lease. Tasks that
+    /// have ended or are not held are skipped.
     ///
-    /// What only existed to feed a cancelled task is not found by itself, for it may have a worth of
-    /// its own (a chat to be created, and the first message in it): name the whole chain, which
-    /// `needed(for:)` tells.
+    /// A task that only fed a cancelled one is not cancelled with it, since it may have a value of
+    /// its own (creating a chat, before the first message in it). To cancel it as well, pass the
+    /// whole chain, which `needed(for:)` returns.
     package mutating func cancel(_ ids: [TaskID]) -> [TaskChange] {
         for id in ids { cancelOne(id) }
         propagate(from: ids)
         return commit()
     }
 
-    /// Cancels every task and lets the failed ones go, on logout (T11).
+    /// Cancels all tasks and discards the failed ones, on logout (T11).
     ///
-    /// Only tasks that are running stay, marked, and what they depend on.
+    /// Only running tasks, which are marked, and their dependencies stay.
     package mutating func cancelAll() -> [TaskChange] {
         for (id, record) in table.records {
             if record.state.isFailed {
@@ -30,13 +30,13 @@ extension TaskScheduler {
         return commit()
     }
 
-    /// Puts a failed task back into its place, by hand (T8).
+    /// Returns a failed task to its place in the queue, by hand (T8).
     ///
-    /// With it come back the tasks that it needs and that failed or were cancelled, and those that
-    /// failed because of any of these. Their attempts count from nought, their `opKey`s stay: should
-    /// an attempt have reached the server after all, it answers what it answered then.
+    /// The tasks that it needs and that failed or were cancelled come back too, and so do the tasks
+    /// that failed because of any of these. Their attempts are reset to zero but their `opKey`s
+    /// stay: if an attempt did reach the server, the server repeats its earlier answer.
     ///
-    /// - Parameter deadlineMs: the new deadline of all of them, in Unix milliseconds; nil: none.
+    /// - Parameter deadlineMs: the new deadline of all of them, in Unix milliseconds; nil for none.
     /// - Throws: `TaskError.notFailed`.
     package mutating func retry(
         _ id: TaskID,
@@ -55,9 +55,9 @@ extension TaskScheduler {
         return commit()
     }
 
-    /// Lets a failed task go for good, and with it the tasks that failed because they need it.
+    /// Discards a failed task, and the tasks that failed because they need it.
     ///
-    /// - Throws: `TaskError.notFailed`, or `stillNeeded` when one that needs it has not failed.
+    /// - Throws: `TaskError.notFailed`, or `stillNeeded` when a task that needs it has not failed.
     package mutating func discard(_ id: TaskID) throws(TaskError) -> [TaskChange] {
         guard table[id]?.state.isFailed == true else { throw .notFailed(id) }
         var going: Set<TaskID> = []
@@ -68,28 +68,29 @@ extension TaskScheduler {
             downwards += table.dependents(of: next).filter { $0.mode != .after }.map(\.task)
         }
         for id in going {
-            // Cancelled rather than removed: what it alone held back leaves with it.
+            // Cancelled rather than removed, so that `commit` also removes what only this task
+            // kept.
             for dependency in table.dependents(of: id) { table.unlink(dependency) }
             table.update(id) { $0.state = .cancelled }
         }
         return commit()
     }
 
-    /// What the program makes of the payload of a task.
+    /// The verdict of the program on a task's payload.
     package enum CodecVerdict: Equatable, Sendable {
-        /// It can be read as it is.
+        /// The payload can be read as it is.
         case known
-        /// It has been rewritten in a newer layout.
+        /// The payload has been rewritten in a newer layout.
         case migrated(codecVersion: Int, payload: [UInt8])
-        /// Kind or version are of another version of the app.
+        /// Another version of the app wrote the kind or the payload version.
         case unknown
     }
 
-    /// Goes through the tasks at the start of the program, when its version may be another one (T10).
+    /// Checks the tasks at program start, when the version of the program may have changed (T10).
     ///
-    /// A queued task that is unknown is parked as `failed(.unknown)` with all it holds; one that was
-    /// parked and is known now comes back. Running tasks are left to whoever runs them; should their
-    /// payload be unknown when they are run here, `failed` with `.unreadable` parks them.
+    /// A queued task that is unknown is parked as `failed(.unknown)`, with its payload; a parked
+    /// task that is known now is queued again. Running tasks are left to their owners. If their
+    /// payload is unknown when they run here, `failed` with `.unreadable` parks them.
     package mutating func review(_ verdict: (TaskRecord) -> CodecVerdict) -> [TaskChange] {
         var unknown: [TaskID] = []
         var known: Set<TaskID> = []
@@ -108,7 +109,7 @@ extension TaskScheduler {
             }
         }
         revive(known) { _ in }
-        // Only now: what came back may have brought unknown tasks with it.
+        // Only after `revive`, which may have queued unknown tasks.
         let parked = unknown.filter { table[$0]?.state.isQueued == true }
         for id in parked {
             table.update(id) { record in
@@ -131,7 +132,7 @@ extension TaskScheduler {
         }
     }
 
-    /// Queues ended tasks anew, and with them the tasks that failed for want of them.
+    /// Queues ended tasks again, and the tasks that failed because of them.
     private mutating func revive(_ ids: Set<TaskID>, _ change: (inout TaskRecord) -> Void) {
         var revived = ids
         var downwards = Array(ids)
@@ -151,7 +152,7 @@ extension TaskScheduler {
                 change(&record)
             }
         }
-        // A second look sends back those that need another failed task, which is now their cause.
+        // Evaluates again: a task may need another one that failed, which is now its cause.
         for id in revived.sorted() { evaluate(id) }
         propagate(from: revived.sorted())
     }

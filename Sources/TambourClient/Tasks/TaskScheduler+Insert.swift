@@ -3,11 +3,12 @@ import TambourProtocol
 extension TaskScheduler {
     /// Queues tasks, which may depend on each other and on held ones (T1, T6).
     ///
-    /// A queued task that has the coalescing key of a new one in the same lane is replaced: the new
-    /// one stands in its place and before whatever depended on it. One that runs is left to end; if
-    /// it fails it is not tried again. One that failed is dropped unless something depends on it.
+    /// A new task replaces a queued one with the same lane and coalescing key. It takes the older
+    /// task's place and its dependents. A running one finishes; if it fails it is not retried. A
+    /// failed one is dropped unless something depends on it.
     ///
-    /// A dependency that failed or was cancelled before does at once to the new task what T5 says.
+    /// A dependency that has already failed or been cancelled affects the new task at once, as T5
+    /// says.
     ///
     /// - Throws: `TaskError`; then none of them is queued.
     package mutating func insert(
@@ -52,7 +53,7 @@ extension TaskScheduler {
                 )
             }
             adopted += dependents.map(\.task)
-            // It stands before older tasks, so it may wait for one that waits for it.
+            // It moves ahead of older tasks, so it may depend on one that waits for it.
             if !task.dependencies.isEmpty { scope = nil }
         }
         for task in tasks {
@@ -107,18 +108,19 @@ extension TaskScheduler {
         }
     }
 
-    /// A task that waits for itself: for what it depends on, and for what is before it in its lane.
+    /// Finds a task that waits for itself, through dependencies and through earlier tasks in its
+    /// lane.
     ///
-    /// The lane counts because a task can only start when those before it have ended. Tasks that have
-    /// ended count too: they may be retried, or run again for a new output. So what is acyclic here
-    /// stays so, and there is always a task that waits for no other.
+    /// The lane counts because a task can start only when the tasks before it have ended. Ended
+    /// tasks count too: they may be retried, or run again for a new output. So the graph stays
+    /// acyclic, and there is always a task that waits for no other.
     ///
-    /// - Parameter scope: the tasks a cycle can go through; nil for all. A new task at the end of its
-    ///   lane is waited for by new ones alone.
+    /// - Parameter scope: the tasks that a cycle can pass through; nil for all. For a new task at
+    ///   the end of its lane these are the new tasks, since only they can wait for it.
     private func taskInCycle(from ids: [TaskID], within scope: Set<TaskID>?) -> TaskID? {
         var open: Set<TaskID> = []
         var finished: Set<TaskID> = []
-        // A stack of our own: a lane may be longer than the thread's stack is deep.
+        // Uses an explicit stack: a lane may be too long for recursion.
         var path: [(id: TaskID, rest: [TaskID])] = []
         for start in ids where !finished.contains(start) {
             var next: TaskID? = start

@@ -2,7 +2,8 @@ extension TaskScheduler {
     /// A held task.
     package subscript(id: TaskID) -> TaskRecord? { table[id] }
 
-    /// The held task of this operation; nil when there was none, or it is done or cancelled and left.
+    /// The held task of this operation; nil when there is none, or it is done or cancelled and has
+    /// been removed.
     package func task(opKey: String) -> TaskRecord? {
         table.id(ofOpKey: opKey).flatMap { table[$0] }
     }
@@ -10,15 +11,15 @@ extension TaskScheduler {
     /// All held tasks, oldest first.
     package var tasks: [TaskRecord] { table.records.values.sorted { $0.place < $1.place } }
 
-    /// How many tasks have not ended.
+    /// The number of tasks that have not ended.
     package var queueLength: Int { table.records.values.count { !$0.state.isTerminal } }
 
-    /// The held tasks of a lane in their order, those that have ended included.
+    /// The held tasks of a lane in order, including those that have ended.
     package func tasks(inLane lane: String) -> [TaskRecord] {
         (table.lanes[lane] ?? []).compactMap { table[$0] }
     }
 
-    /// What a run of the task gets from the tasks before it: the outputs of those it needs.
+    /// The input of a run: the outputs of the tasks that it needs.
     package func inputs(of id: TaskID) -> [TaskID: [UInt8]] {
         var inputs: [TaskID: [UInt8]] = [:]
         for dependency in table.dependencies(of: id) where dependency.mode != .after {
@@ -27,7 +28,7 @@ extension TaskScheduler {
         return inputs
     }
 
-    /// The held tasks that it needs, directly or not, oldest first.
+    /// The held tasks that it needs, directly or indirectly, oldest first.
     package func needed(for id: TaskID) -> [TaskID] {
         var found: Set<TaskID> = []
         var upwards = [id]

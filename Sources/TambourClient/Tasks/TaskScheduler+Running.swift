@@ -1,10 +1,11 @@
 import TambourProtocol
 
 extension TaskScheduler {
-    /// The tasks that may start now, oldest first, no more than there are free slots (T4, T12).
+    /// The tasks that may start now, oldest first, at most as many as there are free slots (T4,
+    /// T12).
     ///
-    /// Only tasks that are `ready` are meant, so `advance` comes first. A task whose conditions do not
-    /// hold keeps its lane waiting: what follows it must not overtake.
+    /// Considers only `ready` tasks, so call `advance` first. A task whose conditions do not hold
+    /// blocks its lane: later tasks must not overtake it.
     package func startable(nowMs: Int64, conditions: TaskConditions) -> [TaskID] {
         let free = Self.maxRunning - table.running.count
         guard free > 0 else { return [] }
@@ -21,14 +22,14 @@ extension TaskScheduler {
         return found.prefix(free).map(\.id)
     }
 
-    /// Gives a task to a process, which from now on holds its lease.
+    /// Assigns a task to a process, which holds its lease from now on.
     ///
-    /// `self[id]?.run` then names the run. The row must be stored before the run begins: another
-    /// process would start it too.
+    /// `self[id]?.run` then identifies the run. The row must be stored before the run begins;
+    /// otherwise another process could start the task too.
     ///
-    /// - Parameter owner: names this life of this process and no other.
-    /// - Parameter leaseUntilMs: when others may take the task unless the lease is prolonged; at most
-    ///   `maxLeaseMs` from now.
+    /// - Parameter owner: identifies this life of this process and no other.
+    /// - Parameter leaseUntilMs: when others may take the task unless the lease is extended; at
+    ///   most `maxLeaseMs` from now.
     /// - Throws: `TaskError.notStartable`.
     package mutating func started(
         _ id: TaskID,
@@ -47,9 +48,9 @@ extension TaskScheduler {
         return commit()
     }
 
-    /// Prolongs a lease; `isCancelRequested` of the row says whether the run is still wanted.
+    /// Extends a lease. The row's `isCancelRequested` says whether the run is still wanted.
     ///
-    /// - Throws: `TaskError.runIsOver`: somebody else may be running the task now.
+    /// - Throws: `TaskError.runIsOver`: another process may be running the task now.
     package mutating func extend(
         _ run: TaskRun,
         leaseUntilMs: Int64
@@ -59,9 +60,9 @@ extension TaskScheduler {
         return commit()
     }
 
-    /// Stores how far a run has come, so that the next one goes on from there, and prolongs its lease.
+    /// Stores the progress of a run, from which the next run continues, and extends its lease.
     ///
-    /// - Parameter payload: in the layout that the row names.
+    /// - Parameter payload: in the layout of the row's `codecVersion`.
     /// - Throws: `TaskError.runIsOver`.
     package mutating func progressed(
         _ run: TaskRun,
@@ -76,7 +77,8 @@ extension TaskScheduler {
         return commit()
     }
 
-    /// Gives a task back that was not run to its end, as before the process sleeps. Not an attempt.
+    /// Returns a task that did not run to its end, for example before the process sleeps. Does not
+    /// count as an attempt.
     ///
     /// - Throws: `TaskError.runIsOver`.
     package mutating func released(_ run: TaskRun) throws(TaskError) -> [TaskChange] {
@@ -85,12 +87,12 @@ extension TaskScheduler {
         return commit()
     }
 
-    /// Ends a task that has been done, in the transaction that stores its result (T2).
+    /// Ends a task that is done, in the transaction that stores its result (T2).
     ///
-    /// That somebody cancelled it in the meantime is of no consequence: the effect is there (T9).
+    /// A cancellation in the meantime is ignored: the effect is there (T9).
     ///
-    /// - Parameter output: what dependent tasks need to know; they read it with `inputs(of:)`.
-    /// - Throws: `TaskError.runIsOver`; the result must then not be stored.
+    /// - Parameter output: the data for dependent tasks; they read it with `inputs(of:)`.
+    /// - Throws: `TaskError.runIsOver`; then the result must not be stored.
     package mutating func completed(
         _ run: TaskRun,
         output: [UInt8]? = nil
@@ -109,13 +111,14 @@ extension TaskScheduler {
         return commit()
     }
 
-    /// Ends a run that did not succeed; what becomes of the task depends on the class (T7).
+    /// Ends a run that did not succeed. The retry class decides the task's next state (T7).
     ///
-    /// Whatever the class, a task that somebody cancelled is now cancelled (T9), and one for which a
-    /// newer one is queued under the same coalescing key goes too.
+    /// Whatever the class, a task whose cancellation was requested is now cancelled (T9). So is one
+    /// for which a newer task is queued under the same coalescing key.
     ///
     /// - Parameter error: for people and logs.
-    /// - Parameter retryAfterMs: the pause the server asked for, in milliseconds; of `.later` only.
+    /// - Parameter retryAfterMs: the pause that the server asked for, in milliseconds; only with
+    ///   `.later`.
     /// - Parameter random: spreads the pause; see `Backoff`.
     /// - Throws: `TaskError.runIsOver`.
     package mutating func failed(
@@ -140,10 +143,10 @@ extension TaskScheduler {
                 let pauseMs = retryAfterMs.map { min(max($0, 0), Self.maxWaitMs) }
                 record.attempts += 1
                 record.nextAtMs = nowMs + (pauseMs ?? backoffMs)
-                // Another input may be the cure, but not for a server that asked for a pause.
+                // A new input may help, but must not shorten a pause that the server asked for.
                 record.wakesOn = pauseMs == nil ? .newInput : []
             case .networkLost:
-                // Also by time: one request may be lost while the connection stands.
+                // Wakes by time too: one request may be lost while the connection stays open.
                 record.nextAtMs = nowMs + backoffMs
                 record.wakesOn = [.connected, .newInput]
             case .afterLogin:
@@ -159,14 +162,15 @@ extension TaskScheduler {
         return commit()
     }
 
-    /// Ends a run whose input has expired: what made the input is run again, then this task (T5).
+    /// Ends a run whose input has expired. The tasks that made the input run again, then this one
+    /// (T5).
     ///
-    /// Counts as an attempt. From the second attempt on, what makes the input waits as after a failure
-    /// of class `later`, so that an input which expires at once does not keep client and server busy.
-    /// When the input is being renewed already, or has been since this run began, nothing is run
-    /// twice. A task that has no dependency to refresh fails: nothing can renew its input.
+    /// Counts as an attempt. From the second attempt on, those tasks wait as after a failure of
+    /// class `later`, so that an input that expires at once does not keep client and server busy.
+    /// Nothing runs twice when the input is being renewed already, or has been renewed since this
+    /// run began. A task without a `refresh` dependency fails: nothing can renew its input.
     ///
-    /// - Parameter expired: whose output has expired; nil when the server does not tell.
+    /// - Parameter expired: the tasks whose output has expired; nil when the server does not say.
     /// - Throws: `TaskError.runIsOver`.
     package mutating func refresh(
         _ run: TaskRun,
@@ -197,9 +201,10 @@ extension TaskScheduler {
         return commit()
     }
 
-    /// The first task of a lane that has not ended, unless one of the lane is running.
+    /// The first task of a lane that has not ended; nil while one of the lane is running.
     private func head(of lane: String?) -> TaskID? {
-        // Not always its first: a retried task comes back to its place, before one that is running.
+        // The running task is not always the first: a retried task returns to its place, ahead of
+        // it.
         if table.running.contains(where: { table[$0]?.lane == lane }) { return nil }
         return table.lanes[lane]?.first { table[$0]?.state.isTerminal == false }
     }
@@ -210,8 +215,8 @@ extension TaskScheduler {
         return record
     }
 
-    /// Ends a run without success: gives the lease back and changes the row as told, unless the task
-    /// is not wanted any more.
+    /// Ends a run without success: releases the lease and applies `change`, or cancels the task if
+    /// it is no longer wanted.
     mutating func endRun(_ id: TaskID, _ change: (inout TaskRecord) -> Void) {
         guard let record = table[id] else { return }
         let isWanted = !record.isCancelRequested && !isSuperseded(record)
@@ -226,7 +231,8 @@ extension TaskScheduler {
         propagate(from: [id])
     }
 
-    /// Whether a newer queued task says all that this one would; never while others wait for this.
+    /// Whether a newer queued task makes this one redundant; false while other tasks depend on this
+    /// one.
     private func isSuperseded(_ record: TaskRecord) -> Bool {
         guard let key = record.coalescingKey, let lane = record.lane,
             table.dependents(of: record.id).isEmpty

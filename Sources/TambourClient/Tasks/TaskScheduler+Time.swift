@@ -1,7 +1,7 @@
 import TambourProtocol
 
 extension TaskScheduler {
-    /// Does what time has brought: `recover`, deadlines (T8), and waiting tasks whose time has come.
+    /// Applies the passage of time: expired leases, deadlines (T8), and waiting tasks that are due.
     package mutating func advance(nowMs: Int64) -> [TaskChange] {
         recoverRunning { $0.isLeaseFree(nowMs: nowMs) }
         var late: [TaskID] = []
@@ -18,12 +18,13 @@ extension TaskScheduler {
         return commit()
     }
 
-    /// Takes back running tasks whose lease has run out: whoever ran them is dead or asleep (T3).
+    /// Takes back running tasks whose lease has expired: their owner is dead or asleep (T3).
     ///
-    /// Not an attempt. Cancelled ones are cancelled now; the others become ready.
+    /// Does not count as an attempt. Tasks marked for cancellation are cancelled now; the others
+    /// are queued again.
     ///
-    /// - Parameter isDead: whether this owner of a lease is known to be dead, so that its lease need
-    ///   not be waited for; a program that runs once says so of every name but its own.
+    /// - Parameter isDead: whether the owner of a lease is known to be dead, so that its lease need
+    ///   not expire first. A program that runs once returns true for every name but its own.
     package mutating func recover(
         nowMs: Int64,
         isDead: (_ owner: String) -> Bool = { _ in false }
@@ -34,7 +35,7 @@ extension TaskScheduler {
         return commit()
     }
 
-    /// Tells what has just become possible; tasks that wait for any of it become ready.
+    /// Makes ready the waiting tasks that wait for any of these events.
     package mutating func wake(_ events: TaskConditions) -> [TaskChange] {
         for record in table.records.values where record.state == .waiting {
             if !record.wakesOn.isDisjoint(with: events) { requeue(record.id) }
@@ -42,9 +43,10 @@ extension TaskScheduler {
         return commit()
     }
 
-    /// When `advance` will next have something to do, in Unix milliseconds and not before now.
+    /// The time at which `advance` will next have something to do, in Unix milliseconds; never in
+    /// the past.
     ///
-    /// Nil: time alone changes nothing. What is startable is not counted.
+    /// Nil when time alone changes nothing. Startable tasks are not considered.
     package func nextWakeMs(nowMs: Int64) -> Int64? {
         var next: Int64?
         for record in table.records.values {
@@ -74,16 +76,16 @@ extension TaskRecord {
     /// Whether its deadline has passed.
     func isLate(nowMs: Int64) -> Bool { deadlineMs.map { $0 <= nowMs } ?? false }
 
-    /// Whether a waiting task has waited long enough: also when it would have to wait longer than any
-    /// pause takes, for then the clock went back. Only a pause that the server asks for is not ended by
-    /// anything else.
+    /// Whether a waiting task is due. It is also due when it would wait longer than the longest
+    /// pause, because then the clock went back. Only a pause that the server asked for has no wake
+    /// events.
     func isDue(nowMs: Int64) -> Bool {
         guard let nextAtMs else { return false }
         let longestMs = wakesOn.isEmpty ? TaskScheduler.maxWaitMs : Backoff.capMs
         return nextAtMs <= nowMs || nextAtMs - longestMs > nowMs
     }
 
-    /// Whether anybody may take it from whoever ran it.
+    /// Whether another process may take the task.
     func isLeaseFree(nowMs: Int64) -> Bool {
         guard let lease else { return true }
         return lease.untilMs <= nowMs || lease.untilMs - TaskScheduler.maxLeaseMs > nowMs

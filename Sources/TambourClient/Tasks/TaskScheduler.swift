@@ -1,52 +1,54 @@
 import TambourProtocol
 
-/// Decides which persisted task runs when, and what becomes of it.
+/// Decides which stored task runs when, and what its outcome means.
 ///
-/// It has no clock, no random source and no store: times (Unix milliseconds) and random numbers are
+/// It has no clock, no random source and no store. Times (Unix milliseconds) and random numbers are
 /// arguments, and each mutating call returns the rows it changed. The caller writes them in **one**
-/// transaction with what belongs to them: with the optimistic effect of the tasks that it queued
-/// (`insert`), or with the result of the run that ended (`completed`, `failed`).
+/// transaction with their effects: the optimistic effect of tasks that were queued (`insert`), or
+/// the result of a run that ended (`completed`, `failed`).
 ///
 ///     try database.write { rows in
-///         var next = scheduler                        // a value: the old one stays as it is
+///         var next = scheduler                        // a value: the original is unchanged
 ///         try rows.apply(next.completed(run, output: token))
 ///         try rows.storeUploadToken(token)
 ///         scheduler = next                            // only when nothing threw
 ///     }
 ///
-/// When the transaction fails, the caller keeps the copy from before, as above, or rebuilds with
-/// `init(records:dependencies:)`. A scheduler rebuilt from the rows is equal to the one that wrote
-/// them, so this may be done at any moment. When another process shares the store, a transaction
-/// begins by looking whether that one has written (`PRAGMA data_version`) and rebuilds if so.
+/// When the transaction fails, the caller keeps the earlier copy, as above, or rebuilds the
+/// scheduler with `init(records:dependencies:)`. A scheduler rebuilt from the rows equals the one
+/// that wrote them, so this is possible at any time. When another process shares the store, each
+/// transaction first checks whether that process has written (`PRAGMA data_version`), and rebuilds
+/// if so.
 ///
-/// Life of a driver: `recover`, then `review`; then again and again, after each call and at
-/// `nextWakeMs`: `advance`, `startable`, and `started` for each task it takes. It reports how runs
-/// ended with `completed`, `failed`, `refresh` or `released`, prolongs leases with `extend` or
-/// `progressed`, and tells with `wake` what has become possible. Failures of a session that broke are reported before
-/// the `wake` of the next session, which they would otherwise miss.
+/// A driver first calls `recover`, then `review`. After each call and at `nextWakeMs` it calls
+/// `advance`, `startable`, and `started` for each task it takes. It reports how runs end with
+/// `completed`, `failed`, `refresh` or `released`, and extends leases with `extend` or
+/// `progressed`. It calls `wake` when a condition becomes true. Failures of a broken session must
+/// be reported before the `wake` of the next session; otherwise their tasks miss it.
 ///
-/// A task that is done or cancelled leaves as soon as no held task depends on it; a failed one stays
-/// until it is retried or discarded. The rules, T1 to T12, are those of the design page
-/// "Offline-first synchronisation", section 7.
+/// A done or cancelled task is removed as soon as no held task depends on it. A failed one stays
+/// until it is retried or discarded. The rules T1 to T12 are in section 7 of the design page
+/// "Offline-first synchronisation".
 package struct TaskScheduler: Equatable, Sendable {
-    /// How many tasks run at once, over all processes that share the store: enough to fill a phone's
-    /// network, few enough to leave it usable.
+    /// The number of tasks that run at once, over all processes that share the store: enough to
+    /// fill a phone's network, few enough to leave it usable.
     package static let maxRunning = 4
-    /// How far ahead a lease may reach. One that reaches farther was made before the clock went back,
-    /// and is free.
+    /// The maximum length of a lease. A longer one was made before the clock went back, and counts
+    /// as expired.
     package static let maxLeaseMs: Int64 = 600_000
-    /// The longest pause that a server may ask for, and as with leases what gives away an old clock.
+    /// The longest pause that a server may ask for. As with leases, a longer one shows that the
+    /// clock went back.
     package static let maxWaitMs: Int64 = 86_400_000
 
     var table: TaskTable
 
-    /// A scheduler without tasks.
+    /// Creates a scheduler without tasks.
     package init() { table = TaskTable() }
 
-    /// A scheduler of stored rows, in any order.
+    /// Creates a scheduler from stored rows, in any order.
     ///
-    /// Rows that do not fit together are survived: a dependency on a task that is not there counts as
-    /// none (`review` then frees what waited for it).
+    /// Tolerates inconsistent rows: a dependency on a missing task is ignored, and `review` then
+    /// unblocks the task that waited for it.
     package init(
         records: some Sequence<TaskRecord>,
         dependencies: some Sequence<TaskDependency>
@@ -54,7 +56,7 @@ package struct TaskScheduler: Equatable, Sendable {
         table = TaskTable(records: records, dependencies: dependencies)
     }
 
-    /// Ends a mutating call: lets go what is over, and says what changed.
+    /// Ends a mutating call: removes the tasks that are no longer needed, and returns the changes.
     mutating func commit() -> [TaskChange] {
         var candidates = table.touched + table.loosened
         while let id = candidates.popLast() {
@@ -67,13 +69,13 @@ package struct TaskScheduler: Equatable, Sendable {
         return table.takeChanges()
     }
 
-    /// Puts the task back where its dependencies allow, to be run as if for the first time.
+    /// Returns a task to the state that its dependencies allow, as if it had never waited.
     mutating func requeue(_ id: TaskID) {
         table.update(id) { $0.become(.blocked) }
         evaluate(id)
     }
 
-    /// Lets every task that depends on these, however far away, follow their new states.
+    /// Updates all direct and indirect dependents of these tasks to match their new states.
     mutating func propagate(from ids: [TaskID]) {
         var sources = ids
         while let source = sources.popLast() {
@@ -83,12 +85,12 @@ package struct TaskScheduler: Equatable, Sendable {
         }
     }
 
-    /// Brings a queued task into the state that its dependencies ask for.
+    /// Moves a queued task to the state that its dependencies require.
     ///
-    /// - Returns: whether it was in another one.
+    /// - Returns: whether the state changed.
     @discardableResult
     mutating func evaluate(_ id: TaskID) -> Bool {
-        // A running task is left to its run, which may well succeed with the input it has.
+        // A running task continues: it may well succeed with its present input.
         guard let record = table[id], record.state.isQueued else { return false }
         let verdict = verdict(on: record)
         guard verdict.state != record.state else { return false }

@@ -1,14 +1,14 @@
-/// Where a task stands.
+/// The state of a task.
 ///
 ///     blocked -> ready -> running -> done | waiting | failed | cancelled
-///     waiting -> ready, at its time or when what it waits for happens
+///     waiting -> ready, at its time or when the awaited event happens
 ///
-/// `done`, `failed` and `cancelled` end it, but a failed task can be retried by hand, and a done one
-/// is run again when its output has expired.
+/// `done`, `failed` and `cancelled` are terminal. However, a failed task can be retried by hand,
+/// and a done one runs again when its output has expired.
 package enum TaskState: Hashable, Sendable {
     /// A dependency has not ended yet.
     case blocked
-    /// May start as soon as its lane, a free slot and its conditions let it.
+    /// May start when its lane, a free slot and its conditions allow it.
     case ready
     /// Some process holds its lease.
     case running
@@ -19,20 +19,22 @@ package enum TaskState: Hashable, Sendable {
     case cancelled
 }
 
-/// Why a task failed; the words for people are in `TaskRecord.lastError`.
+/// Why a task failed; the message for people is in `TaskRecord.lastError`.
 package enum TaskFailure: Hashable, Sendable {
-    /// The server said no and would say so again.
+    /// The server refused, and would refuse again.
     case rejected
-    /// It was not done in time. What the server has made of the last attempt is not known.
+    /// The deadline passed. Whether the last attempt took effect on the server is unknown.
     case deadline
-    /// Its kind or the version of its payload is not known here: another version of the app wrote it.
+    /// This version does not know the kind or the payload version: another version of the app wrote
+    /// it.
     case unknown
-    /// Something it needs failed: the task where the trouble began, which has a reason of its own.
+    /// A task that it needs failed. The id names the task that failed first, which has its own
+    /// reason.
     case dependency(TaskID)
 }
 
 extension TaskState {
-    /// Whether it has ended.
+    /// Whether the state is terminal.
     package var isTerminal: Bool {
         switch self {
         case .blocked, .ready, .running, .waiting: false
@@ -40,7 +42,7 @@ extension TaskState {
         }
     }
 
-    /// Whether it is yet to run: neither running nor ended.
+    /// Whether the task is neither running nor ended.
     package var isQueued: Bool {
         switch self {
         case .blocked, .ready, .waiting: true
@@ -53,7 +55,7 @@ extension TaskState {
         return false
     }
 
-    /// The text that stands for it in a row; `init(storedText:)` reads it.
+    /// The text that is stored in a row; `init(storedText:)` reads it.
     package var storedText: String {
         switch self {
         case .blocked: "blocked"
@@ -71,7 +73,7 @@ extension TaskState {
 
     /// Reads what `storedText` wrote.
     ///
-    /// A text that only a later version knows is `failed(.unknown)`: the task is kept, not run.
+    /// A text from a later version becomes `failed(.unknown)`: the task is kept but not run.
     package init(storedText: String) {
         switch storedText {
         case "blocked": self = .blocked

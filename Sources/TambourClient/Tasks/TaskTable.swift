@@ -1,22 +1,22 @@
 import TambourProtocol
 
-/// The rows of a `TaskScheduler`, their indexes, and a journal of what changed.
+/// The rows of a `TaskScheduler`, their indexes, and a journal of changes.
 ///
-/// It knows which rows there are and nothing about the rules. All of it but the journal follows from
-/// the rows, so two tables of the same rows are equal when neither has changes to hand out.
+/// It contains rows and no rules. Everything except the journal follows from the rows, so two
+/// tables of the same rows are equal when neither has pending changes.
 struct TaskTable: Equatable, Sendable {
     private(set) var records: [TaskID: TaskRecord] = [:]
-    /// The held tasks of each lane, and of none, in the order of their places.
+    /// The held tasks of each lane, and those without one, ordered by place.
     private(set) var lanes: [String?: [TaskID]] = [:]
     private(set) var running: Set<TaskID> = []
     private var idsByOpKey: [String: TaskID] = [:]
-    /// Both ways, in the order of ids.
+    /// In both directions, ordered by id.
     private var dependencies: [TaskID: [TaskDependency]] = [:]
     private var dependents: [TaskID: [TaskDependency]] = [:]
     private var journal = Journal()
 
     private struct Journal: Equatable, Sendable {
-        /// The rows as they were before the first change; nil stands for a row that was not there.
+        /// The rows before their first change; nil for a row that did not exist.
         var originals: [TaskID: TaskRecord?] = [:]
         var linked: Set<TaskDependency> = []
         var unlinked: Set<TaskDependency> = []
@@ -24,7 +24,7 @@ struct TaskTable: Equatable, Sendable {
 
     init() {}
 
-    /// Takes rows as they were stored. Dependencies without both their tasks are left out.
+    /// Takes rows as they were stored. Ignores dependencies of which a task is missing.
     init(records: some Sequence<TaskRecord>, dependencies: some Sequence<TaskDependency>) {
         for record in records where self.records[record.id] == nil { put(record) }
         for dependency in dependencies
@@ -35,7 +35,7 @@ struct TaskTable: Equatable, Sendable {
 
     subscript(id: TaskID) -> TaskRecord? { records[id] }
 
-    /// A place behind every task that is held.
+    /// The place after all held tasks.
     var nextPlace: Int64 {
         var last: Int64 = 0
         for lane in lanes.values {
@@ -44,7 +44,7 @@ struct TaskTable: Equatable, Sendable {
         return last + 1
     }
 
-    /// The task before this one in its lane; nil for the first, and for one without a lane.
+    /// The task before this one in its lane; nil for the first one, or without a lane.
     func predecessor(of id: TaskID) -> TaskID? {
         guard let record = records[id], record.lane != nil else { return nil }
         let index = index(of: record)
@@ -72,7 +72,7 @@ struct TaskTable: Equatable, Sendable {
         if record.state == .running { running.insert(id) } else { running.remove(id) }
     }
 
-    /// Takes the task and its dependencies in both directions out.
+    /// Removes a task and its dependencies in both directions.
     mutating func remove(_ id: TaskID) {
         guard let record = records[id] else { return }
         for dependency in dependencies(of: id) + dependents(of: id) { unlink(dependency) }
@@ -98,13 +98,13 @@ struct TaskTable: Equatable, Sendable {
         if journal.linked.remove(dependency) == nil { journal.unlinked.insert(dependency) }
     }
 
-    /// The tasks changed since the last `takeChanges`, in the order of ids.
+    /// The tasks changed since the last `takeChanges`, ordered by id.
     var touched: [TaskID] { journal.originals.keys.sorted() }
 
-    /// The tasks on which fewer tasks depend than at the last `takeChanges`.
+    /// The tasks that lost dependents since the last `takeChanges`.
     var loosened: [TaskID] { journal.unlinked.map(\.on) }
 
-    /// Hands out what differs from the rows as they were at the last call.
+    /// Returns the differences from the rows at the last call, and clears the journal.
     mutating func takeChanges() -> [TaskChange] {
         var removals: [TaskChange] = []
         var writes: [TaskChange] = []
@@ -147,7 +147,7 @@ struct TaskTable: Equatable, Sendable {
         list.insert(dependency, at: index)
     }
 
-    /// Where the task stands in its lane, or belongs.
+    /// The index of the task in its lane, or where to insert it.
     private func index(of record: TaskRecord) -> Int {
         let members = lanes[record.lane] ?? []
         var low = 0
