@@ -1,16 +1,16 @@
 import GRDB
 import TambourProtocol
 
-/// The whole client but for threads, sockets and clocks: whoever drives it calls it, one call at a time, and does
-/// what it asks of its host.
+/// The whole client except threads, sockets and clocks. A driver calls it, one call at a time, and
+/// carries out what it asks of its host.
 ///
-/// Every call is one transaction of the local store, with one of its own before it when another process has
-/// signed out, and nothing leaves before that is committed:
+/// Every call is one transaction of the local store. It is preceded by another one when a different
+/// process has signed out. Nothing is sent before the commit:
 ///
-///     bytes, time, somebody's wish ──▶ one transaction ──▶ commit ──▶ bytes, changes, the next alarm
+///     bytes, time, an action ──▶ one transaction ──▶ commit ──▶ bytes, changes, the next alarm
 ///
-/// A transaction that fails changes nothing here either: what is kept in memory is read from the store again, and
-/// the connection is closed, so that the server tells once more what was lost.
+/// A failed transaction changes nothing in memory either. The core reads its state from the store
+/// again and closes the connection, so that the server repeats what was lost.
 package final class ClientCore {
     let store: LocalStore
     let environment: ClientEnvironment
@@ -22,50 +22,52 @@ package final class ClientCore {
     private var received: [UInt8] = []
     private(set) var requests = RequestTable()
     private var sentAt: [UInt16: Int64] = [:]
-    /// What leaves when the transaction under way is committed.
+    /// The bytes to send when the current transaction commits.
     private var outgoing: [UInt8] = []
     private var afterCommit: [() -> Void] = []
     private var attempt = 0
     private var dataVersion: Int64?
-    /// The tasks as they are stored; nil until somebody asks.
+    /// The tasks as stored; nil until they are needed.
     var tasks: TaskScheduler?
     var clientIDs = ClientIDGenerator()
-    /// What is held of histories, as it is stored, of chats that were touched.
+    /// The histories of chats that were used, as stored.
     var histories: [ChatID: ChatHistory] = [:]
     var screens: [Looker: Screen] = [:]
-    /// The entities as they are stored; nil until somebody uses them.
+    /// The entities as stored; nil until they are used.
     var entities: LocalEntities?
     var entityLink = EntityLink()
-    /// Counts connections and sign-outs: an answer belongs to the one in which it was asked for.
+    /// Counts connections and sign-outs. An answer is valid only in the life in which it was
+    /// requested.
     var life = 0
-    /// The runs of photos' tasks that the host is at work on.
+    /// The runs of photo tasks that the host is working on.
     var photoRuns: Set<TaskRun> = []
     let photos: PhotoFolder?
-    /// Transactions that were committed since the core was made, and in which of them something was learned
-    /// last of a subject.
+    /// The number of transactions committed since the core was made, and for each subject the last
+    /// of them in which the core learned something about it.
     private(set) var transactions = 0
     private(set) var learnedAt: [Subject: Int] = [:]
-    /// `transactions`, and the last revision, when the task was sent that is answered just now.
+    /// The values of `transactions` and of the last revision when the task that is being answered
+    /// was sent.
     var taskAsked: (transactions: Int, revision: Int64) = (0, 0)
-    /// Chats that were left while their settings were asked for.
+    /// Chats that the account had left when their settings were requested.
     var settingsInDoubt: Set<ChatID> = []
-    /// People who were asked about on this connection.
+    /// People whose details were requested on this connection.
     var introduced: Set<UserID> = []
-    /// How many pages of history were asked for.
+    /// The number of history pages requested.
     package internal(set) var historyRequests = 0
-    /// Names this life of this process to those who share the store.
+    /// Identifies this life of this process to the others that share the store.
     let owner: String
-    /// Whether the connection is logged in as somebody whose account is not, or no longer, held here.
+    /// Whether the connection is logged in to an account that is not, or no longer, held here.
     var isForeign = false
     /// Whether another process that shares the store is connected.
     package var isElsewhere = false
-    /// What that one was told of who looks at what here.
+    /// The looks that this process last wrote down for the connected one.
     var toldLooks: [ChatID: ToldLook] = [:]
     /// Whether the server has answered SESSION_INIT on this connection.
     var isGreeted = false
-    /// Why the last connection came to an end before the server had answered SESSION_INIT.
+    /// Why the last connection ended before the server answered SESSION_INIT.
     private(set) var greetingError: ClientError?
-    /// Who waits for a connection on which somebody can be signed in.
+    /// Callbacks that wait for a connection on which somebody can sign in.
     var greetingWaiters: [(Result<Void, ClientError>) -> Void] = []
     package private(set) var state = ConnectionState.stopped
     /// Bytes sent and received since the core was made.
@@ -91,20 +93,20 @@ package final class ClientCore {
 
     private static func newDecoder() -> FrameDecoder {
         var decoder = FrameDecoder(limits: .standard)
-        // Whatever a server sends it was asked for.
+        // The client requested what the server sends, so the limits for strangers do not apply.
         decoder.authenticated = true
         return decoder
     }
 
     // MARK: - Life
 
-    /// Connects, and keeps connected from now on.
+    /// Connects, and stays connected from now on.
     package func start() {
         run { tx in
             self.isElsewhere = false
             let isSignedIn = try tx.value(of: .token) as String? != nil
             self.link.awaitsPerson = !isSignedIn
-            // Who was it before may have been killed.
+            // The process that was online before may have been killed.
             try tx.set(.online, nil)
             try tx.forgetWhoIsOnline()
             try self.adoptTasks(tx)
@@ -112,7 +114,7 @@ package final class ClientCore {
         }
     }
 
-    /// Closes the connection and opens no other.
+    /// Closes the connection, and does not reconnect.
     package func stop() {
         run { tx in
             self.perform(self.link.stop())
@@ -121,23 +123,23 @@ package final class ClientCore {
         }
     }
 
-    /// The network is another one now.
+    /// Handles a change of network.
     package func networkChanged() {
         run { _ in self.perform(self.link.networkChanged(nowMs: self.environment.nowMs())) }
     }
 
-    /// Somebody waits for the connection.
+    /// Reconnects sooner, because somebody waits for the connection.
     package func hurry() {
         run { _ in self.perform(self.link.hurry(nowMs: self.environment.nowMs())) }
     }
 
-    /// Looks whether another process that shares the store has written.
+    /// Checks whether another process that shares the store has written.
     package func noticeOthers() {
         guard let version = store.dataVersion(), version != dataVersion else { return }
         run { _ in }
     }
 
-    /// The time has come that `wake(afterMs:)` was asked for, or another one.
+    /// Handles the alarm of `wake(afterMs:)`. It may also be called at other times.
     package func wake() {
         run { tx in
             let now = self.environment.nowMs()
@@ -155,7 +157,7 @@ package final class ClientCore {
 
     // MARK: - Connection
 
-    /// The connection that was asked for is there.
+    /// Handles the opening of the requested connection.
     package func connectionOpened() {
         run { tx in
             self.received = []
@@ -165,7 +167,7 @@ package final class ClientCore {
         }
     }
 
-    /// The connection has ended, or could not be opened.
+    /// Handles the end of the connection, or a failure to open it.
     ///
     /// - Parameter failure: why it could not be opened.
     package func connectionClosed(_ failure: ConnectionFailure? = nil) {
@@ -177,7 +179,7 @@ package final class ClientCore {
         }
     }
 
-    /// Bytes have come, in the order in which they were sent.
+    /// Handles received bytes, in the order in which they were sent.
     package func connectionReceived(_ bytes: UnsafeRawBufferPointer) {
         guard state != .stopped else { return }
         link.heard(nowMs: environment.nowMs())
@@ -187,7 +189,7 @@ package final class ClientCore {
         do {
             packets = try cutPackets()
         } catch {
-            // Where the next packet begins is not known any more.
+            // The start of the next packet is unknown.
             run { tx in
                 try self.notGreeted(.otherProtocol, tx)
                 try self.breakConnection(tx)
@@ -197,7 +199,7 @@ package final class ClientCore {
         guard !packets.isEmpty else { return scheduleWake() }
         run { tx in
             for packet in packets {
-                // What one of them made end is not listened to any more.
+                // After a packet has ended the connection, ignore the rest.
                 guard self.link.isConnected else { break }
                 try self.handle(packet, tx)
             }
@@ -216,7 +218,7 @@ package final class ClientCore {
         return packets
     }
 
-    /// The server said what cannot be read, or nothing: a new connection may understand it better.
+    /// Reconnects after unreadable bytes or a missing answer.
     func breakConnection(_ tx: StoreTransaction) throws {
         link.closed(nowMs: environment.nowMs(), random: environment.random())
         host.disconnect()
@@ -225,7 +227,7 @@ package final class ClientCore {
 
     private func connectionLost(_ tx: StoreTransaction) throws {
         forgetConnection()
-        // Beside a process that is connected it says who is online.
+        // When another process owns the connection, that process says who is online.
         if try tx.value(of: .online) == owner {
             try tx.set(.online, nil)
             try tx.forgetWhoIsOnline()
@@ -237,20 +239,20 @@ package final class ClientCore {
         whenCommitted { for waiter in waiters { waiter(.failure(error)) } }
     }
 
-    /// Notes why there is no connection, if the server has never answered on this one.
+    /// Notes why there is no connection, if the server has not answered SESSION_INIT.
     func notGreeted(_ failure: ConnectionFailure, _ tx: StoreTransaction) throws {
         if !isGreeted {
             greetingError = .unreachable(server: try tx.value(of: .server) ?? "", failure)
         }
     }
 
-    /// Notes what the server answered to SESSION_INIT; nil when it let the client in.
+    /// Notes the server's answer to SESSION_INIT: nil if it accepted the client.
     func greeted(_ error: ClientError?) {
         isGreeted = error == nil
         greetingError = error
     }
 
-    /// Forgets what was true of the connection alone.
+    /// Discards the state of the connection.
     private func forgetConnection() {
         isGreeted = false
         isForeign = false
@@ -260,7 +262,7 @@ package final class ClientCore {
         outgoing = []
     }
 
-    /// What is still answered is not listened to.
+    /// Fails all requests in flight. Their answers will be ignored.
     func giveUpRequests(_ tx: StoreTransaction) throws {
         for entry in requests.takeAll() { try entry.answer(.failure(.disconnected), tx) }
         sentAt = [:]
@@ -310,9 +312,9 @@ package final class ClientCore {
 
     // MARK: - Transactions
 
-    /// Does `body` in one transaction, then what it left to be done.
+    /// Runs `body` in one transaction, then the steps it left for after the commit.
     ///
-    /// - Returns: nil when the store failed; then nothing has happened.
+    /// - Returns: nil when the transaction failed; then nothing has changed.
     @discardableResult
     func run<Value>(_ body: @escaping (StoreTransaction) throws -> Value) -> Value? {
         do {
@@ -322,13 +324,13 @@ package final class ClientCore {
         }
     }
 
-    /// Does `body` in one transaction, then what it left to be done.
+    /// Runs `body` in one transaction, then the steps it left for after the commit.
     ///
-    /// - Throws: what `body` throws, or `ClientError.store`; then nothing has happened.
+    /// - Throws: what `body` throws, or `ClientError.store`; then nothing has changed.
     func attempt<Value>(_ body: (StoreTransaction) throws -> Value) throws(ClientError) -> Value {
         while true {
-            // Another process may have signed out. The end of what was under way for that account is a
-            // transaction of its own, which no `body` that throws takes back.
+            // Another process may have signed out. Ending that account's session is a transaction
+            // of its own, so that a `body` that throws does not roll it back.
             let value: Value? = try transaction { tx in
                 try noticeOthers(tx) && noticeSignOut(tx) ? nil : try body(tx)
             }
@@ -352,7 +354,7 @@ package final class ClientCore {
             outgoing = []
             afterCommit = []
             dataVersion = knownVersion
-            // What was asked before is still asked; what this transaction asked never left.
+            // Earlier requests are still in flight; those of this transaction were never sent.
             requests = open
             greetingWaiters = waiting
             forgetWhatIsInMemory()
@@ -385,7 +387,7 @@ package final class ClientCore {
         return value
     }
 
-    /// The end of every transaction: starts what can be started now.
+    /// Ends every transaction: starts the work that can start now.
     private func finish(_ tx: StoreTransaction) throws {
         guard link.phase != .stopped else { return }
         if tx.changes.everything { try serveOthers(tx) }
@@ -395,9 +397,9 @@ package final class ClientCore {
         try runEntities(tx)
     }
 
-    /// Another process may have written: what is in memory is read again when it is needed.
+    /// Discards the state in memory if another process has written; it is read again when needed.
     ///
-    /// - Returns: whether it has.
+    /// - Returns: whether another process has written.
     private func noticeOthers(_ tx: StoreTransaction) throws -> Bool {
         let version = try Int64.fetchOne(tx.db, sql: "PRAGMA data_version")
         defer { dataVersion = version }
@@ -414,7 +416,7 @@ package final class ClientCore {
         entities = nil
     }
 
-    /// Has `step` done when the transaction under way is committed.
+    /// Runs `step` after the current transaction commits.
     func whenCommitted(_ step: @escaping () -> Void) {
         afterCommit.append(step)
     }
@@ -446,9 +448,9 @@ package final class ClientCore {
 
     // MARK: - Requests
 
-    /// Sends a request when the transaction under way is committed; `then` runs in the transaction
-    /// that its answer brings, or in the one in which it is given up; `abandoned` instead of it when
-    /// the store has failed.
+    /// Sends a request when the current transaction commits. `then` runs in the transaction that
+    /// handles the answer, or in the one in which the request is given up. `abandoned` runs instead
+    /// when the store has failed.
     func call<Request: WireRequest>(
         _ request: Request,
         as question: RequestTable.Question? = nil,
@@ -470,7 +472,7 @@ package final class ClientCore {
         }
     }
 
-    /// Sends a request of any opcode, and passes on the payload that answers it.
+    /// Sends a request of any opcode, and passes on the payload of the answer.
     func call(
         _ opcode: Opcode,
         _ payload: [UInt8],
@@ -531,35 +533,35 @@ package final class ClientCore {
 
     // MARK: - What the parts in other files ask of the link
 
-    /// The login was answered.
+    /// Notes that the login succeeded.
     func loggedIn() {
         attempt = 0
         link.awaitsPerson = false
         link.loggedIn()
     }
 
-    /// Nobody is signed in: the connection waits for somebody to do so.
+    /// Notes that nobody is signed in: the connection waits for a sign-in.
     func awaitsSignIn() {
         link.awaitsPerson = true
     }
 
-    /// Somebody has signed in on this connection.
+    /// Notes that somebody has signed in on this connection.
     func signedIn() {
         link.awaitsPerson = false
     }
 
-    /// The server wants to be left alone.
+    /// Disconnects for a while, as the server asks.
     func rest(forMs pause: Int64, _ tx: StoreTransaction) throws {
         perform(link.rest(forMs: pause, nowMs: environment.nowMs()))
         try connectionLost(tx)
     }
 
-    /// Whether the connection is this account's, and logged in.
+    /// Whether the connection is logged in to the account held here.
     var isLive: Bool { link.phase == .live && !isForeign }
 
-    /// Whether this process is connected for somebody, or wants to be.
+    /// Whether this process is connected for a signed-in account, or wants to be.
     var isForSomebody: Bool { link.phase != .stopped && !link.awaitsPerson }
 
-    /// Whether the server has let somebody in on this connection, or is about to.
+    /// Whether the server has logged in an account on this connection, or is about to.
     var hasSession: Bool { link.isConnected && isForSomebody }
 }

@@ -3,30 +3,34 @@ import TambourProtocol
 
 /// The store's settings: one value each, by name.
 extension StoreTransaction {
-    /// What is kept once for an account.
+    /// The settings; one value per account.
     enum Setting: String {
         /// `HOST:PORT` of the server.
         case server
-        /// What names this installation to the server, for ever: a message's `cid` counts within it.
+        /// Identifies this installation to the server permanently; the `cid` of a message is unique
+        /// within it.
         case device
         case token
-        /// The process that is logged in just now; absent while none is.
+        /// The process that is logged in; absent while there is none.
         case online
         case user
         case phone
-        /// What the next login says it holds, Unix milliseconds of the server.
+        /// The marks that the next login sends, in Unix milliseconds of the server.
         case chatsMark, contactsMark, draftsMark, presenceMark
-        /// Where the list of chats goes on that a first login began; absent when it is complete.
+        /// Where to continue reading the list of chats after a first login; absent when the list is
+        /// complete.
         case chatsMarker
-        /// Which settings of the service are held.
+        /// The hash of the service settings that are held.
         case configHash
-        /// Up to where objects were pulled, Unix milliseconds of the server; absent until somebody uses them.
+        /// The time up to which objects were pulled, in Unix milliseconds of the server; absent
+        /// until they are used.
         case entitiesMark
-        /// The types of objects that were known when everything up to the mark was pulled, in the order of their names.
+        /// The object types that were known when everything up to the mark was pulled, ordered by
+        /// name.
         case entityTypes
-        /// What ids and operations are counted from.
+        /// The counters for ids and operations.
         case entityCounters
-        /// How many things were learned of histories so far: what is learned later wins.
+        /// The last revision; newer knowledge of histories has a higher one and wins.
         case revision
     }
 
@@ -44,13 +48,13 @@ extension StoreTransaction {
         )
     }
 
-    /// Who is signed in; nil when nobody is.
+    /// The account that is held; nil when there is none.
     func userID() throws -> UserID? {
         let user: Int64? = try value(of: .user)
         return user.map(UserID.init)
     }
 
-    /// The id of this installation, made at the first call.
+    /// The id of this installation, made on the first call.
     func deviceID(random: () -> UInt64) throws -> String {
         if let known: String = try value(of: .device) { return known }
         let made = String(random(), radix: 36) + String(random(), radix: 36)
@@ -58,17 +62,17 @@ extension StoreTransaction {
         return made
     }
 
-    /// What `nextRevision` gave last.
+    /// The last result of `nextRevision`.
     func lastRevision() throws -> Int64 { try value(of: .revision) ?? 0 }
 
-    /// A number above all that this gave before: what is learned now wins over what was learned then.
+    /// Returns a revision above all earlier ones, so that newer knowledge wins.
     func nextRevision() throws -> Int64 {
         let last = try lastRevision()
         try set(.revision, last + 1)
         return last + 1
     }
 
-    /// Forgets everything but the server and the installation: nobody is signed in any more.
+    /// Deletes everything except the server's address and the installation id.
     func signOut() throws {
         try execute(
             "DELETE FROM setting WHERE name NOT IN (?, ?)",

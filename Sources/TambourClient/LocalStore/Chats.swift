@@ -4,17 +4,19 @@ import TambourProtocol
 
 /// The list of chats.
 extension StoreTransaction {
-    /// Where a chat's description comes from.
+    /// The source of a chat's description.
     enum ChatSource {
-        /// Asked for by this account: everything in it is meant for it.
+        /// Requested by this account: all values apply to it.
         case own
-        /// Pushed to all members in the same bytes: what differs between them is missing.
+        /// Pushed to all members in the same bytes, so without the values that differ between
+        /// members.
         case push
     }
 
     /// Stores a chat as the server describes it.
     ///
-    /// - Returns: whether it is the account's: not when it was left or deleted, or somebody was taken out of it.
+    /// - Returns: false when the account is not in the chat: it left or was removed, or the chat
+    ///   was deleted.
     @discardableResult
     func put(_ chat: Chat, from source: ChatSource, me: UserID) throws -> Bool {
         changes.chats.insert(chat.id)
@@ -29,17 +31,18 @@ extension StoreTransaction {
             [chat.id.rawValue]
         )
         var merged = chat
-        // A push of a chat comes before the push of its newest message, which is new then.
+        // The push of a chat precedes the push of its newest message, which must still count as new
+        // then.
         let held = known.flatMap { $0["lastMessage"] as Int64? }
         let last = source == .own ? chat.lastMessage?.id.rawValue : held
         var readMark = chat.participants[me] ?? 0
         var unread = chat.newMessages ?? 0
-        // When this account joined is not in what is pushed to all.
+        // A push to all members does not contain this account's join time.
         if source == .push { merged.joinTime = 0 }
         if source == .push, let known {
             readMark = max(readMark, known["readMark"])
             unread = known["unread"]
-            // A push says ACTIVE of a chat that only its receiver has put away, or is about to leave.
+            // A push says ACTIVE even if this account has hidden the chat, or is about to leave it.
             for status in [ChatStatus.hidden, .left] where known["status"] == "\(status.name)" {
                 merged.status = status
             }
@@ -70,13 +73,14 @@ extension StoreTransaction {
             ]
         )
         if known == nil { try applySettings(of: [chat.id]) }
-        // The group is the account's again, and so is its draft: the server's takes the place of this device's.
+        // The account is in the group again, so the server's draft replaces this device's.
         if known?["status"] == "\(ChatStatus.removed.name)" { try showDraft(of: chat.id) }
         return true
     }
 
-    /// The chat is not the account's any more. A group stays readable, as far as it is held, and its draft with it,
-    /// until somebody puts it away here; what was left here goes.
+    /// Handles that the account is no longer in a chat. The stored part of a group stays readable,
+    /// with its draft, until somebody hides it here. A group that was left on this device is
+    /// deleted.
     ///
     /// - Parameter keepsDraft: as in `removeChat`.
     func loseChat(_ chat: ChatID, keepsDraft: Bool = false) throws {
@@ -86,7 +90,7 @@ extension StoreTransaction {
             return try removeChat(chat, keepsDraft: keepsDraft)
         }
         changes.chats.insert(chat)
-        // Should it be the account's again, all of it is asked for.
+        // If the account joins again, the whole chat is requested.
         try execute(
             "UPDATE chat SET status = ?, unread = 0, isStale = 1 WHERE id = ?",
             [ChatStatus.removed.name.description, chat.rawValue]
@@ -94,7 +98,7 @@ extension StoreTransaction {
         if !keepsDraft { try forgetSavedDraft(of: chat) }
     }
 
-    /// Whether a chat is held that is not the account's any more.
+    /// Whether the chat is stored but the account is no longer in it.
     func isGone(_ chat: ChatID) throws -> Bool {
         try row(
             "SELECT 1 FROM chat WHERE id = ? AND status = ?",
@@ -102,7 +106,7 @@ extension StoreTransaction {
         ) != nil
     }
 
-    /// - Throws: `ClientError.invalid` for a chat in which the account cannot write any more.
+    /// - Throws: `ClientError.invalid` for a chat in which the account can no longer write.
     func requireMembership(of chat: ChatID) throws {
         guard try isGone(chat) else { return }
         throw ClientError.invalid(
@@ -110,9 +114,10 @@ extension StoreTransaction {
         )
     }
 
-    /// Forgets a chat and all that is held of it but what waits to be sent there.
+    /// Deletes a chat and its data, except messages that wait to be sent there.
     ///
-    /// - Parameter keepsDraft: where a login tells of the chat, for drafts have a mark and a resync of their own.
+    /// - Parameter keepsDraft: true when a login removes the chat, because drafts have their own
+    ///   mark and resync.
     func removeChat(_ chat: ChatID, keepsDraft: Bool = false) throws {
         changes.chats.insert(chat)
         changes.histories.insert(chat)
@@ -128,7 +133,7 @@ extension StoreTransaction {
         try forgetSavedDraft(of: chat)
     }
 
-    /// The server has no draft of a chat; what is shown stays.
+    /// Notes that the server has no draft of a chat. The shown draft stays.
     private func forgetSavedDraft(of chat: ChatID) throws {
         try execute("DELETE FROM draft_saved WHERE chat = ?", [chat.rawValue])
         try forgetSentDrafts(of: chat)
@@ -138,14 +143,14 @@ extension StoreTransaction {
         try execute("DELETE FROM draft_sent WHERE chat = ?", [chat.rawValue])
     }
 
-    /// All settings of chats, as who is muted and what is pinned to the top of the list; a chat may not be in the list yet.
+    /// Stores settings of chats, such as muted and pinned. A chat need not be in the list yet.
     func put(chatSettings: IDMap<ChatID, AnyValue>) throws {
         var changed: Set<ChatID> = []
         for (chat, settings) in chatSettings.pairs {
             guard let names = NameMap<AnyValue>(stored: Data(settings.bytes.array)) else {
                 continue
             }
-            // What is not named was taken away, or never set.
+            // A missing name means that the setting was removed, or never set.
             let muted = names["dontDisturbUntil"]?.int ?? 0
             let favourite = names["favIndex"]?.int ?? 0
             try execute(
@@ -157,14 +162,14 @@ extension StoreTransaction {
         try applySettings(of: changed)
     }
 
-    /// No chat has settings but those that are put next.
+    /// Deletes the settings of all chats, before a full set is stored.
     func forgetChatSettings() throws {
         let chats = try rows("SELECT chat FROM chat_setting")
         try execute("DELETE FROM chat_setting")
         try applySettings(of: Set(chats.map { ChatID($0[0]) }))
     }
 
-    /// Has chats be as the server has them set, and then as they will be set from here.
+    /// Sets up chats with the server's settings, then with the queued changes of this device.
     func applySettings(of chats: Set<ChatID>) throws {
         let underWay = Dictionary(grouping: try settingsUnderWay()) { ChatID($0.chat) }
         for chat in chats {
@@ -185,9 +190,9 @@ extension StoreTransaction {
         }
     }
 
-    /// Somebody has read a chat up to a time.
+    /// Stores the read mark of a user in a chat.
     ///
-    /// - Returns: whether the number of unread messages is not known any more.
+    /// - Returns: whether the unread count is now unknown.
     func put(mark: Int64, of user: UserID, in chat: ChatID, isLowered: Bool, me: UserID) throws
         -> Bool
     {
@@ -211,9 +216,10 @@ extension StoreTransaction {
         return false
     }
 
-    /// A message is new in a chat: its line moves up. Who writes has read what is before it.
+    /// Handles a new message in a chat: the chat moves up in the list. The sender has read all
+    /// earlier messages.
     ///
-    /// - Returns: whether the number of unread messages is not known any more.
+    /// - Returns: whether the unread count is now unknown.
     @discardableResult
     func noteNew(_ message: Message, in chat: ChatID, me: UserID) throws -> Bool {
         changes.chats.insert(chat)
@@ -239,7 +245,7 @@ extension StoreTransaction {
 }
 
 extension Chat {
-    /// Takes over from an older description what a push to all members does not say.
+    /// Keeps the values of an older description that a push to all members does not contain.
     fileprivate mutating func keepOwn(of old: Chat) {
         joinTime = old.joinTime
         newMessages = old.newMessages

@@ -4,7 +4,7 @@ import TambourProtocol
 
 /// The rows of entities.
 extension StoreTransaction {
-    /// Writes what a call of `LocalEntities` changed.
+    /// Writes the changes that a call of `LocalEntities` made.
     func apply(_ changed: [EntityRowChange]) throws {
         if !changed.isEmpty { changes.entities = true }
         for change in changed {
@@ -45,9 +45,9 @@ extension StoreTransaction {
         }
     }
 
-    /// Everything there is, to make `LocalEntities` of.
+    /// Loads all rows, from which `LocalEntities` is made.
     ///
-    /// - Parameter random: where a new installation begins to count its operations.
+    /// - Parameter random: the start of a new installation's operation count.
     func entityRows(random: () -> UInt64) throws -> EntityRows {
         let counters: Data? = try value(of: .entityCounters)
         var rows = EntityRows(
@@ -85,7 +85,7 @@ extension StoreTransaction {
 
 // MARK: - Values in columns
 
-/// A column does not hold what was written there.
+/// The content of a column is corrupt.
 private struct Damaged: Error {}
 
 extension FieldValue {
@@ -101,7 +101,7 @@ extension FieldValue {
         }
     }
 
-    /// A map without what is nil.
+    /// Makes a map without the nil values.
     fileprivate static func some(_ values: [String: FieldValue?]) -> FieldValue {
         .map(values.compactMapValues(\.self))
     }

@@ -1,19 +1,19 @@
 import GRDB
 import TambourProtocol
 
-/// What is known of histories, as rows.
+/// Histories as rows.
 extension StoreTransaction {
-    /// What is held of a chat's history.
+    /// The stored history of a chat.
     func history(of chat: ChatID) throws -> ChatHistory {
         try db.history(of: chat)
     }
 
-    /// Carries out what a step of a history means for the rows.
+    /// Applies the effects of a history step to the rows.
     ///
     /// - Parameters:
-    ///   - messages: what the effects speak of, as it came.
-    ///   - revision: when that was learned; of a page, when it was asked for.
-    ///   - isPushed: see `put`.
+    ///   - messages: the messages that the effects refer to, as received.
+    ///   - revision: the revision at which they were learned; for a page, at which it was
+    ///     requested.
     func carryOut(
         _ effects: HistoryEffects,
         with messages: [Message],
@@ -26,7 +26,7 @@ extension StoreTransaction {
             uniquingKeysWith: { $1 }
         )
         if effects.distrustsContents {
-            // Whatever comes next is newer than what is held.
+            // Anything received from now on counts as newer than the stored content.
             try execute(
                 "UPDATE message SET updateTime = 0, revision = 0 WHERE chat = ?",
                 [chat.rawValue]
@@ -65,8 +65,9 @@ extension StoreTransaction {
         }
     }
 
-    /// Forgets a message that has come once more under another id: a server that was set back got it again from
-    /// who had sent it. What is proved stays, for two devices of one person may choose the same `cid`.
+    /// Deletes the older copy of a message that arrived again under another id: a restored server
+    /// got it again from its sender. A message inside a chunk stays, since two devices of one
+    /// person may choose the same `cid`.
     private func forgetFormer(_ message: Message, in chat: ChatID) throws {
         guard let cid = message.cid else { return }
         let others = try rows(

@@ -2,22 +2,23 @@ package import GRDB
 import Glibc
 import TambourProtocol
 
-/// What one account holds on this device: one SQLite file, readable by its owner only.
+/// The data of one account on this device: one SQLite file, readable by its owner only.
 ///
-/// Everything that is acknowledged to somebody, as a message put into the queue, has been flushed to
-/// the disk: the writing connection runs with `synchronous = FULL`, where GRDB would take NORMAL.
+/// Whatever a caller has been told is stored, such as a queued message, has been flushed to disk:
+/// the writing connection runs with `synchronous = FULL`, where GRDB would use NORMAL.
 package final class LocalStore: Sendable {
     package let path: String
-    /// What stands for the path of a store that is in no file.
+    /// The path of a store in memory.
     static let inMemory = ":memory:"
     private let database: any DatabaseWriter
-    /// Called at the end of every transaction: what it throws takes the transaction back.
+    /// Called at the end of every transaction; if it throws, the transaction is rolled back.
     private let beforeCommit: (@Sendable () throws -> Void)?
     private let door = Door()
 
-    /// Opens the file, makes it if need be, and brings its tables up to date.
+    /// Opens the file, creates it if needed, and migrates its tables.
     ///
-    /// - Parameter beforeCommit: called before each commit, which fails when it throws: a simulation's disk.
+    /// - Parameter beforeCommit: called before each commit, which fails if it throws; simulates
+    ///   disk errors.
     /// - Throws: `ClientError.store`.
     package init(
         path: String,
@@ -26,7 +27,7 @@ package final class LocalStore: Sendable {
         self.path = path
         self.beforeCommit = beforeCommit
         do {
-            // SQLite gives its other files the mode of the first.
+            // SQLite gives its other files the same mode as this one.
             let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
             guard descriptor >= 0 else {
                 throw ClientError.store(reason: "\(path): \(String(cString: strerror(errno)))")
@@ -50,7 +51,7 @@ package final class LocalStore: Sendable {
         }
     }
 
-    /// A store that lives as long as this object, in memory.
+    /// Creates a store in memory, which lives as long as this object.
     package init() throws(ClientError) {
         path = Self.inMemory
         beforeCommit = nil
@@ -63,7 +64,7 @@ package final class LocalStore: Sendable {
         }
     }
 
-    /// Runs `body` in a transaction of its own and commits, or rolls back what it did when it throws.
+    /// Runs `body` in its own transaction. Commits, or rolls back if `body` throws.
     package func write<Value>(
         _ body: (StoreTransaction) throws -> Value
     ) throws(ClientError) -> Value {
@@ -82,7 +83,7 @@ package final class LocalStore: Sendable {
         }
     }
 
-    /// Runs `body` over one state of the store, beside whoever writes.
+    /// Runs `body` on a snapshot of the store, concurrently with a writer.
     package func read<Value>(_ body: (Database) throws -> Value) throws(ClientError) -> Value {
         do {
             return try door.enter { try database.read(body) }
@@ -93,7 +94,7 @@ package final class LocalStore: Sendable {
         }
     }
 
-    /// What SQLite says, for people as far as they can do something about it.
+    /// Converts an SQLite error, with advice where people can fix the problem.
     private static func failure(_ error: any Error, _ path: String) -> ClientError {
         switch (error as? DatabaseError)?.resultCode {
         case .SQLITE_FULL?: .store(reason: "\(path): the disk is full")
@@ -103,7 +104,7 @@ package final class LocalStore: Sendable {
         }
     }
 
-    /// A number that changes when another process has written.
+    /// The data version, which changes when another process has written.
     package func dataVersion() -> Int64? {
         try? door.enter {
             try database.writeWithoutTransaction {
@@ -112,18 +113,18 @@ package final class LocalStore: Sendable {
         }
     }
 
-    /// Waits for whoever reads or writes, and closes the file; whoever comes later gets `ClientError.store`.
+    /// Waits for readers and writers, then closes the file. Later calls throw `ClientError.store`.
     package func close() {
         door.shut { try? database.close() }
     }
 }
 
-/// Lets many in until it is shut.
+/// A gate that admits many callers until it is shut.
 ///
-/// A pool of connections that is closed under a reader who is just about to take one hands out a closed
-/// connection, and SQLite crashes on it.
+/// If the pool is closed just when a reader is about to take a connection, the pool hands out a
+/// closed one, and SQLite crashes.
 ///
-/// `@unchecked Sendable`: `isShut` is touched with the lock held only, and written alone.
+/// `@unchecked Sendable`: `isShut` is read under the read lock and written under the write lock.
 private final class Door: @unchecked Sendable {
     private let lock: UnsafeMutablePointer<pthread_rwlock_t>
     private var isShut = false
@@ -153,18 +154,18 @@ private final class Door: @unchecked Sendable {
     }
 }
 
-/// One transaction on the store: what it changes, and what has to be done once it is committed.
+/// One transaction on the store: its changes, and the follow-up work after the commit.
 package final class StoreTransaction {
     package let db: Database
-    /// What readers will find changed.
+    /// The changes to report to readers.
     package var changes = ChangeSet()
-    /// People who were spoken of, of whom nothing may be known.
+    /// People who were mentioned and may be unknown.
     var strangers: Set<UserID> = []
-    /// What was told of by a push or an answer; of chats, what is among the changes counts as well.
+    /// Subjects that a push or an answer described. The chats in `changes` count as well.
     var learned: Set<Subject> = []
-    /// Messages of which something was learned while a page with other reactions was on its way.
+    /// Messages that changed while a page with other reactions was in flight.
     var outrun: [MessageID] = []
-    /// Photos whose copies nobody needs any more once this is committed.
+    /// Photos whose copies are no longer needed after the commit.
     var endedPhotos: [TaskID] = []
 
     init(_ db: Database) {

@@ -2,15 +2,16 @@ import Foundation
 import GRDB
 import TambourProtocol
 
-/// Messages as the server has them; what this device has changed and not told yet is in overlays.
+/// Messages as the server has them. Changes that the server has not confirmed are overlays.
 extension StoreTransaction {
-    /// Stores a message unless what is held is newer.
+    /// Stores a message unless the stored one is newer.
     ///
-    /// Edits say by themselves which is newer; of two with the same edit the one learned later wins, for
-    /// reactions carry no time.
+    /// Edits carry a time that orders them. Reactions carry none, so of two versions with the same
+    /// edit the one learned later wins.
     /// - Parameters:
-    ///   - revision: when it was learned; that of a page is when it was asked for.
-    ///   - isPushed: sent to all members in the same bytes, so without the reaction of who reads it.
+    ///   - revision: the revision at which it was learned; for a page, at which it was requested.
+    ///   - isPushed: whether it was sent to all members in the same bytes, so without the reader's
+    ///     own reaction.
     func put(_ message: Message, in chat: ChatID, revision: Int64, isPushed: Bool) throws {
         let version = message.updateTime ?? 0
         let known = try row(
@@ -57,7 +58,7 @@ extension StoreTransaction {
         if newest != nil { changes.chats.insert(chat) }
     }
 
-    /// Changes a message that is held; nothing when it is not.
+    /// Changes a stored message; does nothing if it is not stored.
     func change(
         _ message: MessageID,
         in chat: ChatID,
@@ -87,7 +88,7 @@ extension StoreTransaction {
 }
 
 extension Message {
-    /// The message of the same chat that it answers.
+    /// The message of the same chat that this message answers.
     func answered(in chat: ChatID) -> MessageID? {
         guard let link = link?.stored, link.type == .reply else { return nil }
         // A server may leave the chat out, which travels as 0.
@@ -95,7 +96,7 @@ extension Message {
         return link.messageID ?? link.message.id
     }
 
-    /// Keeps what the reader itself said, which a push does not know.
+    /// Keeps the account's own reaction, which a push does not contain.
     fileprivate mutating func keepReaction(of old: Message) {
         guard let own = old.reactionInfo?.stored?.yourReaction else { return }
         guard var info = reactionInfo?.stored else { return }

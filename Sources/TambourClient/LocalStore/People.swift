@@ -2,11 +2,12 @@ import Foundation
 import GRDB
 import TambourProtocol
 
-/// People: contacts, partners of dialogs, members one has met.
+/// People: contacts, partners in dialogs, and members of shared chats.
 extension StoreTransaction {
     /// Stores a user unless a newer version is held.
     ///
-    /// - Parameter isContact: whether who is not said to be removed is a contact; nil when that is not known.
+    /// - Parameter isContact: whether the user is a contact, unless the user's status is REMOVED;
+    ///   nil when unknown.
     func put(_ user: User, isContact: Bool? = nil) throws {
         let isRemoved = user.status.map { String(describing: $0) } == "REMOVED"
         let isContact = isRemoved ? false : isContact
@@ -26,13 +27,13 @@ extension StoreTransaction {
         changes.people.insert(user.id)
     }
 
-    /// What is held of a user; nil when nothing is.
+    /// The stored data of a user; nil when there is none.
     func person(_ user: UserID) throws -> User? {
         let row = try row("SELECT data FROM person WHERE id = ?", [user.rawValue])
         return row.flatMap { User(stored: $0["data"]) }
     }
 
-    /// Notes whether users are online, or when they were last.
+    /// Stores the presence of a user.
     func put(_ presence: Presence, of user: UserID) throws {
         try execute(
             "UPDATE person SET isOnline = ?, seen = coalesce(?, seen) WHERE id = ?",
@@ -41,7 +42,7 @@ extension StoreTransaction {
         changes.people.insert(user)
     }
 
-    /// Nobody is known to be online when the connection is gone.
+    /// Marks everybody as offline: without a connection nobody's presence is known.
     func forgetWhoIsOnline() throws {
         for row in try rows("SELECT id FROM person WHERE isOnline") {
             changes.people.insert(UserID(row[0]))
@@ -51,7 +52,7 @@ extension StoreTransaction {
 }
 
 extension User {
-    /// The name to show: the one the asking user gave, else the one the user chose.
+    /// The name to show: the one that this account gave, else the one that the user chose.
     var shownName: String {
         let name =
             names.first { $0.type == "CUSTOM" } ?? names.first { $0.type == "ONEME" } ?? names.first
@@ -63,7 +64,7 @@ extension User {
 }
 
 extension WireValue {
-    /// The value as it travels, for a column.
+    /// The value in wire format, for a column.
     var storedBytes: Data {
         var writer = MessagePackWriter()
         writer.capabilities = .all
@@ -71,7 +72,7 @@ extension WireValue {
         return Data(writer.finish())
     }
 
-    /// What a column holds; nil when the file went bad.
+    /// Reads a value from a column; nil when the data is corrupt.
     init?(stored bytes: Data) {
         let value = Packed<Self>(unchecked: Bytes([UInt8](bytes))).stored
         guard let value else { return nil }

@@ -1,13 +1,13 @@
 import Glibc
 
-/// Which of the processes that share a store talks to the server: whoever holds the lock.
+/// The lock that decides which of the processes sharing a store owns the connection to the server.
 ///
-/// The kernel lets go of it when the process ends, however it ends.
+/// The kernel releases it when the process ends, however it ends.
 final class StoreLock {
     private var descriptor: Int32 = -1
     private let path: String
 
-    /// - Parameter path: the store's.
+    /// - Parameter path: the path of the store.
     init(path: String) {
         self.path = path + ".lock"
     }
@@ -16,7 +16,7 @@ final class StoreLock {
 
     var isHeld: Bool { descriptor >= 0 }
 
-    /// Takes the lock if nobody has it.
+    /// Takes the lock if it is free.
     func take() -> Bool {
         if isHeld { return true }
         let opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)

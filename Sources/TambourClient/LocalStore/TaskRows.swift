@@ -4,7 +4,7 @@ import TambourProtocol
 
 /// The rows of tasks.
 extension StoreTransaction {
-    /// Writes what a call of the scheduler changed.
+    /// Writes the changes that a scheduler call made.
     func apply(_ changed: [TaskChange]) throws {
         if !changed.isEmpty { changes.queue = true }
         for change in changed {
@@ -29,7 +29,7 @@ extension StoreTransaction {
         }
     }
 
-    /// The scheduler of what is stored.
+    /// Loads the scheduler from the stored rows.
     func scheduler() throws -> TaskScheduler {
         let dependencies = try rows("SELECT task, dependsOn, mode FROM task_dependency")
             .compactMap { row in
@@ -43,7 +43,8 @@ extension StoreTransaction {
         )
     }
 
-    /// Takes back what a task showed, and notes what was kept for it: it was done, refused or given up.
+    /// Undoes the shown effect of a removed task, whether done, refused or cancelled, and notes the
+    /// files kept for it.
     private func takeBack(_ record: TaskRecord) throws {
         switch record.kind {
         case KeepPhotoTask.kind: endedPhotos.append(record.id)

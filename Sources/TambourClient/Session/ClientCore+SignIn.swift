@@ -2,14 +2,15 @@ import TambourProtocol
 
 /// Signing in and out.
 extension ClientCore {
-    /// Has `body` run when there is a connection on which somebody can sign in, or with why there is none.
+    /// Runs `body` when there is a connection on which somebody can sign in, or with the reason why
+    /// there is none.
     func whenGreeted(_ body: @escaping (Result<Void, ClientError>) -> Void) {
         if isElsewhere { return body(.failure(Self.isTaken)) }
         if isGreeted { return body(.success(())) }
         greetingWaiters.append(body)
     }
 
-    /// Sends a request when the server has been greeted; `then` gets its answer.
+    /// Sends a request after the server has been greeted; `then` receives the answer.
     func ask<Request: WireRequest & Sendable>(
         _ request: Request,
         then: @escaping (Result<Request.Reply, ClientError>) -> Void
@@ -25,12 +26,12 @@ extension ClientCore {
         }
     }
 
-    /// Why nobody signs in beside the process that is connected: that one would have to.
+    /// The error when another process owns the connection: only that one could sign in.
     private static let isTaken = ClientError.invalid(
         reason: "another process has this account open"
     )
 
-    /// Stores the token of who has signed in and logs in with it.
+    /// Stores the token of a sign-in, and logs in with it.
     func signIn(token: String, phone: String?) throws(ClientError) {
         if isElsewhere { throw Self.isTaken }
         try attempt { tx in
@@ -38,7 +39,7 @@ extension ClientCore {
             try tx.set(.token, token)
             try tx.set(.phone, phone)
             if let held {
-                // This connection logs in, or has, with the other one.
+                // This connection is logged in, or logging in, with the other token.
                 if held != token, hasSession { try breakConnection(tx) }
             } else {
                 signedIn()
@@ -47,7 +48,8 @@ extension ClientCore {
         }
     }
 
-    /// Signs out: the server is told if it can be, and everything but the server's address is forgotten.
+    /// Signs out: tells the server if it is connected, and deletes everything except the server's
+    /// address and the installation id.
     func signOut() throws(ClientError) {
         try attempt { tx in
             try endSession(tx)
@@ -55,10 +57,10 @@ extension ClientCore {
         }
     }
 
-    /// Ends the session of an account that another process has signed out: nothing that was on its way belongs
-    /// into the empty store.
+    /// Ends the session of an account that another process signed out. Answers still in flight must
+    /// not reach the empty store.
     ///
-    /// - Returns: whether there was one.
+    /// - Returns: whether there was a session.
     func noticeSignOut(_ tx: StoreTransaction) throws -> Bool {
         guard isForSomebody, try tx.value(of: .token) as String? == nil else { return false }
         try endSession(tx)
@@ -66,7 +68,7 @@ extension ClientCore {
         return true
     }
 
-    /// Forgets whose account it was, and has the server forget it, too.
+    /// Discards the account's state in memory, and logs out on the server.
     private func endSession(_ tx: StoreTransaction) throws {
         if hasSession {
             try giveUpRequests(tx)
@@ -82,13 +84,13 @@ extension ClientCore {
         awaitsSignIn()
     }
 
-    /// Tells the server that nobody is signed in here any more; until it knows, what it says is nobody's.
+    /// Logs out on the server. Until it has answered, everything it sends is ignored.
     func closeSession(_ tx: StoreTransaction) throws {
         isForeign = true
         isGreeted = false
         call(LogoutRequest()) { [self] answer, tx in
             if case .failure(.disconnected) = answer { return }
-            // Who waits to sign in does so on the next connection.
+            // Callers that wait to sign in do so on the next connection.
             let waiters = greetingWaiters
             greetingWaiters = []
             try breakConnection(tx)

@@ -4,9 +4,9 @@ import Synchronization
 import TambourNet
 import TambourProtocol
 
-/// Drives a core by a real network and a real clock, all on one lane.
+/// Drives a core with a real network and a real clock, on one lane.
 ///
-/// `@unchecked Sendable`: everything but what the lock guards is touched on the lane only.
+/// `@unchecked Sendable`: all mutable state is touched on the lane only.
 final class ClientDriver: ClientHost, @unchecked Sendable {
     private let lane = Lane(index: 0, label: "tambour.client")
     private let report: @Sendable (Notice) -> Void
@@ -20,10 +20,11 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
     private var isStarted = false
     private var isOver = false
 
-    /// How often it looks whether another process that shares the store has written, or is gone.
+    /// The interval for checking whether another process that shares the store has written, or is
+    /// gone.
     private static let pollInterval: Duration = .milliseconds(250)
 
-    /// What the core tells those who listen.
+    /// A notification from the core to its listeners.
     enum Notice: Sendable {
         case changes(ChangeSet)
         case state(ConnectionState)
@@ -49,7 +50,8 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
         return made
     }
 
-    /// Connects if no other process of this account does, else as soon as that one is gone.
+    /// Connects if no other process of this account is connected, otherwise as soon as that process
+    /// is gone.
     func start() {
         perform { [self] _ in
             guard !isStarted else { return }
@@ -78,7 +80,7 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
         lane.queue.async { [self] in lane.round { body(core) } }
     }
 
-    /// Runs `body` with the core and returns what it returns; not for the lane to call.
+    /// Runs `body` with the core and returns its result. Must not be called on the lane.
     func call<Value: Sendable>(
         _ body: @escaping @Sendable (ClientCore) throws(ClientError) -> Value
     ) async throws(ClientError) -> Value {
@@ -94,9 +96,9 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
         return try result.get()
     }
 
-    /// Closes the connection and gives up the lane, once; nothing may be called afterwards.
+    /// Closes the connection and stops the lane, once. No other call may follow.
     ///
-    /// - Parameter completion: called when that is done, also when it was before.
+    /// - Parameter completion: called when the driver has stopped, also if it had before.
     func stop(completion: @escaping @Sendable () -> Void) {
         lane.queue.async { [self] in
             guard !isOver else { return completion() }
@@ -144,7 +146,7 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
     func disconnect() {
         dialing?.giveUp()
         dialing = nil
-        // Whatever the old connection still says is nobody's business.
+        // Ignore anything that the old connection still reports.
         let old = connection
         connection = nil
         ear = nil
@@ -172,10 +174,10 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
 
     func giveUp(_ run: TaskRun) { photos.giveUp(run) }
 
-    /// Tells the core on its lane, from any thread.
+    /// Passes a report to the core on its lane; may be called from any thread.
     private func hear(_ report: PhotoReport, of run: TaskRun) {
         lane.queue.async { [self] in
-            // Behind `stop` the store is closed.
+            // After `stop` the store is closed.
             guard isStarted else { return }
             lane.round { core.photoReported(report, by: run) }
         }
@@ -189,9 +191,9 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
 
     // MARK: - What the connection tells
 
-    /// Hears one connection, and is not listened to once the driver has another.
+    /// Listens to one connection, until the driver has another one.
     ///
-    /// `@unchecked Sendable`: touched on the lane only, which `adopt` hands it to.
+    /// `@unchecked Sendable`: touched on the lane only; `adopt` hands it to the lane.
     private final class Ear: ConnectionDelegate, @unchecked Sendable {
         private weak var driver: ClientDriver?
 

@@ -1,66 +1,70 @@
 public import TambourProtocol
 
-/// What the core of a client asks of the world around it. All calls come from where the core is driven.
+/// The services that the core of a client requires. The core calls them from the thread that drives
+/// it.
 package protocol ClientHost: AnyObject {
-    /// Opens a connection; `connectionOpened` or `connectionClosed` tells the core what came of it.
+    /// Opens a connection, and reports the result with `connectionOpened` or `connectionClosed`.
     func connect(to server: String)
 
-    /// Closes the connection, or gives up opening one; the core hears of it no more.
+    /// Closes the connection, or stops opening one. The core receives no more events of it.
     func disconnect()
 
-    /// Sends bytes on the connection, after all that was sent before.
+    /// Sends bytes on the connection, after all earlier ones.
     func send(_ bytes: [UInt8])
 
-    /// Calls the core's `wake` in so many milliseconds, and not for what was asked before; nil for not at all.
+    /// Calls the core's `wake` after this many milliseconds, in place of any earlier alarm; nil for
+    /// no alarm.
     func wake(afterMs: Int64?)
 
-    /// Begins what takes time; `photoReported` tells the core how it goes.
+    /// Starts long-running work, and reports its progress with `photoReported`.
     func begin(_ work: PhotoWork)
 
-    /// Nobody waits for the work of this run any more, if it is not over yet.
+    /// Cancels the work of this run, if it is not over yet.
     func giveUp(_ run: TaskRun)
 
-    /// The store has changed.
+    /// Publishes a change of the store.
     func publish(_ changes: ChangeSet)
 
-    /// The state of the connection has changed.
+    /// Publishes a change of the connection's state.
     func publish(_ state: ConnectionState)
 
-    /// Something that is not kept has happened.
+    /// Publishes an event that is not stored.
     func publish(_ event: ClientEvent)
 }
 
-/// Where a client stands with its server.
+/// The state of a client's connection to its server.
 public enum ConnectionState: Hashable, Sendable {
-    /// Nobody is signed in: a code has to be asked for.
+    /// Nobody is signed in: request a code.
     case signedOut
-    /// The client was not started, or stopped.
+    /// The client was not started, or has been stopped.
     case stopped
-    /// Another process of this account is connected, and does what is asked for here.
+    /// Another process of this account owns the connection, and carries out the actions of this
+    /// one.
     case elsewhere
-    /// Connecting, or waiting to do so again: `attempt` counts from 1 since it was last online.
+    /// Connecting, or waiting to reconnect; `attempt` counts from 1 since the client was last
+    /// online.
     case connecting(attempt: Int)
-    /// Connected; what changed meanwhile is on its way.
+    /// Connected; the changes since the last connection are in flight.
     case syncing
-    /// Everything that has happened is here or announced.
+    /// Everything that has happened is here, or has been announced.
     case online
 }
 
-/// What happens and is not kept.
+/// An event that is not stored.
 public enum ClientEvent: Hashable, Sendable {
-    /// Somebody is typing in a chat; it holds for some seconds.
+    /// Somebody is typing in a chat; valid for some seconds.
     case typing(ChatID, UserID)
-    /// The account was signed out by the server, whose word `reason` is, or by another process.
+    /// The server or another process signed the account out. `reason` is the server's, if it did.
     case signedOut(reason: String)
-    /// The server refused something that had been shown as done: `reason` is for people.
+    /// The server refused an action that was shown as done; the text is for people.
     case refused(String)
-    /// A packet went over the wire; only while `ClientOptions.tapsFrames` is set.
+    /// A packet was sent or received; published only while `ClientOptions.tapsFrames` is set.
     case frame(FrameTap)
-    /// The local store failed; the client tries again.
+    /// The local store failed. The client tries again.
     case storeFailed(reason: String)
 }
 
-/// One packet as the debug tap shows it: never what is in it, for that may be secret.
+/// A packet as the debug tap shows it: never its content, which may be secret.
 public struct FrameTap: Hashable, Sendable {
     public enum Direction: Hashable, Sendable {
         case sent
@@ -70,20 +74,20 @@ public struct FrameTap: Hashable, Sendable {
     public let direction: Direction
     /// `request`, `reply`, `error` or `push`.
     public let kind: String
-    /// As `MSG_SEND`, or a number.
+    /// A name such as `MSG_SEND`, or a number.
     public let opcode: String
     public let sequence: UInt16
-    /// Bytes on the wire, header included.
+    /// Bytes on the wire, including the header.
     public let bytes: Int
-    /// How long the answer took.
+    /// The time from the request to its answer; nil for other packets.
     public let roundTrip: Duration?
 }
 
-/// Time and chance, as the core is given them.
+/// The sources of time and randomness of the core.
 package struct ClientEnvironment {
-    /// Milliseconds since 1970 on this device, which may be wrong by years.
+    /// Wall-clock milliseconds since 1970 on this device; may be wrong by years.
     package var wallMs: () -> Int64
-    /// Milliseconds of a clock that never goes back.
+    /// Milliseconds of a monotonic clock.
     package var nowMs: () -> Int64
     package var random: () -> UInt64
 

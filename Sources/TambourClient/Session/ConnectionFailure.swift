@@ -1,10 +1,10 @@
-/// Why no connection to a server came about.
+/// The reason why no connection to a server was made.
 public enum ConnectionFailure: Error, Hashable, Sendable {
-    /// The name of the host has no address, or nobody could be asked for it.
+    /// The host name has no address, or name resolution failed.
     case unknownHost
     /// Nothing listens on the port.
     case refused
-    /// The system gives another reason, as that there is no route.
+    /// The system gives another reason, such as a missing route.
     case unreachable(reason: String)
     /// No answer came in time.
     case noAnswer

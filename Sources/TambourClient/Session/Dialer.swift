@@ -3,12 +3,12 @@ import Glibc
 import Synchronization
 import TambourNet
 
-/// Opens TCP connections away from the lane: names are looked up and addresses tried one after the other.
+/// Opens TCP connections off the lane. Looks up names and tries their addresses in turn.
 enum Dialer {
-    /// How long one address is tried.
+    /// The time limit for each address.
     private static let patienceMs: Int32 = 10_000
 
-    /// An attempt that can be given up.
+    /// An attempt that can be cancelled.
     final class Attempt: Sendable {
         private let isGivenUp = Mutex(false)
 
@@ -19,8 +19,8 @@ enum Dialer {
 
     /// Connects to `HOST:PORT`.
     ///
-    /// - Parameter completion: called once, on some queue, with a connected socket, which the caller must close, or
-    ///   the reason of the failure. Not called after the attempt was cancelled.
+    /// - Parameter completion: called once, on some queue, with a connected socket, which the
+    ///   caller must close, or with the failure. Not called after the attempt was given up.
     static func connect(
         to server: String,
         completion:
@@ -80,9 +80,9 @@ enum Dialer {
         throw ConnectionFailure(error)
     }
 
-    /// Waits for a connect under way.
+    /// Waits for a connect in progress.
     ///
-    /// - Returns: an `errno`, 0 when it is connected.
+    /// - Returns: an `errno`; 0 when connected.
     private static func outcome(of descriptor: Int32) -> Int32 {
         var waiting = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
         guard poll(&waiting, 1, patienceMs) == 1 else { return ETIMEDOUT }

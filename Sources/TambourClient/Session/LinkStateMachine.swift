@@ -1,19 +1,19 @@
 import TambourProtocol
 
-/// How long a link waits for what, in milliseconds.
+/// The timeouts of a link, in milliseconds.
 package struct LinkPolicy: Sendable {
-    /// A connection that is not there by then is given up.
+    /// The time limit for opening a connection.
     package var connectTimeoutMs: Int64 = 15_000
-    /// A server that has not let the account in by then is given up.
+    /// The time limit for a login on an open connection.
     package var loginTimeoutMs: Int64 = 30_000
-    /// So long nothing may come before the client asks whether anybody is there. Servers close a
-    /// connection that is silent for five minutes.
+    /// The idle time after which the client sends a PING. Servers close a connection that is silent
+    /// for five minutes.
     package var keepAliveMs: Int64 = 60_000
-    /// An answer to that question comes by then, or the connection is dead.
+    /// The time limit for the answer to a PING; then the connection is considered dead.
     package var pingTimeoutMs: Int64 = 20_000
-    /// The same after the network has changed: most connections do not survive that.
+    /// The same after a change of network, which most connections do not survive.
     package var kickTimeoutMs: Int64 = 3_000
-    /// The first pause after a failure; each further one is twice as long.
+    /// The first pause after a failure; each later one is twice as long.
     package var backoffBaseMs: Int64 = 1_000
     /// The longest pause.
     package var backoffCapMs: Int64 = 120_000
@@ -23,18 +23,18 @@ package struct LinkPolicy: Sendable {
     package init() {}
 }
 
-/// When to connect, when to ask whether the server is still there, and when to give a connection up.
+/// Decides when to connect, when to send a PING, and when to give up a connection.
 ///
-/// It has neither clock nor socket: every call says what time it is, on a clock that never goes back,
-/// and answers what is to be done. Between calls `nextWakeMs` says when to call `tick` at the latest.
+/// It has neither clock nor socket. Every call passes the time of a monotonic clock and returns the
+/// actions to take. `nextWakeMs` is the latest time for the next call of `tick`.
 package struct LinkStateMachine: Sendable {
     package enum Phase: Hashable, Sendable {
         /// Nobody wants a connection.
         case stopped
-        /// Pauses after a failure.
+        /// Pausing after a failure.
         case waiting(untilMs: Int64)
         case connecting(sinceMs: Int64)
-        /// Connected; the account is not logged in yet.
+        /// Connected, but not logged in yet.
         case open(sinceMs: Int64)
         /// Logged in.
         case live
@@ -48,14 +48,14 @@ package struct LinkStateMachine: Sendable {
 
     package private(set) var phase = Phase.stopped
     private let policy: LinkPolicy
-    /// Connections in a row that did not get as far as a login.
+    /// The number of consecutive connections that ended before a login.
     private var failures = 0
     private var lastReceivedMs: Int64 = 0
-    /// The earliest time at which somebody who waits may end a pause.
+    /// The earliest time at which `hurry` may end the pause.
     private var soonestMs: Int64 = 0
-    /// When an answer to a PING is due.
+    /// When the answer to a PING is due; nil when no PING is in flight.
     private var answerDueMs: Int64?
-    /// Whether somebody has to act before this account can log in, so that time is no failure.
+    /// Whether the login waits for a person. Then there is no time limit for it.
     package var awaitsPerson = false
 
     package init(policy: LinkPolicy = LinkPolicy()) {
@@ -69,7 +69,7 @@ package struct LinkStateMachine: Sendable {
         }
     }
 
-    /// When something is due; nil when nothing is until somebody calls.
+    /// When `tick` is due; nil when nothing happens until another call.
     package var nextWakeMs: Int64? {
         switch phase {
         case .stopped: nil
@@ -83,14 +83,14 @@ package struct LinkStateMachine: Sendable {
 
     private var keepAliveDueMs: Int64 { answerDueMs ?? lastReceivedMs + policy.keepAliveMs }
 
-    /// Somebody wants a connection from now on.
+    /// Starts connecting, and keeps the link connected.
     package mutating func start(nowMs: Int64) -> [Action] {
         guard phase == .stopped else { return [] }
         failures = 0
         return connect(nowMs)
     }
 
-    /// Nobody wants one any more.
+    /// Closes the connection, and does not reconnect.
     package mutating func stop() -> [Action] {
         defer { phase = .stopped }
         switch phase {
@@ -99,28 +99,28 @@ package struct LinkStateMachine: Sendable {
         }
     }
 
-    /// The connection is there.
+    /// Notes that the connection is open.
     package mutating func opened(nowMs: Int64) {
         guard case .connecting = phase else { return }
         phase = .open(sinceMs: nowMs)
         heard(nowMs: nowMs)
     }
 
-    /// The account is logged in.
+    /// Notes that the account is logged in.
     package mutating func loggedIn() {
         guard case .open = phase else { return }
         phase = .live
         failures = 0
     }
 
-    /// Bytes have come.
+    /// Notes that bytes were received.
     package mutating func heard(nowMs: Int64) {
         lastReceivedMs = nowMs
         answerDueMs = nil
     }
 
-    /// The connection has ended, or could not be made.
-    /// - Parameter random: any 64 random bits; they spread those who lost the same server.
+    /// Handles the end of the connection, or a failure to open it.
+    /// - Parameter random: 64 random bits; they spread the clients that lost the same server.
     package mutating func closed(nowMs: Int64, random: UInt64) {
         guard phase != .stopped else { return }
         if case .waiting = phase { return }
@@ -130,7 +130,7 @@ package struct LinkStateMachine: Sendable {
         failures += 1
     }
 
-    /// The server asks to be left alone for a while.
+    /// Disconnects for a while, as the server asks.
     package mutating func rest(forMs pauseMs: Int64, nowMs: Int64) -> [Action] {
         guard phase != .stopped else { return [] }
         phase = .waiting(untilMs: nowMs + pauseMs)
@@ -138,7 +138,7 @@ package struct LinkStateMachine: Sendable {
         return [.disconnect]
     }
 
-    /// The network is another one now: no use to wait, and no trust in what was connected before.
+    /// Handles a change of network: ends a pause, and tests an existing connection.
     package mutating func networkChanged(nowMs: Int64) -> [Action] {
         switch phase {
         case .stopped, .connecting: return []
@@ -151,8 +151,8 @@ package struct LinkStateMachine: Sendable {
         }
     }
 
-    /// Shortens a pause after a failure, because somebody waits for the connection. A rest that the server has
-    /// asked for stays as long as it is.
+    /// Shortens a pause after a failure, because somebody waits for the connection. A pause that
+    /// the server asked for keeps its length.
     package mutating func hurry(nowMs: Int64) -> [Action] {
         guard case .waiting(let until) = phase else { return [] }
         if soonestMs <= nowMs { return connect(nowMs) }
@@ -160,7 +160,7 @@ package struct LinkStateMachine: Sendable {
         return []
     }
 
-    /// Does what is due.
+    /// Performs what is due.
     package mutating func tick(nowMs: Int64, random: UInt64) -> [Action] {
         guard let due = nextWakeMs, due <= nowMs else { return [] }
         switch phase {

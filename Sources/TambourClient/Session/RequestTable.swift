@@ -1,10 +1,10 @@
 import TambourProtocol
 
-/// The requests of one connection that are not answered yet.
+/// The requests of one connection that are in flight.
 struct RequestTable {
-    /// What need not be asked again while it is asked.
+    /// A question that is not asked again while it is in flight.
     enum Question: Equatable {
-        /// What became of a chat's messages.
+        /// The changes of a chat's messages.
         case changes(ChatID)
         /// The reactions to a message.
         case reactions(MessageID)
@@ -15,7 +15,7 @@ struct RequestTable {
         let question: Question?
         let dueMs: Int64
         let answer: (Result<[UInt8], ClientError>, StoreTransaction) throws -> Void
-        /// Told instead when the store has failed and no transaction can be had.
+        /// Called instead of `answer` when the store has failed and no transaction is possible.
         let abandoned: ((ClientError) -> Void)?
     }
 
@@ -24,37 +24,38 @@ struct RequestTable {
 
     var count: Int { entries.count }
 
-    /// Whether that is asked just now.
+    /// Whether a question is in flight.
     func isOpen(_ question: Question) -> Bool {
         entries.values.contains { $0.question == question }
     }
 
-    /// When the first of them is overdue.
+    /// When the first request becomes overdue.
     var nextDueMs: Int64? { entries.values.lazy.map(\.dueMs).min() }
 
-    /// Takes a request up.
+    /// Adds a request.
     ///
-    /// - Returns: the number it travels under, one that no request under way has.
+    /// - Returns: its sequence number, unique among requests in flight.
     mutating func add(_ entry: Entry) -> UInt16 {
         repeat { lastSequence &+= 1 } while entries[lastSequence] != nil
         entries[lastSequence] = entry
         return lastSequence
     }
 
-    /// The request with that number, which is answered now; nil for an answer to nothing.
+    /// Removes and returns the request with that number, which is being answered; nil for a stray
+    /// answer.
     mutating func take(_ sequence: UInt16, _ opcode: Opcode) -> Entry? {
         guard let entry = entries[sequence], entry.opcode == opcode else { return nil }
         return entries.removeValue(forKey: sequence)
     }
 
-    /// Those that are overdue, oldest first.
+    /// Removes and returns the overdue requests, oldest first.
     mutating func takeOverdue(nowMs: Int64) -> [Entry] {
         let overdue = entries.filter { $0.value.dueMs <= nowMs }
         for sequence in overdue.keys { entries[sequence] = nil }
         return overdue.sorted { ($0.value.dueMs, $0.key) < ($1.value.dueMs, $1.key) }.map(\.value)
     }
 
-    /// All of them: the connection is gone.
+    /// Removes and returns all requests: the connection is gone.
     mutating func takeAll() -> [Entry] {
         defer { entries = [:] }
         return entries.sorted { $0.key < $1.key }.map(\.value)
