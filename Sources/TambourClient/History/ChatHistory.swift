@@ -1,34 +1,35 @@
 import TambourProtocol
 
-/// Which stretches of one chat's history are held completely.
+/// The intervals of a chat's history that are held completely.
 ///
-/// The messages themselves lie in a database. This value knows positions only: it says what a reply or
-/// a push means for the stored rows, and the caller carries that out and writes the changed rows of this
-/// value in the same transaction (`HistoryEffects`).
+/// The messages themselves are in a database; this value contains positions only. It computes what
+/// a reply or a push means for the stored rows. The caller applies these effects and writes the
+/// changed rows of this value in the same transaction (`HistoryEffects`).
 ///
-/// Two kinds of knowledge make it up, and both only grow:
+/// It consists of two kinds of knowledge, which only grow:
 ///
-/// - *chunks*: of these stretches everything that is visible is stored, and nothing else;
-/// - *tombs*: messages outside of all chunks that are known to be deleted. A page that was read before
-///   the deletion may still bring them.
+/// - *chunks*: intervals in which all visible messages are stored, and no others;
+/// - *tombs* (tombstones): messages outside of all chunks that are known to be deleted. A page that
+///   was read before the deletion may still contain them.
 ///
-/// Behind it is one law: where no message can appear any more, messages only go away. So a row never
-/// comes into a chunk, a row that any evidence misses goes for good, and the order in which evidence
-/// arrives does not matter. Whatever breaks the law (a restored server, joining anew, rows that were
-/// evicted) begins a new `generation`, and replies that were asked for before are not believed.
+/// One law underlies it: where no new message can appear, messages can only disappear. So no row is
+/// ever added to a chunk, a row that any evidence lacks is gone for good, and the order in which
+/// evidence arrives does not matter. Whatever breaks the law (a restored server, joining again,
+/// evicted rows) starts a new `generation`, and replies to earlier requests are ignored.
 ///
 /// Source: offline-sync.md section 6.
 package struct ChatHistory: Equatable, Sendable {
-    /// Sorted; between two of them there is always a position that is in neither.
+    /// Sorted; between two chunks there is always a position that is in neither.
     package private(set) var chunks: [PositionInterval] = []
-    /// Sorted; in no chunk.
+    /// Sorted; none is in a chunk.
     package private(set) var tombs: [Position] = []
-    /// How often knowledge was thrown away; what was asked for in an earlier one is not believed.
+    /// The number of times that knowledge was discarded. Replies to requests of an earlier
+    /// generation are ignored.
     package private(set) var generation: Int64 = 0
 
     package init() {}
 
-    /// - Parameters: what `HistoryEffects` had the caller store, in any order.
+    /// - Parameters: the rows that the caller stored for `HistoryEffects`, in any order.
     package init(
         chunks: some Sequence<PositionInterval>,
         tombs: some Sequence<Position>,
@@ -41,7 +42,7 @@ package struct ChatHistory: Equatable, Sendable {
 
     // MARK: - What happened
 
-    /// Takes in what a reply or a push proves.
+    /// Applies what a reply or a push proves.
     package mutating func apply(_ evidence: Evidence) -> HistoryEffects {
         guard isCurrent(evidence.generation) else { return HistoryEffects() }
         return change { history, effects in
@@ -51,35 +52,35 @@ package struct ChatHistory: Equatable, Sendable {
         }
     }
 
-    /// Takes in messages that are no longer there: NOTIF_MSG_DELETE, the reply to MSG_DELETE.
+    /// Applies the deletion of messages: NOTIF_MSG_DELETE, the reply to MSG_DELETE.
     package mutating func delete(_ positions: [Position]) -> HistoryEffects {
         change { history, effects in history.delete(positions, &effects) }
     }
 
-    /// Takes in a message of which it is not known what is before it: a search result, the target of an
-    /// answer, the text of a notification.
+    /// Adds a message whose predecessor is unknown: a search result, the target of an answer, the
+    /// text of a notification.
     ///
-    /// - Parameter asked: the generation in which it was asked for; nil for a push.
+    /// - Parameter asked: the generation at the time of the request; nil for a push.
     package mutating func island(_ position: Position, asked: Int64? = nil) -> HistoryEffects {
         guard isCurrent(asked) else { return HistoryEffects() }
         return change { history, effects in history.admit(position, to: &effects) }
     }
 
-    /// Takes in messages whose content has changed: NOTIF_MESSAGE with the status EDITED.
+    /// Applies changes of messages' content: NOTIF_MESSAGE with the status EDITED.
     ///
-    /// A change of what is not held is nobody's business, unless something is on its way that may bring
-    /// the message as it was before. Then it is stored now.
-    /// - Parameter isReading: whether pages of the chat are on their way (`HistoryReader.isReading`).
+    /// A change of a message that is not stored is ignored, unless a page in flight may contain the
+    /// old version. Then the message is stored now.
+    /// - Parameter isReading: whether pages of the chat are in flight (`HistoryReader.isReading`).
     package mutating func edit(_ positions: [Position], isReading: Bool) -> HistoryEffects {
         change { history, effects in history.edit(positions, isReading, &effects) }
     }
 
-    /// Takes in a reply of CHAT_CHANGES.
+    /// Applies a reply of CHAT_CHANGES.
     ///
     /// - Parameters:
-    ///   - asked: the generation in which it was asked for.
+    ///   - asked: the generation at the time of the request.
     ///   - isReading: as in `edit`.
-    /// - Returns: nil when the reply is not believed; then the cursor stays where it is.
+    /// - Returns: nil when the reply is stale and ignored; then the cursor stays.
     package mutating func apply(
         _ changes: MessageChanges,
         asked: Int64,
@@ -95,7 +96,8 @@ package struct ChatHistory: Equatable, Sendable {
                 history.cover(interval)
             }
             history.delete(changes.removed, &effects)
-            // What is in the cleared stretch goes, whatever else the reply says of it.
+            // Messages in the cleared interval are removed, whatever else the reply says about
+            // them.
             let left = changes.changed.filter { effects.cleared?.contains($0) != true }
             history.edit(left, isReading, &effects)
         }
@@ -103,7 +105,7 @@ package struct ChatHistory: Equatable, Sendable {
 
     // MARK: - What is given up
 
-    /// Nothing that was held may be trusted any more. The messages stay on screen, without a claim.
+    /// Discards all claims. The messages stay on screen.
     package mutating func resync() -> HistoryEffects {
         change { history, effects in
             effects.distrustsContents = true
@@ -112,7 +114,7 @@ package struct ChatHistory: Equatable, Sendable {
         }
     }
 
-    /// The user is no longer in the chat, or joined it anew.
+    /// Deletes everything: the user is no longer in the chat, or joined it again.
     package mutating func removed() -> HistoryEffects {
         change { history, effects in
             effects.cleared = PositionInterval(through: .max)
@@ -121,20 +123,20 @@ package struct ChatHistory: Equatable, Sendable {
         }
     }
 
-    /// Forgets what is before a row, to make room; never a stretch in the middle.
+    /// Deletes everything before a row, to free space; never an interval in the middle.
     package mutating func evict(below row: Position) -> HistoryEffects {
         let floor = Position.first(at: row.timeMs)
         guard let end = floor.previous else { return HistoryEffects() }
         return change { history, effects in
             effects.cleared = PositionInterval(through: end)
             history.chunks = history.chunks.compactMap { $0.clipped(from: floor) }
-            // A page that was read before a deletion could bring a row back into what is forgotten.
+            // A page that was read before a deletion could restore a row in the forgotten part.
             history.beginGeneration()
         }
     }
 
-    /// Drops the tombs. To be called when no request of the chat is on its way: a reply that still comes
-    /// is not believed.
+    /// Drops the tombs. Call this when no request of the chat is in flight; a reply that still
+    /// arrives is ignored.
     package mutating func settle() -> HistoryEffects {
         guard !tombs.isEmpty else { return HistoryEffects() }
         return change { history, _ in history.beginGeneration() }
@@ -153,13 +155,13 @@ package struct ChatHistory: Equatable, Sendable {
     /// Whether a message that is not stored is known to be deleted.
     func isGone(_ position: Position) -> Bool { covers(position) || isTomb(position) }
 
-    /// The newest chunk that lies below the position.
+    /// The newest chunk below the position.
     package func chunk(below position: Position) -> PositionInterval? {
         let index = chunks.partition { $0.upper >= position }
         return index > 0 ? chunks[index - 1] : nil
     }
 
-    /// The oldest chunk that lies above the position.
+    /// The oldest chunk above the position.
     package func chunk(above position: Position) -> PositionInterval? {
         let index = chunks.partition { $0.lower > position }
         return index < chunks.count ? chunks[index] : nil
@@ -172,7 +174,8 @@ package struct ChatHistory: Equatable, Sendable {
         return asked >= generation
     }
 
-    /// A message that a reply or push shows: within a chunk it is there already or gone for good.
+    /// Adds a message from a reply or a push. Inside a chunk it is stored already, or gone for
+    /// good.
     private func admit(_ position: Position, to effects: inout HistoryEffects) {
         if covers(position) {
             effects.refresh.append(position)
@@ -187,7 +190,8 @@ package struct ChatHistory: Equatable, Sendable {
         _ effects: inout HistoryEffects
     ) {
         for position in positions {
-            // Pages on their way, and the push of a message behind all that is held, may be older.
+            // Pages in flight, and the push of a message after all chunks, may be older than the
+            // change.
             if isReading || isBehindAll(position) {
                 admit(position, to: &effects)
             } else {
@@ -215,7 +219,7 @@ package struct ChatHistory: Equatable, Sendable {
         return index < tombs.count && tombs[index] == position
     }
 
-    /// Adds a stretch; neighbours become one chunk.
+    /// Adds an interval, and merges adjacent chunks.
     private mutating func cover(_ interval: PositionInterval) {
         let start = chunks.partition { !$0.isApart(below: interval) }
         let end = chunks.partition { interval.isApart(below: $0) }
@@ -243,7 +247,8 @@ package struct ChatHistory: Equatable, Sendable {
 }
 
 extension Array {
-    /// The index of the first element that satisfies a predicate which all behind it satisfy too.
+    /// The index of the first element that satisfies a predicate. All elements after it must
+    /// satisfy it too.
     fileprivate func partition(where isBehind: (Element) -> Bool) -> Int {
         var range = startIndex..<endIndex
         while !range.isEmpty {

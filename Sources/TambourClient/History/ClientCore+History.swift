@@ -1,25 +1,25 @@
 import GRDB
 import TambourProtocol
 
-/// What is learned of histories, and what is asked for.
+/// Learning histories, and requesting what is missing.
 extension ClientCore {
-    /// A chat that somebody looks at.
+    /// A chat that is on a screen.
     struct Screen {
-        /// The row to which the reader moves; nil for the newest.
+        /// The row towards which the reader moves; nil for the newest.
         var position: Position?
         var direction: HistoryViewport.Direction
         var rowsOnScreen: Int
-        /// The stored messages that are shown, oldest first.
+        /// The visible stored messages, oldest first.
         var visible: [Position]
         var reader: HistoryReader
-        /// Whether the server was asked what became of the messages held.
+        /// Whether the changes of the stored messages were requested on this connection.
         var hasAskedChanges = false
     }
 
-    /// Who looks at a chat.
+    /// A process that looks at a chat.
     struct Looker: Hashable, Comparable {
         let chat: ChatID
-        /// The process, as `owner` names it; empty for this one.
+        /// The `owner` of the process; empty for this one.
         var process = ""
 
         static func < (left: Self, right: Self) -> Bool {
@@ -27,18 +27,18 @@ extension ClientCore {
         }
     }
 
-    /// What is said of the place of a message in its chat.
+    /// The place of a message in its chat, as far as it is known.
     enum Predecessor {
         case unknown
-        /// The id before it, visible or not; nil when it is the chat's first.
+        /// The id of the message before it, visible or not; nil when it is the chat's first.
         case known(MessageID?)
     }
 
     // MARK: - Learning
 
-    /// A message is there, and nothing lies between it and the one before it.
+    /// Stores a message. No message lies between it and a known predecessor.
     ///
-    /// - Returns: whether it was not held before.
+    /// - Returns: whether the message is new here.
     @discardableResult
     func learn(
         _ message: Message,
@@ -52,7 +52,8 @@ extension ClientCore {
             "SELECT 1 FROM message WHERE chat = ? AND id = ?",
             [chat.rawValue, message.id.rawValue]
         )
-        // Until the chat is in the list, nothing says since when what becomes of its messages is to be asked.
+        // Until the chat is in the list, there is no mark from which to request changes of its
+        // messages.
         let isListed = try tx.row("SELECT 1 FROM chat WHERE id = ?", [chat.rawValue]) != nil
         try change(chat, with: [message], isPushed: isPushed, tx) { history in
             guard isListed, case .known(let before) = previous else {
@@ -65,7 +66,7 @@ extension ClientCore {
         return isHeld == nil
     }
 
-    /// The newest message of a chat, as a list of chats tells it.
+    /// Stores the newest message of a chat, as a list of chats contains it.
     func learnNewest(
         _ message: Message?,
         after previous: MessageID?,
@@ -85,7 +86,7 @@ extension ClientCore {
         try startChanges(of: chat, tx)
     }
 
-    /// A message that may be held has changed.
+    /// Handles a change of a message, which may be stored here.
     func learnEdit(
         of message: Message,
         in chat: ChatID,
@@ -99,7 +100,7 @@ extension ClientCore {
         }
     }
 
-    /// Messages are no more.
+    /// Handles the deletion of messages.
     func forget(_ messages: [MessageID], in chat: ChatID, _ tx: StoreTransaction) throws {
         try change(chat, with: [], isPushed: false, tx) {
             $0.delete(messages.map { Position($0.rawValue) })
@@ -111,31 +112,31 @@ extension ClientCore {
             )
         else { return }
         let newest = (row["lastMessage"] as Int64?).map { MessageID($0) }
-        // One of them may have been the newest, or one that was not read.
+        // One of them may have been the newest, or unread.
         if row["unread"] > 0 || newest.map({ messages.contains($0) }) == true {
             try refresh(chat, tx)
         }
     }
 
-    /// Everything between two times is no more.
+    /// Handles the deletion of all messages between two times.
     func empty(_ chat: ChatID, fromMs: Int64, throughMs: Int64, _ tx: StoreTransaction) throws {
         guard let evidence = Evidence.emptied(fromMs: fromMs, throughMs: throughMs) else { return }
         try change(chat, with: [], isPushed: false, tx) { $0.apply(evidence) }
         try refresh(chat, tx)
     }
 
-    /// The chat is gone, and its rows with it.
+    /// Forgets the history of a chat whose rows have been deleted.
     func forgetHistory(of chat: ChatID) {
         histories[chat] = nil
         screens = screens.filter { $0.key.chat != chat }
     }
 
-    /// The server knows less than it did: what is held is shown, and proves nothing.
+    /// Handles a server that lost data: the stored messages stay visible but prove nothing.
     func distrustHistories(_ tx: StoreTransaction) throws {
         histories = [:]
         try tx.execute("DELETE FROM history_chunk")
         try tx.execute("DELETE FROM history_tomb")
-        // Whatever comes next counts more than what is held, older versions of messages included.
+        // Anything received from now on replaces the stored content, even with an older version.
         try tx.execute("UPDATE message SET updateTime = 0, revision = 0")
         try tx.execute("UPDATE chat SET historyGeneration = historyGeneration + 1, changesMark = 0")
         tx.changes.everything = true
@@ -159,12 +160,14 @@ extension ClientCore {
             isPushed: isPushed
         )
         histories[chat] = history
-        // What was pushed to all does not say how this account reacted, and the page may be older.
+        // A push to all members lacks this account's reaction, and the page may be older than the
+        // push.
         for message in tx.outrun { try askReactions(to: message, in: chat, tx) }
         tx.outrun = []
     }
 
-    /// What became of a chat's messages is asked for from the login on before which the first was held.
+    /// Starts the cursor for changes of a chat's messages at the latest login before its first
+    /// message was stored.
     private func startChanges(of chat: ChatID, _ tx: StoreTransaction) throws {
         guard let mark: Int64 = try tx.value(of: .chatsMark) else { return }
         try tx.execute(
@@ -175,12 +178,13 @@ extension ClientCore {
 
     // MARK: - Asking
 
-    /// Somebody looks at a chat: what is missing there is asked for.
+    /// Notes what is on the screen, and requests the messages that are missing there.
     ///
     /// - Parameters:
-    ///   - position: the message at the edge of the screen to which the reader moves; nil at the newest end.
+    ///   - position: the message at the edge of the screen towards which the reader moves; nil at
+    ///     the newest end.
     ///   - visible: the messages on the screen, oldest first: gaps between them are filled.
-    ///   - process: who looks, when it is another process, as `owner` names it.
+    ///   - process: the `owner` of another process that looks; empty for this one.
     func look(
         at chat: ChatID,
         position: MessageID?,
@@ -208,18 +212,18 @@ extension ClientCore {
         try readHistory(for: looker, tx)
     }
 
-    /// Nobody looks at the chat any more.
+    /// Notes that the chat is no longer on the screen.
     func lookAway(from chat: ChatID) {
         screens[Looker(chat: chat)] = nil
         toldLooks[chat] = nil
     }
 
-    /// Whether pages of a chat are on their way.
+    /// Whether pages of a chat are in flight.
     private func isReading(_ chat: ChatID) -> Bool {
         screens.contains { $0.key.chat == chat && $0.value.reader.isReading }
     }
 
-    /// What is on screens is asked for again: the connection is a new one.
+    /// Requests the missing messages of all screens again, on a new connection.
     func readHistories(_ tx: StoreTransaction) throws {
         for looker in screens.keys.sorted() {
             screens[looker]?.reader.disconnected()
@@ -228,7 +232,7 @@ extension ClientCore {
         }
     }
 
-    /// What has changed may have left a gap on a screen, which is filled before anybody looks again.
+    /// Fills gaps that the changes may have left on screens, before the next look.
     func readHistories(of changes: ChangeSet, _ tx: StoreTransaction) throws {
         let changed = changes.chats.union(changes.histories)
         for looker in screens.keys.sorted() where changed.contains(looker.chat) {
@@ -266,7 +270,7 @@ extension ClientCore {
         if !screen.reader.isReading { forgetOther(looker) }
     }
 
-    /// Another process says when it looks again.
+    /// Removes the screen of another process, which reports its next look itself.
     private func forgetOther(_ looker: Looker) {
         if !looker.process.isEmpty { screens[looker] = nil }
     }
@@ -322,13 +326,13 @@ extension ClientCore {
             case .failure(let error):
                 screens[looker]?.reader.ended(request)
                 if error != .disconnected { forgetOther(looker) }
-                // The pause that the server asks for ends with a login, after which the screen is read again.
+                // The server's pause ends with a login, after which the screen is read again.
                 if case .refused(_, _, _?) = error { try syncFailed(error, tx) }
                 return
             }
             let messages = reply.messages ?? []
             let found = messages.map { Position($0.id.rawValue) }
-            // Nobody may look any more: what the page proves is as good.
+            // Even if nobody looks any more, the evidence of the page is valid.
             let evidence =
                 screens[looker]?.reader.answered(request, found: found, more: reply.more)
                 ?? request.evidence(found: found, more: reply.more)
@@ -342,7 +346,7 @@ extension ClientCore {
         }
     }
 
-    /// Asks what became of the messages that are held.
+    /// Requests the changes of the stored messages.
     func askChanges(of chat: ChatID, _ tx: StoreTransaction) throws {
         let row = try tx.row(
             "SELECT changesMark, changesMessage FROM chat WHERE id = ?",
@@ -364,7 +368,7 @@ extension ClientCore {
             let reply: ChatChangesReply
             switch answer {
             case .success(let success): reply = success
-            // It is not this account's.
+            // The account is not in the chat.
             case .failure(.refused(_, _, nil)): return
             case .failure(let error): return try syncFailed(error, tx)
             }
@@ -383,7 +387,7 @@ extension ClientCore {
                 isBelieved = effects != nil
                 return effects ?? HistoryEffects()
             }
-            // What was held was given up meanwhile: the question stays open.
+            // The history was discarded in the meantime, so the cursor stays.
             guard isBelieved else { return }
             var cursor = asked
             cursor.advance(past: changes, asked: asked)
@@ -398,7 +402,7 @@ extension ClientCore {
         }
     }
 
-    /// The login and what it left out are here: the chats on top of the list are brought up to date.
+    /// Ends a sync after login: brings the chats at the top of the list up to date.
     func synced(_ tx: StoreTransaction) throws {
         try readHistories(tx)
         let chats = try tx.rows(

@@ -1,21 +1,21 @@
-/// What a reply or a push proves of a chat: of `interval`, exactly `found` was visible to the user when
-/// the server looked.
+/// What a reply or a push proves about a chat: in `interval`, exactly `found` was visible to the
+/// user when the server looked.
 ///
-/// A claim is made only for positions where no message can appear any more, because the server gives out
-/// ids in rising order: at or before a message that exists, and at or before a time that LOGIN has called
-/// safe. There a message can only go away, so what a claim says is missing stays missing, however late the
-/// claim arrives, and what it says is there may have gone since.
+/// Evidence covers only positions where no new message can appear, because the server assigns ids
+/// in rising order: at or before an existing message, and at or before a time that LOGIN has
+/// declared safe. There, messages can only disappear. So a message that the evidence lacks stays
+/// missing, however late the evidence arrives, and one that it contains may be gone by now.
 ///
 /// Source: offline-sync.md 6.1 and 6.2.
 package struct Evidence: Equatable, Sendable {
     package let interval: PositionInterval
     /// Smallest first; all within `interval`.
     package let found: [Position]
-    /// When it was asked for, on the count of `ChatHistory.generation`; nil for what the server says by
-    /// itself, and for replies that tell of the caller's own act.
+    /// The value of `ChatHistory.generation` at the time of the request; nil for pushes, and for
+    /// replies about the caller's own action.
     package let generation: Int64?
 
-    /// - Returns: nil when there is no interval to say something of.
+    /// - Returns: nil when there is no interval.
     init?(_ interval: PositionInterval?, found: [Position], generation: Int64? = nil) {
         guard let interval else { return nil }
         self.interval = interval
@@ -27,22 +27,25 @@ package struct Evidence: Equatable, Sendable {
 // MARK: - Single messages
 
 extension Evidence {
-    /// A message with the id before it in the chat: NOTIF_MESSAGE of a new message, the reply to MSG_SEND.
+    /// A message with the id before it in the chat, from NOTIF_MESSAGE of a new message or the
+    /// reply to MSG_SEND.
     ///
-    /// Nothing visible lies between the two. `previous` itself is not claimed: it may be deleted.
-    /// A message that is known in another way is an island: where the key may be missing though there is
-    /// one before it (NOTIF_CHAT), and where it may be gone since (the reply to a repeated MSG_SEND).
+    /// Nothing visible lies between the two. `previous` itself is not claimed: it may be deleted. A
+    /// message learned in another way is an island. Its key may be missing although it has a
+    /// predecessor (NOTIF_CHAT), or the message may be gone by now (the reply to a repeated
+    /// MSG_SEND).
     /// - Parameter previous: nil when the message is the chat's first.
     package static func message(_ message: Position, after previous: Position?) -> Evidence? {
         Evidence(PositionInterval(after: previous, through: message), found: [message])
     }
 
-    /// The newest visible message of a chat, as LOGIN, CHATS_LIST and SYNC_MORE bring it.
+    /// The newest visible message of a chat, from LOGIN, CHATS_LIST or SYNC_MORE.
     ///
     /// - Parameters:
-    ///   - newest: nil when the user sees none.
+    ///   - newest: nil when the user sees no message.
     ///   - previous: the id before it in the chat, visible or not; nil when it is the first.
-    ///   - safeTimeMs: `time` of this session's LOGIN. What is behind `newest` up to then is gone.
+    ///   - safeTimeMs: `time` of this session's LOGIN. Messages after `newest` up to this time are
+    ///     gone.
     package static func newest(
         _ newest: Position?,
         after previous: Position?,
@@ -56,15 +59,15 @@ extension Evidence {
         )
     }
 
-    /// Nothing is there for the user up to `floor`: they cleared the history or joined without it.
+    /// The user sees nothing up to `floor`: they cleared the history, or joined without it.
     ///
     /// - Parameter floor: `clearedId` of CHAT_CHANGES.
     package static func cleared(through floor: Position) -> Evidence? {
         Evidence(PositionInterval(through: floor), found: [])
     }
 
-    /// Everything between two times, Unix milliseconds and both included, was deleted:
-    /// NOTIF_MSG_DELETE_RANGE.
+    /// All messages between two times were deleted, from NOTIF_MSG_DELETE_RANGE. The times are Unix
+    /// milliseconds, both included.
     package static func emptied(fromMs: Int64, throughMs: Int64) -> Evidence? {
         Evidence(
             PositionInterval(from: .first(at: fromMs), through: .last(at: throughMs)),
@@ -76,14 +79,15 @@ extension Evidence {
 // MARK: - Pages
 
 extension Evidence {
-    /// The messages at or before `pivot`, newest first until the page was full.
+    /// The messages at or before `pivot`, newest first, until the page was full.
     ///
-    /// A server that takes `pivot` for its own future sends the newest messages instead. That is as
-    /// good: they reach from the newest down, so nothing is missing behind the first of them.
+    /// A server that considers `pivot` to be in the future sends the newest messages instead. That
+    /// is just as good: they reach down from the newest, so nothing is missing after the first of
+    /// them.
     /// - Parameters:
     ///   - bound: where the request let the page end.
-    ///   - more: nil from a server that does not say it.
-    ///   - closed: behind it messages may have appeared since the server looked.
+    ///   - more: nil from a server that does not send it.
+    ///   - closed: after this position, messages may have appeared since the server looked.
     package static func backwardPage(
         upTo pivot: Position,
         downTo bound: Position = .min,
@@ -109,11 +113,11 @@ extension Evidence {
         )
     }
 
-    /// The messages behind `pivot`, oldest first until the page was full.
+    /// The messages after `pivot`, oldest first, until the page was full.
     ///
     /// - Parameters:
-    ///   - pivot: a message that is or was in the chat. Of another place the server may think that it is
-    ///     in the future, and an empty page would prove nothing.
+    ///   - pivot: a message that is or was in the chat. The server may consider any other place to
+    ///     be in the future, and then an empty page proves nothing.
     ///   - bound: where the request let the page end.
     package static func forwardPage(
         after pivot: Position,
@@ -136,11 +140,11 @@ extension Evidence {
         )
     }
 
-    /// The messages on both sides of `pivot`, nearest first until the page was full.
+    /// The messages on both sides of `pivot`, nearest first, until the page was full.
     ///
-    /// `more` does not tell which side goes on, so with it nothing is claimed beyond the page. A page
-    /// without a message at or before `pivot` does not even claim the pivot: the server may have taken it
-    /// for its own future and sent the newest messages.
+    /// `more` does not say on which side messages are left, so with it nothing is claimed beyond
+    /// the page. A page without a message at or before `pivot` does not even claim the pivot: the
+    /// server may have considered it to be in the future and sent the newest messages.
     /// - Parameter pivot: a message that is or was in the chat.
     package static func pageAround(
         _ pivot: Position,

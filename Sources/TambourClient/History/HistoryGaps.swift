@@ -1,22 +1,22 @@
-/// Where a list of stored rows has to show that something may be missing.
+/// The places in a list of stored rows where messages may be missing.
 package struct HistoryGaps: Equatable, Sendable {
-    /// Somewhere before the first row.
+    /// Before the first row.
     package var before: Bool
-    /// Between each row and the next: one less than there are rows.
+    /// Between each row and the next; one element fewer than there are rows.
     package var between: [Bool]
-    /// Somewhere behind the last row.
+    /// After the last row.
     package var behind: Bool
 }
 
 extension ChatHistory {
-    /// Whether everything between two positions is held, with both of them.
+    /// Whether everything between two positions is held, including both.
     package func isWithoutGap(from older: Position, to newer: Position) -> Bool {
         chunk(containing: older)?.contains(newer) ?? false
     }
 
     /// - Parameters:
-    ///   - rows: stored rows that follow each other, smallest first.
-    ///   - end: nil until a login has told what is the newest message.
+    ///   - rows: consecutive stored rows, smallest first.
+    ///   - end: nil until a login has named the newest message.
     package func gaps(in rows: [Position], end: ChatEnd?) -> HistoryGaps {
         guard let first = rows.first, let last = rows.last else {
             let isWhole = end.map { isWithoutGap(from: .min, to: $0.position) } ?? false

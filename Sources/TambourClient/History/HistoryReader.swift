@@ -1,37 +1,37 @@
 import TambourProtocol
 
-/// Decides what to ask CHAT_HISTORY for, for one chat: never for what is held, one request in each
-/// direction at a time, and before the reader comes to the end of what is there.
+/// Decides what to request from CHAT_HISTORY for one chat. It never requests what is held, has one
+/// request in flight per direction, and reads ahead of the reader.
 ///
 /// It lives as long as the chat is on screen and is not stored.
 ///
 /// Source: offline-sync.md 6.4, rules R6, R7, R8 and R10.
 package struct HistoryReader: Equatable, Sendable {
     package static let defaultPageSize = 50
-    /// `maxHistoryPage` of the limits: a larger page is not sent.
+    /// `maxHistoryPage` of the limits: the server sends no larger page.
     package static let largestPage = 200
 
     private let pageSize: Int
-    /// At most one in a direction; one around a message stands for both.
+    /// At most one per direction; one around a message counts for both.
     package private(set) var inFlight: [HistoryRequest] = []
-    /// Whether backward pages begin with the oldest row that is held, and not before it.
+    /// Whether backward pages begin with the oldest held row, rather than before it.
     private var repeatsEdge = false
-    /// The pivot of a page around a row that did not reach it.
+    /// The pivot of a page around a row, if the page did not reach it.
     private var stranded: Position?
 
-    /// - Parameter pageSize: messages a page, 1 to `largestPage`.
+    /// - Parameter pageSize: messages per page, 1 to `largestPage`.
     package init(pageSize: Int = HistoryReader.defaultPageSize) {
         self.pageSize = min(max(pageSize, 1), Self.largestPage)
     }
 
-    /// Whether pages are on their way.
+    /// Whether pages are in flight.
     package var isReading: Bool { !inFlight.isEmpty }
 
     // MARK: - Asking
 
-    /// What to ask for so that the reader does not come to an end within one and a half screens.
+    /// Returns the request that keeps one and a half screens ahead of the reader.
     ///
-    /// - Returns: nil when enough is held, when nothing is left, or when it is asked for already.
+    /// - Returns: nil when enough is held, when nothing is left, or when it is in flight already.
     package mutating func request(
         for viewport: HistoryViewport,
         in history: ChatHistory,
@@ -55,9 +55,9 @@ package struct HistoryReader: Equatable, Sendable {
         }
     }
 
-    /// What to ask for so that the newest gap between visible rows closes.
+    /// Returns the request that closes the newest gap between visible rows.
     ///
-    /// - Parameter rows: stored rows on screen, smallest first.
+    /// - Parameter rows: the stored rows on screen, smallest first.
     package mutating func request(
         toFillGapsBetween rows: [Position],
         in history: ChatHistory,
@@ -77,9 +77,9 @@ package struct HistoryReader: Equatable, Sendable {
 
     // MARK: - Being answered
 
-    /// Takes in the reply to a request.
+    /// Handles the reply to a request.
     ///
-    /// - Returns: what it proves, to be applied to the history as it is now.
+    /// - Returns: what it proves, to be applied to the current history.
     package mutating func answered(
         _ request: HistoryRequest,
         found: [Position],
@@ -88,8 +88,9 @@ package struct HistoryReader: Equatable, Sendable {
         if request.kind == .backward, inFlight.contains(request),
             let last = found.max(), last > request.pivot
         {
-            // The server's clock is behind the times of the chat, so it takes the pivot for the future,
-            // unless a message has just that time. One of the two ways to ask names such a message.
+            // Either the server's clock is behind the times of the chat, so it considers the pivot
+            // to be in the future, or a message has exactly this time. One of the two forms of the
+            // request names such a message.
             repeatsEdge.toggle()
         }
         ended(request)
@@ -100,15 +101,15 @@ package struct HistoryReader: Equatable, Sendable {
         return evidence
     }
 
-    /// The request was refused or has got lost.
+    /// Handles that a request was refused or lost.
     package mutating func ended(_ request: HistoryRequest) {
         inFlight.removeAll { $0 == request }
     }
 
-    /// No reply will come any more.
+    /// Handles the loss of the connection: no reply will come.
     package mutating func disconnected() { inFlight = [] }
 
-    /// A page that brings a row into a chunk, or comes nearer to that.
+    /// A page that brings a row into a chunk, or comes closer to it.
     private func pageToReach(_ row: Position, _ plan: Plan) -> HistoryRequest? {
         if isReading { return nil }
         guard stranded == .last(at: row.timeMs) else { return plan.page(around: row) }
@@ -126,7 +127,7 @@ package struct HistoryReader: Equatable, Sendable {
     }
 }
 
-/// Where the reader looks, and how much is held from there on.
+/// The place where the reader looks, and how much is held from there.
 package struct HistoryViewport: Equatable, Sendable {
     package enum Direction: Hashable, Sendable {
         /// Towards older messages.
@@ -137,14 +138,15 @@ package struct HistoryViewport: Equatable, Sendable {
         var kind: HistoryRequest.Kind { self == .backward ? .backward : .forward }
     }
 
-    /// The row at that edge of the screen to which the reader moves; nil when the chat opens at its
-    /// newest message.
+    /// The row at the edge of the screen towards which the reader moves; nil when the chat opens at
+    /// its newest message.
     package var position: Position?
     package var direction: Direction
     package var rowsOnScreen: Int
-    /// Stored rows from `position`, which does not count, to the end of its chunk in the direction.
+    /// The number of stored rows from `position`, exclusive, to the end of its chunk in the
+    /// direction.
     package var rowsAhead: Int
-    /// The last of these rows; nil when there is none.
+    /// The last of these rows; nil when there are none.
     package var lastRowAhead: Position?
 
     package init(
@@ -161,15 +163,15 @@ package struct HistoryViewport: Equatable, Sendable {
         self.lastRowAhead = lastRowAhead
     }
 
-    /// One and a half screens, so that the next page is there before the reader is.
+    /// One and a half screens, so that the next page arrives before the reader does.
     var rowsWanted: Int { (rowsOnScreen * 3 + 1) / 2 }
 }
 
-/// What this session's login and the pushes since then say of the newest end of a chat.
+/// The newest end of a chat, according to this session's login and the pushes since.
 package struct ChatEnd: Equatable, Sendable {
     /// The newest message of the chat; nil when there is none.
     package var newest: Position?
-    /// `time` of the session's LOGIN: up to it nothing can appear any more. Unix milliseconds.
+    /// `time` of the session's LOGIN, Unix milliseconds: up to it no new message can appear.
     package var safeTimeMs: Int64
 
     package init(newest: Position?, safeTimeMs: Int64) {
@@ -177,17 +179,17 @@ package struct ChatEnd: Equatable, Sendable {
         self.safeTimeMs = safeTimeMs
     }
 
-    /// Whoever holds it, and what is before it, has the chat to its end.
+    /// A history that is complete up to here reaches the end of the chat.
     var position: Position { newest ?? .last(at: safeTimeMs) }
 }
 
-/// The requests that would do, whatever is on its way.
+/// The possible requests, regardless of those in flight.
 private struct Plan {
     let history: ChatHistory
     let end: ChatEnd
     let count: Int
 
-    /// Where the chat opens; nil when that is not held.
+    /// The position at which the chat opens; nil when it is not held.
     var heldNewest: Position? { history.covers(end.position) ? end.position : nil }
 
     var newestPage: HistoryRequest {
@@ -197,7 +199,7 @@ private struct Plan {
     func page(around message: Position) -> HistoryRequest { request(.around, from: message) }
 
     func page(before chunk: PositionInterval, _ repeatsEdge: Bool) -> HistoryRequest? {
-        // There is no message from before 1970.
+        // No message is older than 1970.
         guard let before = chunk.lower.previous, before.timeMs > 0 else { return nil }
         return request(
             .backward,
@@ -209,12 +211,13 @@ private struct Plan {
 
     func page(behind chunk: PositionInterval, lastRow: Position) -> HistoryRequest? {
         let above = history.chunk(above: chunk.upper)
-        // What is new at the end comes by pushes.
+        // New messages at the end come as pushes.
         guard above != nil || end.newest.map({ $0 > chunk.upper }) ?? false else { return nil }
         return request(.forward, from: lastRow, bound: above?.lower.previous)
     }
 
-    /// Up to it no message can appear any more: what was seen to be there, and what login has promised.
+    /// Up to it no new message can appear: the newest message seen, or the time that the login
+    /// declared safe.
     private var closed: Position {
         max(history.chunks.last?.upper ?? .min, end.position, .last(at: end.safeTimeMs))
     }

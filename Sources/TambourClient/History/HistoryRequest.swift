@@ -1,28 +1,30 @@
 import TambourProtocol
 
-/// One CHAT_HISTORY request, and what its reply will prove.
+/// A CHAT_HISTORY request, and what its reply will prove.
 package struct HistoryRequest: Hashable, Sendable {
     package enum Kind: Hashable, Sendable {
         /// Towards older messages.
         case backward
         /// Towards newer messages.
         case forward
-        /// Both ways from a message that no chunk holds.
+        /// In both directions from a message that is in no chunk.
         case around
     }
 
     package let kind: Kind
-    /// The last position of its millisecond: `backward` messages at or before it, `forward` behind it.
+    /// The last position of its millisecond. `backward` counts messages at or before it, `forward`
+    /// those after it.
     package let pivot: Position
-    /// How many messages at or before the pivot.
+    /// The number of messages at or before the pivot.
     package let backward: Int
-    /// How many messages behind the pivot.
+    /// The number of messages after the pivot.
     package let forward: Int
-    /// Where the next chunk begins in the direction of the request; nil when there is none.
+    /// The position just before the next chunk in the direction of the request; nil when there is
+    /// none.
     package let bound: Position?
-    /// Up to it no message could appear any more when the request was planned.
+    /// The position up to which no new message could appear when the request was planned.
     package let closed: Position
-    /// `ChatHistory.generation` when the request was planned.
+    /// The value of `ChatHistory.generation` when the request was planned.
     package let generation: Int64
 
     /// `from`, Unix milliseconds; nil for the newest.

@@ -2,15 +2,15 @@
 package struct MessageChanges: Equatable, Sendable {
     /// Messages that were edited, reacted to or voted in.
     package var changed: [Position]
-    /// Messages that are no more.
+    /// Messages that were deleted.
     package var removed: [Position]
-    /// Up to it nothing is there for the user; nil when all is.
+    /// Up to this position the user sees nothing; nil when nothing was cleared.
     package var clearedThrough: Position?
-    /// Nothing that was held before may be trusted.
+    /// Whether everything that was held before is in doubt.
     package var isResync: Bool
     /// The next mark, Unix milliseconds.
     package var timeMs: Int64
-    /// Where to go on; nil when this was all.
+    /// Where to continue; nil when the reply is complete.
     package var next: Position?
 
     package init(
@@ -30,17 +30,18 @@ package struct MessageChanges: Equatable, Sendable {
     }
 }
 
-/// Up to where the changes of a chat's messages are known: what to ask CHAT_CHANGES for.
+/// The cursor up to which the changes of a chat's messages are known: what to request from
+/// CHAT_CHANGES.
 ///
-/// It begins with the `time` of the LOGIN before the chat's first evidence, and is written in the
-/// transaction that carries out a reply. Pushes do not move it: they do not tell the server's clock, and
-/// what they brought may come again.
+/// It starts at the `time` of the LOGIN before the chat's first evidence, and is written in the
+/// transaction that applies a reply. Pushes do not move it: they do not contain the server's time,
+/// and their changes may be repeated.
 ///
 /// Source: offline-sync.md 6.6.
 package struct ChangeCursor: Hashable, Sendable {
-    /// Changes at or before it are known, Unix milliseconds.
+    /// Changes up to this time are known, Unix milliseconds.
     package private(set) var sinceMs: Int64
-    /// Where the last reply ended, in the midst of more; nil otherwise.
+    /// Where the last reply ended, if more changes follow; nil otherwise.
     package private(set) var behind: Position?
 
     package init(sinceMs: Int64, behind: Position? = nil) {
@@ -48,19 +49,20 @@ package struct ChangeCursor: Hashable, Sendable {
         self.behind = behind
     }
 
-    /// Moves on behind a reply.
+    /// Moves past a reply.
     ///
-    /// - Parameter asked: the cursor that the request was made from. A reply to an earlier one does not
-    ///   move the cursor back.
+    /// - Parameter asked: the cursor of the request. The reply to an earlier request does not move
+    ///   the cursor back.
     package mutating func advance(past changes: MessageChanges, asked: ChangeCursor) {
         guard self == asked else { return }
         self = ChangeCursor(sinceMs: changes.timeMs, behind: changes.next)
     }
 
-    /// Moves on without a request: the chat is not among those that a login brought as changed.
+    /// Moves without a request, when a login did not list the chat as changed.
     ///
     /// - Parameters:
-    ///   - markMs: the mark that the login was made with; what happened before it is not told.
+    ///   - markMs: the mark with which the login was made. The login does not contain earlier
+    ///     changes.
     ///   - timeMs: the `time` of the login.
     package mutating func skip(unchangedSinceMs markMs: Int64, throughMs timeMs: Int64) {
         guard behind == nil, sinceMs >= markMs, timeMs > sinceMs else { return }

@@ -1,22 +1,22 @@
 import TambourProtocol
 
-/// A place on the axis of a chat's messages: the id of a message that is, was or could be there.
+/// A position on the axis of a chat's messages: the id of a message that is, was or could be there.
 ///
 ///     63                                        16 15            0
 ///     ┌───────────────────────────────────────────┬──────────────┐
 ///     │ time of the message, Unix ms              │ counter      │
 ///     └───────────────────────────────────────────┴──────────────┘
 ///
-/// No two messages of a chat share a millisecond, so a stretch of the axis may always be widened to whole
-/// milliseconds. That is why pages, which are asked for by time, fit to each other without a seam.
+/// No two messages of a chat share a millisecond, so an interval of the axis may always be widened
+/// to whole milliseconds. That is why pages, which are requested by time, join without a seam.
 package struct Position: Hashable, Comparable, Sendable {
     package let rawValue: Int64
 
     package init(_ rawValue: Int64) { self.rawValue = rawValue }
 
-    /// The end of the axis that lies before every message.
+    /// The lower end of the axis, before every message.
     package static let min = Position(.min)
-    /// The end of the axis that lies behind every message.
+    /// The upper end of the axis, after every message.
     package static let max = Position(.max)
 
     package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }

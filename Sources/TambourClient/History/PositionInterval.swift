@@ -1,9 +1,9 @@
-/// A closed stretch of the axis, both ends included; always whole milliseconds.
+/// A closed interval of the axis, both ends included; always whole milliseconds.
 package struct PositionInterval: Hashable, Sendable {
     package let lower: Position
     package let upper: Position
 
-    /// The stretch from the millisecond of `lower` through that of `upper`, both whole.
+    /// The interval from the millisecond of `lower` through that of `upper`, both whole.
     ///
     /// - Returns: nil when `upper` is before `lower`.
     package init?(from lower: Position = .min, through upper: Position) {
@@ -12,10 +12,10 @@ package struct PositionInterval: Hashable, Sendable {
         self.upper = .last(at: upper.timeMs)
     }
 
-    /// The stretch behind the millisecond of `previous` through that of `upper`.
+    /// The interval after the millisecond of `previous` through that of `upper`.
     ///
     /// - Parameter previous: nil for the beginning of the axis.
-    /// - Returns: nil when nothing lies between.
+    /// - Returns: nil when the interval is empty.
     package init?(after previous: Position?, through upper: Position) {
         guard let previous else {
             self.init(through: upper)
@@ -33,12 +33,12 @@ package struct PositionInterval: Hashable, Sendable {
         return next < other.lower
     }
 
-    /// From the smaller of the lower ends to the larger of the upper ends.
+    /// The interval from the smaller lower end to the larger upper end.
     func union(_ other: PositionInterval) -> PositionInterval {
         PositionInterval(min(lower, other.lower), max(upper, other.upper))
     }
 
-    /// The part at or above `floor`, nil when there is none.
+    /// The part at or above `floor`; nil when it is empty.
     func clipped(from floor: Position) -> PositionInterval? {
         upper < floor ? nil : PositionInterval(from: max(lower, floor), through: upper)
     }

@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import TambourProtocol
 
-/// The tables of an account's file. Migrations are only ever added.
+/// The tables of an account's file. Migrations are append-only.
 enum LocalSchema {
     static let migrator: DatabaseMigrator = {
         var migrator = DatabaseMigrator()
@@ -19,15 +19,15 @@ enum LocalSchema {
         return migrator
     }()
 
-    /// Which message of the same chat a message answers.
+    /// The message of the same chat that a message answers.
     private static let threads = """
         ALTER TABLE message ADD COLUMN replyTo INTEGER;
         CREATE INDEX message_by_reply ON message (chat, replyTo) WHERE replyTo IS NOT NULL;
         """
 
-    /// Reads out of the messages that are held what they answer.
+    /// Fills the new column from the stored messages.
     private static func noteAnswers(_ db: Database) throws {
-        // The bytes say which messages are worth being read.
+        // A byte search finds the messages worth decoding.
         let rows = try Row.fetchCursor(
             db,
             sql: """
@@ -50,7 +50,7 @@ enum LocalSchema {
         }
     }
 
-    /// What the server has apart from what is shown: something else may be written here meanwhile.
+    /// The server's draft, kept apart from the shown one, which this device may have changed since.
     private static let savedDrafts = """
         -- Drafts as the server has them. `isOwn`: it was shown here or came from here, so that it goes with what
         -- takes its place.
@@ -67,7 +67,7 @@ enum LocalSchema {
         CREATE TABLE draft_sent (chat INTEGER NOT NULL, text TEXT NOT NULL, replyTo INTEGER);
         """
 
-    /// Settings come before some of their chats do.
+    /// Settings may arrive before their chats.
     private static let chatSettings = """
         CREATE TABLE chat_setting (
           chat INTEGER PRIMARY KEY,
@@ -77,12 +77,13 @@ enum LocalSchema {
         INSERT INTO chat_setting SELECT id, mutedUntil, favourite FROM chat;
         """
 
-    /// Chats of which what is held is in doubt: no delta brings them, so they are asked for until they came.
+    /// Chats whose stored data may be stale. No delta contains them, so they are requested until an
+    /// answer comes.
     private static let chatRefresh = """
         CREATE TABLE chat_refresh (chat INTEGER PRIMARY KEY);
         """
 
-    /// What processes that are not connected ask of the one that is.
+    /// Requests from other processes to the one that owns the connection.
     private static let others = """
         -- Where somebody looks; `place` is a `SharedLook`. The connected process takes it off.
         CREATE TABLE look (
@@ -106,8 +107,8 @@ enum LocalSchema {
         );
         """
 
-    /// Times are Unix milliseconds of the server unless a name ends with `Here`; `data` is the object
-    /// as it travels.
+    /// Times are Unix milliseconds of the server unless a name ends with `Here`; `data` is the
+    /// object in wire format.
     private static let first = """
         CREATE TABLE setting (
           name TEXT PRIMARY KEY,
@@ -251,7 +252,8 @@ enum LocalSchema {
         CREATE INDEX overlay_by_chat ON overlay (chat);
         """
 
-    /// What is edited offline; ids are numbers of the server or local ones, as `#l7`.
+    /// Entities that are edited offline. An id is a number of the server, or a local one such as
+    /// `#l7`.
     private static let entities = """
         CREATE TABLE entity (
           id TEXT PRIMARY KEY,

@@ -2,17 +2,17 @@ import Foundation
 import GRDB
 import TambourProtocol
 
-/// What is shown of a chat's history.
+/// Reading a chat's history.
 extension Reader {
-    /// Where a page begins.
+    /// Where a page is anchored.
     enum Anchor {
         /// The newest messages.
         case newest
-        /// The messages before one.
+        /// The messages before this one.
         case before(MessageID)
-        /// The messages behind one.
+        /// The messages after this one.
         case after(MessageID)
-        /// The messages on both sides of one.
+        /// The messages on both sides of this one.
         case around(MessageID)
     }
 
@@ -33,7 +33,7 @@ extension Reader {
         let held = try db.history(of: chat)
         var gaps = try held.gaps(in: positions, end: end(of: known))
         if known == nil {
-            // Nothing was said there yet, as far as anybody has told.
+            // The chat is not in the list: as far as is known, it has no messages.
             gaps = HistoryGaps(
                 before: false,
                 between: gaps.between.map { _ in false },
@@ -123,7 +123,7 @@ extension Reader {
         }
     }
 
-    /// What the rows of one page share.
+    /// The values that all rows of a page share.
     struct Context {
         let chat: ChatID
         let title: String
@@ -173,7 +173,7 @@ extension Reader {
         )
     }
 
-    /// The formatting of what this device has written.
+    /// The formatting of a text written on this device.
     private static func spans(_ elements: Data?, _ text: String) -> [HistoryRow.TextSpan] {
         let stored = elements.flatMap { [Element](stored: $0) } ?? []
         return HistoryRow.TextSpan.all(of: stored, length: text.utf16.count)
@@ -218,19 +218,19 @@ extension Reader {
     }
 }
 
-/// What this device has changed in a chat and the server does not know of yet.
+/// Changes of a chat by this device that the server has not confirmed.
 struct Overlays {
     struct Send {
         let task: Int64
         let cid: Int64
         let atHereMs: Int64
         let shown: SendTask.Shown
-        /// Why it could not be sent.
+        /// Why it could not be sent; nil while it waits.
         let failure: String?
     }
 
     private(set) var edits: [MessageID: EditTask.Shown] = [:]
-    /// One emoji, or none when it is taken back.
+    /// One emoji, or none when the reaction was removed.
     private(set) var reactions: [MessageID: [String]] = [:]
     private var deleted: Set<Int64> = []
     private var sends: [Send] = []
@@ -279,8 +279,8 @@ struct Overlays {
 
     func isDeleted(_ message: MessageID) -> Bool { deleted.contains(message.rawValue) }
 
-    /// Messages that the server has not confirmed; one whose reply was lost may be held already, in a
-    /// channel without a sender.
+    /// The messages that the server has not confirmed. A message whose reply was lost may be stored
+    /// already; in a channel it is stored without a sender.
     func unsent(_ db: Database, me: UserID, in chat: ChatID) throws -> [Send] {
         try sends.filter { send in
             let stored = try Row.fetchOne(
@@ -298,7 +298,7 @@ struct Overlays {
 }
 
 extension Message {
-    /// Reactions, with what this device has asked for already counted.
+    /// The reactions, including this device's unconfirmed change.
     fileprivate func shownReactions(with change: [String]?) -> [HistoryRow.Reaction] {
         let info = reactionInfo?.stored
         let before = info?.yourReaction.map { "\($0)" }

@@ -2,14 +2,14 @@ import Foundation
 import GRDB
 import TambourProtocol
 
-/// From the first packet of a connection until everything that happened meanwhile is here.
+/// From the first packet of a connection until everything missed since the last one is here.
 extension ClientCore {
-    /// What this client reads beyond the classic surface.
+    /// The capabilities of this client beyond the classic surface.
     private static let capabilities: Capabilities = [
         .lz4Large, .historyMore, .resync, .syncMore, .objects,
     ]
 
-    /// Says who this is and, if somebody is signed in, logs in by the same packet of the network.
+    /// Greets the server and, if somebody is signed in, logs in without waiting for the answer.
     func greet(_ tx: StoreTransaction) throws {
         let hello = SessionInitRequest(
             userAgent: UserAgent(
@@ -26,7 +26,7 @@ extension ClientCore {
             switch answer {
             case .success:
                 greeted(nil)
-                // Who has signed in since the greeting was sent had no login sent with it.
+                // If somebody signed in after the greeting was sent, no login was sent with it.
                 if !isSignedIn { try logIn(tx) }
                 let waiters = greetingWaiters
                 greetingWaiters = []
@@ -44,7 +44,7 @@ extension ClientCore {
         try logIn(tx)
     }
 
-    /// Logs in with the stored token; without one the connection waits for somebody to sign in.
+    /// Logs in with the stored token. Without a token, the connection waits for a sign-in.
     func logIn(_ tx: StoreTransaction) throws {
         guard let token: String = try tx.value(of: .token) else { return awaitsSignIn() }
         signedIn()
@@ -75,8 +75,8 @@ extension ClientCore {
         }
     }
 
-    /// Whether what is held here is of that account. Another server, or the same one set up anew, gives the
-    /// same ids to other people, who have registered at another time.
+    /// Whether the data held here belongs to this account. Another server, or the same one set up
+    /// again, assigns the same ids to other people, with other registration times.
     private func isOurs(_ account: User, _ tx: StoreTransaction) throws -> Bool {
         guard let held = try tx.userID() else { return true }
         guard held == account.id else { return false }
@@ -85,13 +85,14 @@ extension ClientCore {
         return made == told
     }
 
-    /// The token is of another account: what is held here stays, and with nobody else's.
+    /// Rejects the token of another account. The data held here stays, and is not mixed with
+    /// anybody else's.
     private func refuseOther(_ tx: StoreTransaction) throws {
         try tx.set(.token, nil)
         tx.changes.account = true
         awaitsSignIn()
         publish(.signedOut(reason: Client.holdsAnother))
-        // A session that was made by a code is of no use to anybody; who had a token goes on elsewhere with it.
+        // A session made with a code is useless now. A token may still be in use elsewhere.
         if try tx.value(of: .phone) as String? != nil {
             try closeSession(tx)
         } else {
@@ -104,7 +105,7 @@ extension ClientCore {
         case .refused(let code, let text, _):
             switch error.code {
             case .loginToken, .loginBlocked:
-                // What is held and what waits to be sent stays: the same person may sign in again.
+                // The data and the queued messages stay: the same person may sign in again.
                 try tx.set(.token, nil)
                 tx.changes.account = true
                 awaitsSignIn()
@@ -115,7 +116,7 @@ extension ClientCore {
         }
     }
 
-    /// Part of what happened meanwhile could not be had: the next connection asks for it again.
+    /// Handles that a part of the sync failed: the next connection requests it again.
     func syncFailed(_ error: ClientError, _ tx: StoreTransaction) throws {
         switch error {
         case .refused(_, _, let wait):
@@ -126,14 +127,14 @@ extension ClientCore {
         }
     }
 
-    /// Takes over what a login brought, all of it or, should the store fail, nothing.
+    /// Applies the answer to a login: all of it or, if the store fails, nothing.
     private func apply(_ reply: LoginReply, to request: LoginRequest, _ tx: StoreTransaction) throws
     {
         let me = reply.profile.contact.id
         try tx.set(.user, me.rawValue)
         if let token = reply.token { try tx.set(.token, token) }
         tx.changes.account = true
-        // Whatever was held: the server may have been set back.
+        // Replaces the stored record in any case: the server may have been restored from a backup.
         try tx.execute("UPDATE person SET isStale = 1 WHERE id = ?", [me.rawValue])
         try tx.put(reply.profile.contact)
 
@@ -151,7 +152,7 @@ extension ClientCore {
         }
         if resync.contains(.drafts) { try tx.forgetSavedDrafts() }
 
-        // What is learned of histories below goes by what this login calls safe.
+        // The history code below uses the safe time of this login.
         for mark in [
             StoreTransaction.Setting.chatsMark, .contactsMark, .draftsMark, .presenceMark,
         ] {
@@ -173,7 +174,7 @@ extension ClientCore {
         }
         if isWholeList, (reply.chatMarker ?? 0) == 0 { try forgetStaleChats(tx) }
 
-        // The login before left the end open, up to which this one goes on.
+        // This login continues where the open-ended range of the previous one ended.
         try tx.execute("DELETE FROM sync_range WHERE upTo = ?", [Self.openEnd])
         for range in reply.more ?? [] {
             try tx.execute(
@@ -181,7 +182,8 @@ extension ClientCore {
                 ["\(range.kind.name)", range.since, range.upTo]
             )
             guard range.kind == .chats else { continue }
-            // A chat that changes meanwhile leaves the range, and who sees nothing of the change is told nothing.
+            // A chat that changes now leaves the range, and an account that cannot see the change
+            // gets no push.
             try tx.execute(
                 "INSERT OR REPLACE INTO sync_range VALUES (?, ?, ?)",
                 ["\(range.kind.name)", reply.time, Self.openEnd]
@@ -189,12 +191,13 @@ extension ClientCore {
         }
     }
 
-    /// The end of the range that is asked for last: what has changed since the login.
+    /// The end of the range that is requested last: the changes since the login.
     static let openEnd = Int64.max
 
-    /// Chats with the newest message of each.
+    /// Stores chats with the newest message of each.
     ///
-    /// - Parameter asked: when they were asked for; nil for a login, before whose answer nothing is pushed.
+    /// - Parameter asked: `transactions` at the time of the request; nil for a login, since nothing
+    ///   is pushed before its answer.
     private func put(
         _ chats: [Chat],
         since asked: Int? = nil,
@@ -217,7 +220,7 @@ extension ClientCore {
 
     // MARK: - What a login leaves to be asked for
 
-    /// Asks for the next part of what the login left out; nothing when nothing is.
+    /// Requests the next part that the login left out, if there is any.
     func syncRest(_ tx: StoreTransaction) throws {
         if let marker: Int64 = try tx.value(of: .chatsMarker) {
             let asked = transactions
@@ -229,7 +232,7 @@ extension ClientCore {
                 case .failure(let error): return try syncFailed(error, tx)
                 }
                 guard let me = try tx.userID() else { return }
-                // A push may have moved the marker's base meanwhile: what is asked for is asked for once.
+                // A new login may have moved the marker: then this answer is stale.
                 guard try tx.value(of: .chatsMarker) == marker else { return }
                 try put(reply.chats, since: asked, tx, me)
                 try tx.set(.chatsMarker, reply.marker > 0 ? reply.marker : nil)
@@ -255,13 +258,13 @@ extension ClientCore {
         }
     }
 
-    /// Asks for what of a kind has changed since the login.
+    /// Requests the changes of a kind since the login.
     func askRecent(
         _ kind: SyncKind,
         upTo: Int64 = ClientCore.openEnd,
         _ tx: StoreTransaction
     ) throws {
-        // Without a mark a login is under way that brings everything.
+        // Without a mark, a login in flight brings everything.
         guard let mark = kind.mark, let since: Int64 = try tx.value(of: mark), since > 0 else {
             return
         }
@@ -270,7 +273,7 @@ extension ClientCore {
         }
     }
 
-    /// Asks for what has changed in a range, and takes over what was not told of meanwhile.
+    /// Requests the changes in a range, and applies those that no later push has replaced.
     private func askPart(
         _ kind: SyncKind,
         since: Int64,
@@ -303,14 +306,14 @@ extension ClientCore {
         }
     }
 
-    /// Parts of a list cannot be had: the next login brings it whole.
+    /// Handles that a list cannot be read in parts: the next login brings all of it.
     private func startOver(_ kind: SyncKind, _ tx: StoreTransaction) throws {
         guard let mark = kind.mark else { return }
         try tx.set(mark, 0)
         try logIn(tx)
     }
 
-    /// The whole list was read: what was not in it is no more.
+    /// Removes the chats that a complete list did not contain.
     private func forgetStaleChats(_ tx: StoreTransaction) throws {
         for row in try tx.rows("SELECT id FROM chat WHERE isStale") {
             let chat = ChatID(row[0])
@@ -321,7 +324,7 @@ extension ClientCore {
 }
 
 extension SyncKind {
-    /// From where the next login goes on.
+    /// The mark from which the next login continues.
     fileprivate var mark: StoreTransaction.Setting? {
         switch self {
         case .chats: .chatsMark
@@ -333,10 +336,10 @@ extension SyncKind {
 }
 
 extension StoreTransaction {
-    /// No chat has a draft on the server but those that are put next.
+    /// Deletes the server's drafts of all chats, before a full set is stored.
     func forgetSavedDrafts() throws {
         let chats = try rows("SELECT chat FROM draft_saved")
-        // What comes again is known by that it was sent.
+        // A draft that comes again is recognised because it was sent from here.
         try execute(
             "INSERT INTO draft_sent SELECT chat, text, replyTo FROM draft_saved WHERE isOwn"
         )
@@ -344,16 +347,16 @@ extension StoreTransaction {
         for row in chats { try showDraft(of: ChatID(row[0])) }
     }
 
-    /// Drafts as other devices left them.
+    /// Stores drafts as other devices left them.
     ///
-    /// - Parameter isWanted: of which chats they are taken over.
+    /// - Parameter isWanted: whether to store the draft of a chat.
     func put(_ drafts: Drafts, me: UserID, where isWanted: (ChatID) -> Bool = { _ in true }) throws
     {
         func change(_ chat: ChatID, _ body: () throws -> Void) throws {
             let saved = "SELECT text, replyTo, time FROM draft_saved WHERE chat = ?"
             let before = try row(saved, [chat.rawValue])
             try body()
-            // What the server has refused stays until there is something new.
+            // A draft that the server refused stays until the server's draft changes.
             if try before != row(saved, [chat.rawValue]) { try showDraft(of: chat) }
         }
         func put(_ draft: Draft, in chat: ChatID) throws {
@@ -382,7 +385,8 @@ extension StoreTransaction {
                 )
             }
         }
-        // A draft for a person is thrown away for one in the dialog when that begins.
+        // When a dialog begins, the draft for the person is discarded in favour of one in the
+        // dialog.
         for (chat, time) in drafts.chats?.discarded.pairs ?? [] { try discard(time, in: chat) }
         for (user, time) in drafts.users?.discarded.pairs ?? []
         where drafts.chats?.saved[.dialog(me, user)] == nil {

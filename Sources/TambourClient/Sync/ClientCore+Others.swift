@@ -2,25 +2,27 @@ import Foundation
 import GRDB
 import TambourProtocol
 
-/// What the process that is connected does for others that share the store, beside their tasks.
+/// The services of the process that owns the connection to others that share the store, besides
+/// running their tasks.
 ///
-/// They write down where somebody looks, and requests whose answer somebody waits for; it notices that the
-/// store has changed, does both, and writes down what came of it.
+/// The others write down looks, and requests whose answers they wait for (errands). The connected
+/// process notices the change of the store, carries them out, and writes down the results.
 extension ClientCore {
-    /// What the connected process was told of a look.
+    /// A look that was passed on to the connected process.
     struct ToldLook {
         let place: SharedLook
         let atMs: Int64
     }
 
-    /// So long the connected process may take before it is told once more: it may have gone meanwhile.
+    /// The time after which a look is passed on again: another process may be connected by then.
     private static let lookAgainMs: Int64 = 5_000
-    /// Nobody waits for an answer as long as that.
+    /// The time after which an errand that was sent is deleted: nobody waits for its answer any
+    /// more.
     private static let errandMs: Int64 = 600_000
-    /// Who asked has given up by then, and may not want it any more.
+    /// The time after which an errand that was not sent is deleted: its caller has given up.
     private static let unsentErrandMs: Int64 = 30_000
 
-    /// Has the connected process fetch what is missing where somebody looks here.
+    /// Asks the connected process to fetch the messages that are missing on a screen here.
     func tellLook(at chat: ChatID, _ screen: Screen, _ tx: StoreTransaction) throws {
         let place = SharedLook(
             position: screen.position?.rawValue,
@@ -39,7 +41,7 @@ extension ClientCore {
         )
     }
 
-    /// Has a request sent by the process that is connected.
+    /// Asks the connected process to send a request.
     ///
     /// - Returns: the row in which its answer will be.
     func leaveErrand(
@@ -52,12 +54,12 @@ extension ClientCore {
             [Int64(opcode.rawValue), Data(payload), environment.wallMs()]
         )
         let id = tx.db.lastInsertedRowID
-        // It may have become this one.
+        // This process may have become the connected one.
         try serveOthers(tx)
         return id
     }
 
-    /// Does what others have written down.
+    /// Carries out what other processes have written down.
     func serveOthers(_ tx: StoreTransaction) throws {
         guard isLive else { return }
         let looks = try tx.rows("SELECT owner, chat, place FROM look ORDER BY owner, chat")
@@ -91,7 +93,7 @@ extension ClientCore {
             """,
             [now, Self.unsentErrandMs, Self.errandMs]
         )
-        // Who has sent them is gone, or lost that connection without a chance to write it down.
+        // Their sender is gone, or lost that connection without recording it.
         let sender = "\(owner).\(life)"
         try tx.execute(
             "UPDATE errand SET failure = ? WHERE sentBy != ? AND reply IS NULL AND failure IS NULL",
@@ -120,7 +122,7 @@ extension ClientCore {
     }
 }
 
-/// Where somebody looks, as processes tell each other; messages by their ids.
+/// A look as processes pass it on; messages by id.
 struct SharedLook: Codable, Hashable {
     let position: Int64?
     let isGoingBack: Bool
@@ -129,7 +131,7 @@ struct SharedLook: Codable, Hashable {
     let visible: [Int64]
 }
 
-/// Why an errand came to nothing, as processes tell each other.
+/// The failure of an errand as processes pass it on.
 struct ErrandFailure: Codable {
     /// The protocol's code of a refusal.
     private var code: String?

@@ -1,12 +1,12 @@
 import GRDB
 import TambourProtocol
 
-/// People of whom nothing is known yet.
+/// People who are not stored yet.
 extension ClientCore {
-    /// So many are asked about at once.
+    /// The number of people per request.
     private static let atOnce = 100
 
-    /// Asks who the people are that the transaction spoke of.
+    /// Requests the people whom the transaction mentioned and who are not stored.
     func askAboutStrangers(_ tx: StoreTransaction) throws {
         guard isLive else { return }
         let strangers = try tx.strangers.subtracting(introduced).filter { user in
@@ -21,7 +21,7 @@ extension ClientCore {
             call(ContactInfoRequest(contactIDs: users)) { answer, tx in
                 guard case .success(let reply) = answer else { return }
                 for user in reply.contacts { try tx.put(user) }
-                // Their names are in lines and rows that are on the screen.
+                // Their names occur in chats and rows that are on the screen.
                 tx.changes.everything = true
             }
         }

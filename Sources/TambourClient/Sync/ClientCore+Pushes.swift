@@ -1,9 +1,9 @@
 import GRDB
 import TambourProtocol
 
-/// What the server tells by itself, in the order in which it happened.
+/// Pushes from the server, in the order in which the events happened.
 extension ClientCore {
-    /// Takes a push over. What this build does not know is skipped: the next login brings what it changed.
+    /// Applies a push. Skips one that this build does not know: the next login brings its changes.
     func push(_ opcode: Opcode, _ payload: [UInt8], _ tx: StoreTransaction) throws {
         guard let me = try tx.userID() else { return }
         func read<Push: WirePayload>(_ type: Push.Type) throws -> Push {
@@ -66,13 +66,14 @@ extension ClientCore {
             default: break
             }
         } catch is PayloadError {
-            // One push that cannot be read must not cost those behind it; its chat is asked for at the next login.
+            // A push that cannot be decoded must not stop later ones. The next login brings its
+            // chat.
         }
     }
 
     private func chat(_ chat: Chat, _ me: UserID, _ tx: StoreTransaction) throws {
         let known = try tx.row("SELECT isStale FROM chat WHERE id = ?", [chat.id.rawValue])
-        // How much of it was not read is said where a push is meant for one account alone.
+        // The unread count is present only in a push for this account alone.
         let isOwn = chat.newMessages != nil
         if isOwn {
             guard try putOwn(chat, tx, me) else { return }
@@ -81,23 +82,23 @@ extension ClientCore {
         } else if try !tx.put(chat, from: .push, me: me) {
             forgetHistory(of: chat.id)
         } else if known?["isStale"] != false {
-            // What is pushed to all does not say what this account has read of it.
+            // A push to all members does not say what this account has read.
             try refresh(chat.id, tx)
         } else {
             try noteChanged(chat.id, tx)
         }
     }
 
-    /// Takes over a chat as the answer to the task describes it that has just ended.
+    /// Stores a chat from the answer to the task that has just ended.
     func learn(_ chat: Chat, _ tx: StoreTransaction) throws {
         guard let me = try tx.userID() else { return }
         try learn(.chat(chat.id), tx) { _ = try putOwn(chat, tx, me) }
     }
 
-    /// Stores a chat as it is for this account, with its newest message: nobody pushes the account's own acts to
-    /// the session that has done them.
+    /// Stores a chat as this account sees it, with its newest message: the server does not push the
+    /// account's own actions to the session that performed them.
     ///
-    /// - Returns: whether it is in the list now.
+    /// - Returns: whether the chat is in the list now.
     func putOwn(_ chat: Chat, _ tx: StoreTransaction, _ me: UserID) throws -> Bool {
         let known = try tx.row(
             "SELECT historyGeneration, data FROM chat WHERE id = ?",
@@ -106,7 +107,8 @@ extension ClientCore {
         let joined = known.flatMap { Chat(stored: $0["data"]) }?.joinTime ?? 0
         let hasRejoined = joined > 0 && joined != chat.joinTime
         if hasRejoined {
-            // Left and joined anew meanwhile: other messages may be seen than before.
+            // The account left and joined again in the meantime, so it may see other messages than
+            // before.
             try tx.removeChat(chat.id, keepsDraft: true)
             histories[chat.id] = nil
         }
@@ -148,7 +150,7 @@ extension ClientCore {
                 isPushed: true,
                 tx
             )
-            // A page may have brought it before: then it is held, and not counted.
+            // A page may have brought the message before: then it is stored but not counted.
             let isUnclear = try tx.noteNew(push.message, in: chat, me: me)
             if isNew || !isUnclear, try isUnclear || mayBeOwnPost(in: chat, me, tx) {
                 try refresh(chat, tx)
@@ -162,7 +164,8 @@ extension ClientCore {
         }
     }
 
-    /// What changes now in a chat takes it out of the parts of a delta that are still to be asked for.
+    /// Refreshes a chat that changed while parts of a delta are missing: the change moves it out of
+    /// these parts.
     func noteChanged(_ chat: ChatID, _ tx: StoreTransaction) throws {
         let isPartial = try tx.row("SELECT 1 FROM sync_range WHERE kind = 'CHATS'") != nil
         guard isPartial else { return }
@@ -171,14 +174,15 @@ extension ClientCore {
         if isAsked == nil { try refresh(chat, tx) }
     }
 
-    /// What is said in it now moves a chat to the part of the list that was read already.
+    /// Refreshes a chat if a new message moved it into the part of the list that has been read.
     func noteMoved(_ chat: ChatID, _ tx: StoreTransaction) throws {
         let known = try tx.row("SELECT isStale FROM chat WHERE id = ?", [chat.rawValue])
         if known?["isStale"] != false { try refresh(chat, tx) }
         try tx.execute("UPDATE chat SET isStale = 0 WHERE id = ?", [chat.rawValue])
     }
 
-    /// A post of a channel does not say who wrote it: this account may have, on another device.
+    /// Whether this account may have written a post of a channel on another device: posts do not
+    /// name their author.
     private func mayBeOwnPost(in chat: ChatID, _ me: UserID, _ tx: StoreTransaction) throws -> Bool
     {
         guard chat.isChannel,
@@ -200,7 +204,8 @@ extension ClientCore {
     }
 
     private func config(_ config: LoginConfig, _ tx: StoreTransaction) throws {
-        // It holds what has changed, so the hash of the whole is not known until the next login.
+        // It contains only the changes, so the hash of all settings is unknown until the next
+        // login.
         try tx.set(.configHash, nil)
         if let settings = config.chats {
             try tx.put(chatSettings: settings)
@@ -209,10 +214,10 @@ extension ClientCore {
         tx.changes.account = true
     }
 
-    /// Takes over the reactions to a message as an answer tells them, and asks anew when more was learned
-    /// of it since: others may have reacted behind what is answered.
+    /// Stores the reactions to a message from an answer. Requests them again if something newer was
+    /// learned, since others may have reacted after the answer was made.
     ///
-    /// - Parameter asked: the last revision at the time of the question.
+    /// - Parameter asked: the last revision at the time of the request.
     func learn(
         _ reactions: ReactionInfo,
         to message: MessageID,
@@ -227,9 +232,10 @@ extension ClientCore {
         if !isCurrent { try askReactions(to: message, in: chat, tx) }
     }
 
-    /// Whether nothing was learned of a message since something was asked; so it is of one that is not held.
+    /// Whether nothing was learned about a message since a request was made; true for a message
+    /// that is not stored.
     ///
-    /// - Parameter asked: the last revision at the time of the question.
+    /// - Parameter asked: the last revision at the time of the request.
     func isCurrent(
         _ message: MessageID,
         in chat: ChatID,
@@ -243,7 +249,8 @@ extension ClientCore {
         return (held?[0] ?? 0) <= asked
     }
 
-    /// Asks for the reactions to a message, once at a time. When nobody answers, the next login does.
+    /// Requests the reactions to a message, unless that is in flight. If it fails, the next login
+    /// brings them.
     func askReactions(to message: MessageID, in chat: ChatID, _ tx: StoreTransaction) throws {
         guard !requests.isOpen(.reactions(message)) else { return }
         let asked = try tx.lastRevision()
@@ -273,13 +280,13 @@ extension ClientCore {
         }
     }
 
-    /// Asks for a chat as it is for this account, now and after each login until it has come.
+    /// Requests a chat as this account sees it, now and after each login until the answer comes.
     func refresh(_ chat: ChatID, _ tx: StoreTransaction) throws {
         try tx.execute("INSERT OR IGNORE INTO chat_refresh VALUES (?)", [chat.rawValue])
         ask(about: chat)
     }
 
-    /// Asks for the chats that were in doubt when the connection or the program before ended.
+    /// Requests the chats that were in doubt when the last connection or process ended.
     func refreshDoubtful(_ tx: StoreTransaction) throws {
         for row in try tx.rows("SELECT chat FROM chat_refresh ORDER BY chat") {
             ask(about: ChatID(row[0]))
@@ -296,7 +303,7 @@ extension ClientCore {
             }
             guard let me = try tx.userID() else { return }
             try tx.execute("DELETE FROM chat_refresh WHERE chat = ?", [chat.rawValue])
-            // It is not this account's.
+            // The account is not in the chat.
             if !chats.contains(where: { $0.id == chat }) {
                 guard isCurrent(.chat(chat), since: asked, tx) else { return try refresh(chat, tx) }
                 try tx.loseChat(chat, keepsDraft: !chat.isGroup)
@@ -307,7 +314,8 @@ extension ClientCore {
                     try refresh(chat.id, tx)
                     continue
                 }
-                // Saved messages are described before there are any, never read; the list does not have them.
+                // The server describes saved messages even before the first one; the list does not
+                // show them then.
                 if chat.id.partner(of: me) == me, chat.participants[me] == 0 {
                     try tx.removeChat(chat.id, keepsDraft: true)
                     forgetHistory(of: chat.id)
@@ -318,7 +326,8 @@ extension ClientCore {
         }
     }
 
-    /// A refusal says nothing of the chat: what may pass is asked again after the next login.
+    /// Handles a failed refresh. A refusal proves nothing about the chat; a temporary one is
+    /// retried after the next login.
     private func refreshFailed(of chat: ChatID, _ error: ClientError, _ tx: StoreTransaction) throws
     {
         guard case .refused(_, _, nil) = error else { return try syncFailed(error, tx) }

@@ -1,18 +1,18 @@
 import TambourProtocol
 
-/// What an answer describes, of which others may have had more pushed before it.
+/// The subject of an answer. A push of a newer state may arrive before the answer.
 enum Subject: Hashable {
-    /// The line of a chat.
+    /// A chat as the list shows it.
     case chat(ChatID)
     /// A contact, or the account itself.
     case person(UserID)
     case draft(ChatID)
-    /// The account's settings of a chat.
+    /// The account's settings for a chat.
     case settings(ChatID)
 }
 
 extension StoreTransaction {
-    /// Everything of which something was learned.
+    /// All subjects about which something was learned.
     var allLearned: Set<Subject> { learned.union(changes.chats.map { .chat($0) }) }
 
     fileprivate func hasLearned(_ subject: Subject) -> Bool {
@@ -23,17 +23,19 @@ extension StoreTransaction {
 
 /// Answers yield to pushes: docs/decisions/0017-answers-yield.md
 extension ClientCore {
-    /// Whether nothing was learned of a subject since the transaction in which something was asked.
+    /// Whether nothing was learned about a subject since the transaction in which a request was
+    /// made.
     ///
-    /// An answer may be older than a push that came before it: what several did in one transaction is pushed before
-    /// any of them is answered, and a question is answered from a snapshot, which others do not wait for.
-    /// - Parameter asked: `transactions` at the time of the question.
+    /// An answer may be older than a push that came before it. The effects of several requests in
+    /// one transaction are pushed before any of them is answered. A query is answered from a
+    /// snapshot, for which writers do not wait.
+    /// - Parameter asked: `transactions` at the time of the request.
     func isCurrent(_ subject: Subject, since asked: Int, _ tx: StoreTransaction) -> Bool {
         learnedAt[subject, default: 0] <= asked + 1 && !tx.hasLearned(subject)
     }
 
-    /// Takes over what the answer to the task that has just ended says of a subject, if it is the last word; else
-    /// asks for that.
+    /// Applies the answer to the task that has just ended if it is the latest state of the subject,
+    /// and requests the latest state otherwise.
     func learn(_ subject: Subject, _ tx: StoreTransaction, _ body: () throws -> Void) throws {
         guard isCurrent(subject, since: taskAsked.transactions, tx) else {
             return try askAnew(subject, tx)
@@ -42,9 +44,9 @@ extension ClientCore {
         tx.learned.insert(subject)
     }
 
-    /// Asks for what is held of a subject: who answered last did not know of all that was pushed.
+    /// Requests the current state of a subject: the last answer lacks some of what was pushed.
     ///
-    /// When no answer comes the next login brings it.
+    /// If no answer comes, the next login brings it.
     func askAnew(_ subject: Subject, _ tx: StoreTransaction) throws {
         switch subject {
         case .chat(let chat): try refresh(chat, tx)
@@ -70,14 +72,14 @@ extension ClientCore {
 
     func askSettings(of chat: ChatID) {
         let asked = transactions
-        // A change of nothing is answered with what there is.
+        // An empty change returns the current settings.
         let nothing = SettingsChange(chats: IDMap([(chat, NameMap([]))]))
         call(ConfigRequest(settings: nothing)) { [self] answer, tx in
             switch answer {
             case .success(let reply):
                 guard isCurrent(.settings(chat), since: asked, tx) else { return }
                 if let settings = reply.chats { try tx.put(chatSettings: settings) }
-            // The chat is not the account's any more; should it be again, its settings are asked for.
+            // The account is not in the chat. If it joins again, its settings are requested.
             case .failure(.refused(_, _, nil)): settingsInDoubt.insert(chat)
             case .failure(let error): try syncFailed(error, tx)
             }
