@@ -1,9 +1,9 @@
 import GRDB
 import TambourProtocol
 
-/// Entities between the store and the server: one pull or push is under way at a time.
+/// Synchronises entities with the server; one pull or push is in flight at a time.
 extension ClientCore {
-    /// What of entities belongs to the connection.
+    /// The state of entities that belongs to the connection.
     struct EntityLink {
         enum Request {
             case pull
@@ -11,19 +11,20 @@ extension ClientCore {
         }
 
         var underWay: Request?
-        /// There may be changes that are not held here.
+        /// Whether the server may have changes that are not held here.
         var wantsPull = false
-        /// Something was pulled on this connection.
+        /// Whether a page was pulled on this connection.
         var hasPulled = false
-        /// The server does not serve them, or refuses what is sent: not again on this connection.
+        /// Whether the server does not support entities, or refused a request. Then there are no
+        /// further attempts on this connection.
         var isRefused = false
-        /// Pages of everything that have come so far; nil while changes are pulled.
+        /// The pages of a full pull received so far; nil while changes are pulled.
         var everything: [Entity]?
         /// Where the next page begins; nil for the stored mark.
         var next: EntityMark?
     }
 
-    /// Behind which change the next page begins.
+    /// The change after which the next page begins.
     struct EntityMark {
         var time: Int64
         var last: Int64
@@ -31,15 +32,15 @@ extension ClientCore {
 
     // MARK: What the user does
 
-    /// Runs a call on the entities and keeps what it changes.
+    /// Runs a call on the entities and stores the changed rows.
     ///
-    /// - Throws: `ClientError` with what is wrong about it.
+    /// - Throws: `ClientError` for an invalid call.
     func changeEntities<Value>(
         _ tx: StoreTransaction,
         _ body: (inout LocalEntities) throws(LocalEntityError) -> (Value, [EntityRowChange])
     ) throws -> Value {
         var entities = try useEntities(tx)
-        // Held once, so that it is not copied; what throws has changed nothing.
+        // A single reference avoids a copy. A call that throws has changed nothing.
         self.entities = nil
         defer { self.entities = entities }
         let (value, rows): (Value, [EntityRowChange])
@@ -52,7 +53,7 @@ extension ClientCore {
         return value
     }
 
-    /// The entities as they are stored, which are kept up to date from now on.
+    /// Returns the stored entities, and keeps them up to date from now on.
     func useEntities(_ tx: StoreTransaction) throws -> LocalEntities {
         if try tx.value(of: .entitiesMark) as Int64? == nil {
             try tx.set(.entitiesMark, 0)
@@ -68,13 +69,13 @@ extension ClientCore {
             schema: .standard(.standard),
             rows: try tx.entityRows(random: environment.random)
         )
-        // Read again while a batch is under way: the reply is to that batch.
+        // Read again while a batch is in flight: the reply belongs to this batch.
         if entityLink.underWay == .push { read.resume() }
         entities = read
         return read
     }
 
-    /// Whether all that was told is here; changes may wait to be sent.
+    /// Whether all changes from the server have arrived. Own changes may still be queued.
     var hasEntitiesInSync: Bool {
         isLive && entityLink.hasPulled && !entityLink.isRefused && !entityLink.wantsPull
             && entityLink.underWay != .pull
@@ -82,18 +83,18 @@ extension ClientCore {
 
     // MARK: The connection
 
-    /// Asks what has changed meanwhile, behind a login.
+    /// Requests the changes since the last connection, after a login.
     func syncEntities(_ tx: StoreTransaction) throws {
         guard try tx.value(of: .entitiesMark) as Int64? != nil else { return }
         entityLink.wantsPull = true
-        // Copies of a type that was not known were passed over, and no mark brings them again.
+        // Copies of unknown types were skipped, and no mark brings them again.
         let known: String? = try tx.value(of: .entityTypes)
         guard known != LocalEntities.knownTypes else { return }
         try tx.set(.entitiesMark, 0)
         try tx.set(.entityTypes, LocalEntities.knownTypes)
     }
 
-    /// Another process may be the first that uses them.
+    /// Pulls if another process is the first to use entities.
     func pullEntitiesForOthers(_ tx: StoreTransaction) throws {
         guard !entityLink.hasPulled, entityLink.underWay == nil,
             try tx.value(of: .entitiesMark) as Int64? != nil
@@ -107,14 +108,15 @@ extension ClientCore {
         entities?.dropped()
     }
 
-    /// Whoever signs in next has objects of their own, and answers to this account's requests are nobody's.
+    /// Resets the state. The next account has its own objects, and answers to this account's
+    /// requests must be ignored.
     func entitiesSignedOut() {
         entityLink = EntityLink()
         life += 1
         entities = nil
     }
 
-    /// The end of every transaction: sends what can be sent.
+    /// Ends every transaction: sends what can be sent.
     func runEntities(_ tx: StoreTransaction) throws {
         guard isLive, entityLink.underWay == nil, !entityLink.isRefused else { return }
         if entityLink.wantsPull {
@@ -151,7 +153,7 @@ extension ClientCore {
                 entityLink.underWay = nil
                 return try refused(error, tx)
             }
-            // Not before: what is read again meanwhile waits for this reply.
+            // Not earlier: entities that are read again meanwhile must wait for this reply.
             defer { entityLink.underWay = nil }
             try keepEntities(tx) { entities throws(LocalEntityError) in
                 try entities.pushed(results, to: operations, at: environment.wallMs())
@@ -163,7 +165,7 @@ extension ClientCore {
         self.entities?.dropped()
         switch error as? ClientError {
         case .disconnected: return
-        // The link looks after itself; what was sent is sent again under the same numbers.
+        // The link handles timeouts; the batch is sent again under the same operation ids.
         case .timedOut: return
         case .refused(_, _, let pause?): return try rest(forMs: pause.wholeMilliseconds, tx)
         default: break
@@ -197,7 +199,7 @@ extension ClientCore {
                 entityLink.hasPulled = true
                 let page = try reply.objects.map { try Entity($0) }
                 try take(page, of: reply, tx)
-                // Whoever waits for what other devices did is told, also when that is nothing.
+                // Notifies those who wait for other devices' changes, even if there are none.
                 if hasEntitiesInSync { tx.changes.entities = true }
             } catch let error as ClientError {
                 entityLink.wantsPull = error == .timedOut
@@ -222,15 +224,16 @@ extension ClientCore {
             entityLink.everything = isMore ? everything : nil
             if isMore { return pullEntities(behind: next) }
             let types = Set(LocalEntities.listedTypes)
-            // Of what changed between the pages the later copy counts.
+            // If an object changed between the pages, the later copy counts.
             let copies = Dictionary(everything.map { ($0.id, $0) }) { $1 }.values
             try keepEntities(tx) {
                 $0.pulledAll(copies.filter { !$0.isDeleted }, of: types)
                     + $0.pulled([], tombstones: copies.filter(\.isDeleted))
-                    // Series are listed nowhere: what is held of them may be gone, and is asked for again.
+                    // Elements of series are in no list, so the held ones may be gone. They are
+                    // requested again.
                     + $0.evictElements()
             }
-            // What was told while the pages came may have been created behind the last of them.
+            // Changes pushed during the pull may have been created after the last page.
             entityLink.wantsPull = true
         } else {
             try keepEntities(tx) {
@@ -241,7 +244,7 @@ extension ClientCore {
             }
             if isMore { entityLink.wantsPull = true } else { try pruneEntities(tx) }
         }
-        // A page may end within a moment: after a restart that moment is asked for once more.
+        // A page may end within a millisecond, which is requested again after a restart.
         try tx.set(.entitiesMark, isMore ? max(0, next.time - 1) : next.time)
     }
 
@@ -250,10 +253,10 @@ extension ClientCore {
         try keepEntities(tx) { $0.prune(before: time) }
     }
 
-    /// How long tombstones and replaced ids are kept, milliseconds.
+    /// How long tombstones and replaced ids are kept, in milliseconds.
     private static let keptMs: Int64 = 30 * 86_400_000
 
-    /// Another device of the account has changed something.
+    /// Applies a change by another device of the account.
     func entitiesTold(_ push: NotifObj, _ tx: StoreTransaction) throws {
         guard try tx.value(of: .entitiesMark) as Int64? != nil else { return }
         let told = try push.objects.map { try Entity($0) }
@@ -262,19 +265,19 @@ extension ClientCore {
         }
     }
 
-    /// Takes over a part of a series.
+    /// Stores a part of a series.
     func keepElements(_ elements: [Entity], _ tx: StoreTransaction) throws {
         try keepEntities(tx) { $0.pulled(elements) }
     }
 }
 
 extension LocalEntities {
-    /// The names of all types, as they are stored beside the mark.
+    /// The names of all types, as stored with the mark.
     static var knownTypes: String {
         EntitySchema.standard(.standard).types.map(\.rawValue).sorted().joined(separator: " ")
     }
 
-    /// Types whose objects a pull of everything lists.
+    /// The types whose objects a full pull lists.
     fileprivate static var listedTypes: [EntityType] {
         EntitySchema.standard(.standard).types.filter {
             EntitySchema.standard(.standard)[$0]?.policy != .append

@@ -1,41 +1,41 @@
 public import TambourProtocol
 
-/// A change of the user that the server cannot accept as it is. It waits for the user's choice and
-/// holds up nothing else.
+/// A change by the user that the server cannot accept as it is. It waits for the user's choice and
+/// does not delay other changes.
 public struct Conflict: Hashable, Sendable {
     public let id: EntityID
     public let type: EntityType
     public let kind: Kind
-    /// What the user did, with the copy it was based on.
+    /// The user's change, with the copy it was based on.
     public let mine: EntityChange
-    /// The server's copy: live, a tombstone, or nil if even that is gone. Of a duplicate it is
+    /// The server's copy: live, a tombstone, or nil if even that is gone. For a duplicate it is
     /// another object.
     public let theirs: Entity?
-    /// What the user may choose from.
+    /// The choices that the user has.
     public let choices: Set<EntityChoice>
 
     public enum Kind: Hashable, Sendable {
         case updateUpdate
-        /// Updated here, deleted there.
+        /// Updated here, deleted on the server.
         case updateDelete
-        /// Deleted here, updated there.
+        /// Deleted here, updated on the server.
         case deleteUpdate
-        /// Created here and there under one natural key.
+        /// Created here and on the server under the same natural key.
         case duplicate
-        /// Updated or created here below what was deleted there.
+        /// Updated or created here, below a parent that was deleted on the server.
         case parentDeleted
-        /// The server will not have it: the error's name, and a JSON pointer to what is wrong.
+        /// Refused by the server: the error's name, and a JSON pointer to the cause.
         case rejected(error: String, path: String)
     }
 }
 
 /// The user's answer to a `Conflict`.
 public enum EntityChoice: Hashable, Sendable {
-    /// The change is made on top of what the server has. What was deleted there is created anew,
-    /// below another parent if its own is gone.
+    /// Applies the change on top of the server's copy. An entity that was deleted there is created
+    /// again, below another parent if its own is gone.
     case mine
-    /// The change is dropped.
+    /// Drops the change.
     case theirs
-    /// The server's copy stays, and the user's becomes an entity of its own beside it.
+    /// Keeps the server's copy, and stores the user's as a separate entity.
     case both
 }

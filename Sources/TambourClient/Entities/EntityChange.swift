@@ -1,14 +1,14 @@
 public import TambourProtocol
 
-/// What the user did to one entity since the server last agreed, however many steps it took.
+/// The user's change of one entity since the server last agreed, in however many steps.
 public struct EntityChange: Hashable, Sendable {
     public var kind: EntityChangeKind
-    /// The server's copy that the user saw when the change began; nil for a creation.
+    /// The server's copy that the user saw at the start of the change; nil for a creation.
     public var base: Entity?
-    /// All fields of a creation, the changed ones of an update (`null` removes), none of a
+    /// All fields of a creation; the changed fields of an update (`null` removes one); empty for a
     /// deletion.
     public var fields: [String: FieldValue]
-    /// Unix milliseconds by this device's clock, of the last step.
+    /// The time of the last step, in Unix milliseconds of this device's clock.
     public var modified: Int64
 
     package init(
@@ -25,19 +25,19 @@ public struct EntityChange: Hashable, Sendable {
 }
 
 extension EntityChange {
-    /// A pair of steps that nobody can take: to change what is deleted, to create what is there.
+    /// An impossible pair of steps: changing a deleted entity, or creating an existing one.
     package struct Impossible: Error, Hashable {}
 
-    /// This change and a later one as one change; nil if together they are nothing.
+    /// This change and a later one as one change; nil if they cancel out.
     ///
     /// | this \ next | create | update | delete |
-    /// |---|---|---|---|
+    /// | --- | --- | --- | --- |
     /// | create | - | create | nothing |
     /// | update | - | update | delete |
     /// | delete | update | - | delete |
     ///
-    /// The base stays that of the first one. Creating what was deleted makes it exactly what is
-    /// created.
+    /// The base stays that of the first change. Creating a deleted entity gives it exactly the
+    /// created fields.
     package func followed(by next: EntityChange) throws(Impossible) -> EntityChange? {
         var change = self
         change.modified = next.modified
@@ -60,26 +60,26 @@ extension EntityChange {
         return change
     }
 
-    /// The entity with this change made to it; nil if it is deleted, or was not there.
+    /// The entity after this change; nil unless the change is an update and the entity exists.
     func applied(to entity: Entity?) -> Entity? {
         guard kind == .update, var entity else { return nil }
         entity.fields = entity.fields.patched(with: fields)
         return entity
     }
 
-    /// Whether the copy that the user saw is none that came before `entity`: the server has lost it.
+    /// Whether the copy that the user saw is no predecessor of `entity`: the server has lost it.
     func isUnfounded(on entity: Entity) -> Bool {
         guard let base else { return false }
         return base.version > entity.version
             || (base.version == entity.version && base.modified != entity.modified)
     }
 
-    /// Whether `entity` already says all that this update wants to say.
+    /// Whether `entity` already has all values that this update sets.
     func isContained(in entity: Entity) -> Bool {
         fields.allSatisfy { entity.fields[$0.key, default: .null] == $0.value }
     }
 
-    /// Whether somebody set a field to another value than this update does, since its base.
+    /// Whether somebody has, since the base, set a field to a value other than this update's.
     func collides(with entity: Entity) -> Bool {
         fields.contains { name, value in
             let theirs = entity.fields[name, default: .null]

@@ -1,6 +1,6 @@
 package import TambourProtocol
 
-/// Everything that `LocalEntities` has to remember, as rows of a database.
+/// The persistent state of `LocalEntities`, as database rows.
 package struct EntityRows: Hashable, Sendable {
     package var entities: [EntityRow]
     package var updates: [LocalUpdate]
@@ -20,18 +20,18 @@ package struct EntityRows: Hashable, Sendable {
     }
 }
 
-/// An entity this device knows of. Primary key: `id`.
+/// An entity that is stored on this device. Primary key: `id`.
 package struct EntityRow: Hashable, Sendable {
     package var id: EntityID
     package var type: EntityType
     package var parent: EntityID?
     package var uiKey: Int64
-    /// The newest copy the server sent, maybe a tombstone, which keeps an older copy from bringing
-    /// the entity back; nil for what exists only here.
+    /// The newest copy that the server sent; nil for an entity that exists only here. A tombstone
+    /// prevents an older copy from restoring the entity.
     package var server: Entity?
 }
 
-/// Which server id a local one became; late references to the local one still find the entity.
+/// The server id that replaced a local one. Late references to the local id still find the entity.
 package struct EntityAlias: Hashable, Sendable {
     package var local: EntityID
     package var server: EntityID
@@ -45,8 +45,8 @@ package struct EntityCounters: Hashable, Sendable {
     package var nextOpID: Int64
     package var nextSequence: Int64
 
-    /// - Parameter firstOpID: A random number of 62 bits, so that an app that was installed again
-    ///   does not repeat operations that the server remembers.
+    /// - Parameter firstOpID: A random number of 62 bits, so that a reinstalled app does not repeat
+    ///   operation ids that the server remembers.
     package init(firstOpID: Int64) {
         nextLocalID = 1
         nextUIKey = 1
@@ -55,7 +55,7 @@ package struct EntityCounters: Hashable, Sendable {
     }
 }
 
-/// One write to the database. Those of one call belong in one transaction, in their order.
+/// One write to the database. Write those of one call in one transaction, in order.
 package enum EntityRowChange: Hashable, Sendable {
     case putEntity(EntityRow)
     case removeEntity(EntityID)

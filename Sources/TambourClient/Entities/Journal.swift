@@ -1,7 +1,7 @@
-/// A dictionary that remembers which keys were touched since it was last asked.
+/// A dictionary that records which keys were changed since the last `drain`.
 struct Journal<Key: Hashable & Sendable, Value: Hashable & Sendable>: Sendable {
     private(set) var values: [Key: Value]
-    /// What the touched keys had before, in the order of the first touch.
+    /// The changed keys with their earlier values, in the order of the first change.
     private var touched: [(key: Key, before: Value?)] = []
     private var touchedKeys: Set<Key> = []
 
@@ -19,8 +19,8 @@ struct Journal<Key: Hashable & Sendable, Value: Hashable & Sendable>: Sendable {
         }
     }
 
-    /// Tells `body` each key whose value is not what it was, with the present value, and forgets
-    /// the touches.
+    /// Calls `body` for each key whose value differs from before, with the current value, and
+    /// clears the record.
     mutating func drain(_ body: (Key, Value?) -> Void) {
         for (key, before) in touched {
             let value = values[key]

@@ -1,9 +1,9 @@
 package import TambourProtocol
 
-/// What the server tells.
+/// Applying what the server sends.
 extension LocalEntities {
-    /// A page of changes. Pages and replies may come in any order; an older copy never replaces a
-    /// newer one.
+    /// Applies a page of changes. Pages and replies may arrive in any order; an older copy never
+    /// replaces a newer one.
     ///
     /// - Parameter tombstones: Their fields are ignored.
     package mutating func pulled(
@@ -21,11 +21,11 @@ extension LocalEntities {
         return finish()
     }
 
-    /// The list of all live objects of these types: what is not in it is deleted, and what is in it
-    /// counts even if its version is lower, as after a restored backup.
+    /// Applies the list of all live objects of these types. Objects not in the list are deleted.
+    /// Those in it count even if their version is lower, as after a restored backup.
     ///
-    /// It must have been asked for after the last reply to a push. Series are usually not listed:
-    /// their ranges are pulled.
+    /// The list must have been requested after the last reply to a push. Series are usually not
+    /// listed: their ranges are pulled.
     package mutating func pulledAll(
         _ objects: [Entity],
         of types: Set<EntityType>
@@ -40,8 +40,8 @@ extension LocalEntities {
         return finish()
     }
 
-    /// What is frozen upon something that the server does not have any more, as after a restored
-    /// backup, was not applied there, and must not be by the chance of an equal version.
+    /// A frozen update whose base the server no longer has, as after a restored backup, was not
+    /// applied there. It must not be applied because a version happens to be equal.
     private mutating func reopenUnfounded() {
         guard !awaitsReply else { return }
         for update in sent.values.values where update.change.kind != .create {
@@ -52,8 +52,8 @@ extension LocalEntities {
         }
     }
 
-    /// Forgets all elements of series, which no list of everything holds: their ranges are pulled
-    /// again. What waits to be sent stays.
+    /// Forgets all elements of series, since no full list contains them: their ranges are pulled
+    /// again. Pending elements stay.
     package mutating func evictElements() -> [EntityRowChange] {
         for row in entities.values.values where isIdleElement(row) { remove(row.id) }
         return finish()
@@ -64,11 +64,11 @@ extension LocalEntities {
             && sent[row.id] == nil
     }
 
-    /// Forgets tombstones and replaced local ids that are older, and of series what stands below
-    /// such a tombstone: elements leave none of their own.
+    /// Forgets older tombstones and replaced local ids. Elements of a series below such a tombstone
+    /// are forgotten too, since they have no tombstones of their own.
     ///
-    /// - Parameter time: Unix milliseconds; by then every page that was under way has arrived, and
-    ///   whoever held a local id has let go of it.
+    /// - Parameter time: Unix milliseconds. All pages requested before this time must have arrived,
+    ///   and nobody may still hold a local id that was replaced before it.
     package mutating func prune(before time: Int64) -> [EntityRowChange] {
         let tombstones = entities.values.values
             .filter { $0.server.map { $0.isDeleted && $0.modified < time } ?? false }
@@ -83,7 +83,7 @@ extension LocalEntities {
         return finish()
     }
 
-    /// Parents first.
+    /// Sorts parents before children.
     private func sorted(_ objects: [Entity]) -> [Entity] {
         objects.sorted {
             (schema.depth(of: $0.type), $0.id) < (schema.depth(of: $1.type), $1.id)
@@ -92,8 +92,8 @@ extension LocalEntities {
 }
 
 extension LocalEntities {
-    /// Takes over a copy of the server if it is newer. Types that this version of the app does not
-    /// know are left out.
+    /// Stores a server's copy if it is newer. Skips types that this version of the app does not
+    /// know.
     mutating func adopt(_ copy: Entity, inAnyCase: Bool = false) {
         guard !copy.id.isLocal, hasPlace(copy) else { return }
         let known = entities[copy.id] ?? creation(of: copy)
@@ -114,8 +114,8 @@ extension LocalEntities {
         }
     }
 
-    /// Whether the type is known, and what stands above and below is of the types that it may be. So
-    /// every step up is a step up the tree of types, and nothing is its own ancestor.
+    /// Whether the type is known and fits the types of the parent and the children. Then every step
+    /// up is a step up the tree of types, so nothing is its own ancestor.
     private func hasPlace(_ copy: Entity) -> Bool {
         guard let kind = schema[copy.type], (copy.parent == nil) == (kind.parent == nil),
             copy.parent != copy.id
@@ -129,22 +129,22 @@ extension LocalEntities {
     }
 
     private func isNews(_ copy: Entity, after known: Entity) -> Bool {
-        // A tombstone has a version of its own, unless it was only inferred from an absence.
+        // A tombstone has its own version, unless it was only inferred from an absence.
         let isBack = known.isDeleted && !copy.isDeleted
-        // A version has one time, unless the server lost it and made it anew.
+        // A version has one time, unless the server lost the version and assigned it again.
         let isOther = copy.modified != known.modified || isBack
         return copy.version > known.version || (copy.version == known.version && isOther)
     }
 
-    /// The row of what this device created, where the copy is quicker than the reply. It keeps the
-    /// local id until the reply, which names the children's ids as well.
+    /// The row of an entity created on this device, if its copy arrives before the reply. It keeps
+    /// the local id until the reply, which also contains the children's ids.
     private func creation(of copy: Entity) -> EntityRow? {
         guard let opID = copy.createdBy else { return nil }
         let update = sent.values.values.first { $0.opID == opID && $0.change.kind == .create }
         return update.flatMap { entities[$0.id] }
     }
 
-    /// The server no longer has the object, and has no tombstone to show for it.
+    /// Marks an object as deleted that the server no longer has and sends no tombstone for.
     mutating func markDeleted(_ id: EntityID) {
         guard var copy = entities[id]?.server, !copy.isDeleted else { return }
         copy.isDeleted = true
@@ -152,17 +152,18 @@ extension LocalEntities {
         adopt(copy, inAnyCase: true)
     }
 
-    /// What waited for a parent can be sent again.
+    /// Makes pending an update that waited for its parent.
     mutating func unblock(_ id: EntityID) {
         guard var update = open[id], update.cause == .parentDeleted else { return }
         update.state = .pending
         open[id] = update
     }
 
-    /// What was created under the natural key of an object that is gone can be sent again.
+    /// Updates conflicts over a natural key. A creation can be sent again when the object that has
+    /// the key is deleted.
     ///
-    /// Not until this news comes: the reply that names the object may itself be newer than what is
-    /// known of it here.
+    /// Not before this copy arrives: the reply that names the object may itself be newer than the
+    /// copy here.
     private mutating func settleDuplicates(of copy: Entity) {
         for var update in open.values.values {
             guard case .duplicate(let theirs) = update.cause, theirs.id == copy.id else { continue }

@@ -1,20 +1,20 @@
 import TambourProtocol
 
-/// An open change in the light of what the server has now.
+/// Reconciling an open change with the server's current copy.
 extension LocalEntities {
     private enum Verdict {
-        /// As it is.
+        /// Unchanged.
         case stays
-        /// Nothing to be said any more.
+        /// There is nothing left to send.
         case done
-        /// The server is to decide.
+        /// Send it, and let the server decide.
         case pending
         case rebased(on: Entity)
         case conflict(LocalUpdate.Cause)
     }
 
     mutating func reconcile(_ id: EntityID) {
-        // The reply to a frozen update tells what an open one behind it is based on.
+        // The reply to a frozen update determines the base of the open one that follows it.
         guard let row = entities[id], sent[id] == nil, var update = open[id] else { return }
         switch verdict(on: update, of: row) {
         case .stays: return
@@ -24,7 +24,8 @@ extension LocalEntities {
             return
         case .pending:
             update.state = .pending
-            // No version says what the user saw: the server must not take it for its own.
+            // No version identifies what the user saw; the server must not mistake it for one of
+            // its own.
             if let server = row.server, update.change.isUnfounded(on: server) {
                 update.change.base?.version = 0
             }
@@ -71,7 +72,7 @@ extension LocalEntities {
         return kind.policy.contest == .cas ? .conflict(.version) : .pending
     }
 
-    /// Whether the server's copy is newer than the one the user saw.
+    /// Whether the server's copy differs from the one that the user saw.
     private func isNews(_ server: Entity, to change: EntityChange) -> Bool {
         server.version != change.base?.version || server.modified != change.base?.modified
     }
@@ -82,8 +83,8 @@ extension LocalEntities {
 }
 
 extension LocalEntities {
-    /// The deletion of an entity is certain: what the user changed below it is void, what exists
-    /// only here is gone.
+    /// Handles a confirmed deletion: drops the user's changes below the entity, and the entities
+    /// that exist only here.
     mutating func dropBelow(_ id: EntityID) {
         for child in sortedChildren(of: id) {
             dropBelow(child)
@@ -99,8 +100,8 @@ extension LocalEntities {
         remove(id)
     }
 
-    /// The entity under the id that the server gave it, everywhere at once. What is here under that
-    /// id already, the twin of a duplicate, becomes one with it.
+    /// Moves an entity to the id that the server assigned, everywhere at once. Merges it with an
+    /// entity that already has this id, the twin of a duplicate.
     mutating func rename(_ local: EntityID, to id: EntityID, at now: Int64) {
         guard var row = entities[local], local.isLocal, !id.isLocal else { return }
         let orphans = sortedChildren(of: local)
@@ -123,7 +124,7 @@ extension LocalEntities {
         touch(id)
     }
 
-    /// A deleted entity as a new one, which takes its place on the screen and its children that
+    /// Creates a deleted entity again, in the same place on the screen and with its children that
     /// exist only here.
     mutating func recreate(
         _ id: EntityID,
@@ -139,7 +140,7 @@ extension LocalEntities {
         open[id] = nil
         openUpdate(.init(kind: .create, fields: fields, modified: now), on: new)
         for child in sortedChildren(of: id) {
-            // What is in flight must stay as it was sent.
+            // An update in flight must not change.
             guard var row = entities[child], row.server == nil, sent[child] == nil else { continue }
             row.parent = new
             put(row)

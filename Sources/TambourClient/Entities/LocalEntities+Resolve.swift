@@ -1,8 +1,9 @@
 package import TambourProtocol
 
-/// The user's answers to conflicts.
+/// Resolving conflicts.
 extension LocalEntities {
-    /// - Parameter parent: Below what `mine` creates an entity whose parent is gone.
+    /// - Parameter parent: The parent below which `mine` creates an entity whose own parent is
+    ///   gone.
     package mutating func resolve(
         _ id: EntityID,
         _ choice: EntityChoice,
@@ -77,7 +78,7 @@ extension LocalEntities {
 }
 
 extension EntityChange {
-    /// All fields of the entity as the user left it.
+    /// All fields of the entity as the user wants it.
     fileprivate var whole: [String: FieldValue] {
         (base?.fields ?? [:]).patched(with: fields)
     }

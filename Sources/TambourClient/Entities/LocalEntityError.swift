@@ -1,19 +1,19 @@
 package import TambourProtocol
 
-/// Why a call on `LocalEntities` did nothing.
+/// Why a call on `LocalEntities` was rejected.
 package enum LocalEntityError: Error, Hashable, Sendable {
-    /// The entity is deleted, below something deleted, or unknown.
+    /// The entity is deleted, has a deleted ancestor, or is unknown.
     case notFound
-    /// The entity to restore is not deleted, or not by this device.
+    /// The entity to restore is not deleted, or was not deleted on this device.
     case notDeleted
     /// The server would refuse it too.
     case refused(EntityRefusal)
     case noConflict
-    /// `Conflict.choices` does not have it.
+    /// `Conflict.choices` does not contain it.
     case choiceNotOffered
-    /// The choice creates the entity below another parent, and none that fits was named.
+    /// The choice creates the entity below another parent, and no parent was named.
     case parentNeeded
-    /// No batch waits for a reply, or one with another number of operations.
+    /// No batch waits for a reply, or the batch has another number of operations.
     case unexpectedReply
 
     static func refused(_ error: ObjectError, at path: String) -> Self {

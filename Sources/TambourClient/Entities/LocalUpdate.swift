@@ -1,33 +1,33 @@
 package import TambourProtocol
 
-/// A change on its way to the server. An entity has at most one that is sent and one that is open.
+/// A change on its way to the server. An entity has at most one sent and one open update.
 package struct LocalUpdate: Hashable, Sendable {
     package var id: EntityID
     package var change: EntityChange
     package var state: State
-    /// The order in which changes began; it decides among equals in a push.
+    /// The order in which changes began; breaks ties in a push.
     package var sequence: Int64
 
     package enum State: Hashable, Sendable {
-        /// Takes up further changes.
+        /// Open to further changes.
         case pending
-        /// Frozen: it is sent, again and again under one `opID`, until an answer comes. `position`
+        /// Frozen: it is sent, and retried under the same `opID`, until an answer comes. `position`
         /// is its place in the batch.
         case inFlight(opID: Int64, position: Int)
         case conflict(Cause)
     }
 
     package enum Cause: Hashable, Sendable {
-        /// Over the entity's own server copy: which of the three follows from that copy and the
-        /// change.
+        /// A conflict with the entity's own server copy. The copy and the change determine which of
+        /// the three kinds it is.
         case version
-        /// `theirs` is the object that has the natural key.
+        /// `theirs` is the object that has the same natural key.
         case duplicate(theirs: Entity)
         case parentDeleted
         case rejected(EntityRefusal)
     }
 
-    /// The places an update can have.
+    /// The slots for updates of an entity.
     package enum Slot: Hashable, Sendable {
         /// In flight.
         case sent

@@ -1,16 +1,16 @@
 import Foundation
 import TambourProtocol
 
-/// Photos on their way: copied, uploaded, named by a message.
+/// Sending photos: each is copied, uploaded, and attached to a message.
 ///
 ///     photo.keep ◀── needs ── photo.upload ◀── refresh ── message.send.photo
 ///
-/// The copy is there for as long as the row of the task that made it, and that row stays until the
-/// message has left the queue: sent, cancelled or dropped.
+/// The copy exists as long as the row of the task that made it. The row stays until the message has
+/// left the queue: sent, cancelled or dropped.
 extension ClientCore {
-    /// Queues a message with a photo, and what has to be done before it is sent.
+    /// Queues a message with a photo, and the tasks that precede it.
     ///
-    /// - Returns: what names the message.
+    /// - Returns: the id of the message.
     func queuePhoto(
         _ message: SendPhotoTask,
         source: String,
@@ -25,7 +25,7 @@ extension ClientCore {
         return try queue(message, after: [TaskID(upload.rawValue): .refresh], tx)
     }
 
-    /// Has the host begin with the work of a run once that is stored.
+    /// Lets the host start the work of a run after the commit.
     func begin(_ step: PhotoWork.Step, for run: TaskRun) {
         whenCommitted { [self] in
             photoRuns.insert(run)
@@ -33,13 +33,13 @@ extension ClientCore {
         }
     }
 
-    /// The host tells how the work of a run goes.
+    /// Handles the host's report about the work of a run.
     package func photoReported(_ report: PhotoReport, by run: TaskRun) {
         self.run { [self] tx -> Void in
             var next = try scheduler(tx)
-            // A run that is over has no say: its task was taken over or cancelled meanwhile.
+            // Ignore an ended run: another one has taken over the task, or it was cancelled.
             guard let record = next[run.task], record.run == run else {
-                // A copy that nobody wants any more cannot be broken off.
+                // A copy cannot be interrupted, so remove an unwanted one.
                 if case .kept = report, next[run.task] == nil { removePhotos([run.task]) }
                 return
             }
@@ -63,7 +63,7 @@ extension ClientCore {
         }
     }
 
-    /// Gives up work that nobody wants any more: its run is over, or its message cancelled.
+    /// Stops unwanted work: its run is over, or its message was cancelled.
     func endUnwantedPhotoRuns(_ tx: StoreTransaction) throws {
         guard !photoRuns.isEmpty else { return }
         var next = try scheduler(tx)
@@ -77,7 +77,7 @@ extension ClientCore {
         tasks = next
     }
 
-    /// Gives all work back, for whoever starts this account next.
+    /// Releases all runs, for the next process that starts this account.
     func releasePhotoRuns(_ tx: StoreTransaction) throws {
         guard !photoRuns.isEmpty else { return }
         var next = try scheduler(tx)
@@ -88,7 +88,7 @@ extension ClientCore {
         tasks = next
     }
 
-    /// Nobody is signed in any more: work and copies go.
+    /// Stops all work and removes all copies, on sign-out.
     func forgetPhotos() {
         for run in photoRuns { letGo(run) }
         whenCommitted { [self] in photos?.removeAll(but: []) }
@@ -99,7 +99,7 @@ extension ClientCore {
         whenCommitted { [self] in photos?.remove(keepers) }
     }
 
-    /// Removes copies that belong to no task: a process died between a commit and what follows from it.
+    /// Removes copies without a task: a process died between a commit and the steps after it.
     func removeStrayPhotos(_ tasks: TaskScheduler) {
         let keepers = Set(tasks.tasks.filter { $0.kind == KeepPhotoTask.kind }.map(\.id))
         whenCommitted { [self] in photos?.removeAll(but: keepers) }

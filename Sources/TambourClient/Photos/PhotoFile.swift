@@ -1,9 +1,9 @@
 import Glibc
 import TambourProtocol
 
-/// What is known of the copy of a photo.
+/// Properties of the copy of a photo.
 package struct PhotoFile: Codable, Hashable, Sendable {
-    /// Kinds of photos, by their media types.
+    /// Kinds of photos; the raw values are media types.
     package enum Kind: String, Codable, Sendable {
         case jpeg = "image/jpeg"
         case png = "image/png"
@@ -14,7 +14,7 @@ package struct PhotoFile: Codable, Hashable, Sendable {
     package let kind: Kind
     package let bytes: Int64
 
-    /// More than a camera makes of one picture.
+    /// The size limit: more than a camera needs for one picture.
     package static let maxBytes: Int64 = 32 << 20
 
     package init(kind: Kind, bytes: Int64) {
@@ -24,7 +24,7 @@ package struct PhotoFile: Codable, Hashable, Sendable {
 }
 
 extension PhotoFile.Kind {
-    /// The kind of a file, by its first twelve bytes; nil when it is no photo.
+    /// The kind of a file, by its first twelve bytes; nil when it is not a photo.
     init?(firstBytes bytes: some Sequence<UInt8>) {
         let head = Array(bytes.prefix(12))
         func begins(_ signature: [UInt8], at offset: Int = 0) -> Bool {
@@ -47,13 +47,15 @@ extension PhotoFile.Kind {
 extension PhotoFile {
     private static let pieceBytes = 1 << 16
 
-    /// Copies a photo to a file that its owner alone reads, whole or not at all, and flushed to the disk.
+    /// Copies a photo to a file that only its owner can read. The copy is complete or absent, and
+    /// flushed to disk.
     ///
-    /// - Parameter path: where the copy goes; its folder is made if need be, what is there is replaced.
-    /// - Throws: `PhotoError`: `.never` when it is no photo, too large, or not to be read; `.later` when
-    ///   the copy cannot be written.
+    /// - Parameter path: the path of the copy. Its folder is created if needed; an existing file is
+    ///   replaced.
+    /// - Throws: `PhotoError`: `.never` when the source is not a photo, too large, or cannot be
+    ///   opened; `.later` when the copy cannot be written.
     static func keep(_ source: String, as path: String) throws(PhotoError) -> PhotoFile {
-        // A pipe would keep who opens it waiting.
+        // Opening a pipe would block.
         let input = open(source, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
         guard input >= 0 else { throw PhotoError(.never, "\(source): \(lastSystemError)") }
         defer { close(input) }
@@ -106,7 +108,7 @@ extension PhotoFile {
             }
             if count == 0 { return PhotoFile(kind: kind, bytes: total) }
             total += Int64(count)
-            // It may grow while it is read.
+            // The file may grow while it is being read.
             guard total <= maxBytes else {
                 throw PhotoError(.never, "\(source) is larger than \(maxBytes >> 20) MiB")
             }

@@ -1,13 +1,13 @@
 import Foundation
 import Glibc
 
-/// Where the copies of photos are kept that wait to be sent: beside the account's store, in a folder
-/// that its owner alone reads, each under the id of the task that made it.
+/// The folder for copies of photos that wait to be sent. It is next to the account's store and
+/// readable by its owner only. Each copy is named after the task that made it.
 struct PhotoFolder: Sendable {
     private let path: String
 
     /// - Parameter store: the path of the account's store.
-    /// - Returns: nil for a store that is in memory.
+    /// - Returns: nil for a store in memory.
     init?(store: String) {
         guard store != LocalStore.inMemory else { return nil }
         path = store + ".photos"
@@ -19,7 +19,7 @@ struct PhotoFolder: Sendable {
         for keeper in keepers { unlink(path(of: keeper)) }
     }
 
-    /// Removes what a process that died left behind, half copies too.
+    /// Removes the files that a dead process left, including partial copies.
     func removeAll(but keepers: Set<TaskID>) {
         let kept = Set(keepers.map { "\($0)" })
         let names = (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []

@@ -1,19 +1,19 @@
 import Foundation
 import TambourProtocol
 
-/// A photo to be sent, which is copied so that what becomes of the original does not matter any more.
+/// Copies a photo, so that the original may change or disappear before it is sent.
 ///
-/// It is not made smaller: that takes a library for images, which the plain build does not have. So
-/// only its size and, by its first bytes, its kind are looked at.
+/// The photo is not scaled down: that needs an image library, which the plain build does not have.
+/// Only its size and, by its first bytes, its kind are checked.
 struct KeepPhotoTask: QueuedTask {
     static let kind = "photo.keep"
 
     /// The path of the original.
     let source: String
 
-    /// One at a time, as they are copied: photos leave slots to what is written meanwhile.
+    /// One at a time. The other slots stay free for text messages.
     var lane: String? { "photos.keep" }
-    /// Needs no server, so it is done offline, and at once.
+    /// Requires no server, so it runs at once, even offline.
     var requires: TaskConditions { [] }
 
     func start(_ run: TaskRun, in core: ClientCore, _ tx: StoreTransaction) throws {
@@ -24,18 +24,18 @@ struct KeepPhotoTask: QueuedTask {
     }
 }
 
-/// The copy of a photo, to be brought to where a message can name it.
+/// Uploads the copy of a photo, so that a message can refer to it.
 ///
-/// It runs again when what it got has expired, from the first byte: `round` tells.
+/// It runs again from the first byte when its token has expired; `round` tells.
 struct UploadPhotoTask: QueuedTask {
     static let kind = "photo.upload"
 
-    /// The copy is held there up to this byte.
+    /// The server has all bytes before this one.
     var reached: Int64 = 0
-    /// Which time it is run for a new token, from 0; `reached` counts for this one alone.
+    /// The `round` of the task in which `reached` was stored; in another round it does not count.
     var round = 0
 
-    /// One at a time: photos leave slots to what is written meanwhile.
+    /// One at a time. The other slots stay free for text messages.
     var lane: String? { "photos" }
 
     func start(_ run: TaskRun, in core: ClientCore, _ tx: StoreTransaction) throws {
@@ -58,18 +58,19 @@ struct UploadPhotoTask: QueuedTask {
     }
 }
 
-/// A message with a photo, which is sent when the photo is uploaded.
+/// Sends a message with a photo, after the photo is uploaded.
 struct SendPhotoTask: ClientTask {
     static let kind = "message.send.photo"
 
     let chat: Int64
-    /// What the server knows a second sending by.
+    /// The idempotency key, by which the server recognises a retry.
     let cid: Int64
     /// The caption; may be empty.
     let text: String
     var replyTo: Int64?
     var isSilent = false
-    /// What the upload left for this run; not stored with the task, for the next run may get another.
+    /// The token from the upload for this run. Not stored with the task: the next run may get
+    /// another one.
     var token: HeldPhotoToken?
 
     private enum CodingKeys: CodingKey { case chat, cid, text, replyTo, isSilent }

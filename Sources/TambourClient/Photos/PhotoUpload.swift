@@ -1,17 +1,18 @@
-/// Carries photos to where messages can name them.
+/// Uploads photos, so that messages can refer to them.
 ///
-/// The only one there is, `StandInUpload`, carries nothing: the server does not take uploads yet.
+/// The only implementation, `StandInUpload`, uploads nothing: the server does not accept uploads
+/// yet.
 package protocol PhotoUpload: Sendable {
-    /// Brings the bytes of a file from `offset` on to the other side.
+    /// Uploads the bytes of a file, starting at `offset`.
     ///
-    /// Ends soon when its task is cancelled; what it then throws is of no consequence.
+    /// Returns soon after its task is cancelled; an error it throws then is ignored.
     ///
     /// - Parameters:
-    ///   - key: names the upload in all its attempts: when an answer was lost, the next attempt under
+    ///   - key: the idempotency key of all attempts. After a lost answer, the next attempt under
     ///     the same key gets it again.
-    ///   - offset: the other side has said that it holds all bytes before.
-    ///   - reached: to be told the offset from which on an attempt after this one goes on, at times
-    ///     that are worth a write to the disk.
+    ///   - offset: the server has confirmed all bytes before it.
+    ///   - reached: called with the offset from which a later attempt can continue, not more often
+    ///     than is worth a write to disk.
     func upload(
         _ file: PhotoFile,
         path: String,
@@ -21,10 +22,10 @@ package protocol PhotoUpload: Sendable {
     ) async throws(PhotoError) -> PhotoToken
 }
 
-/// By what a message names an uploaded photo.
+/// A token with which a message refers to an uploaded photo.
 package struct PhotoToken: Hashable, Sendable {
     package let token: String
-    /// How long from now on a message may name it.
+    /// How long a message may use it, from now on.
     package let goodFor: Duration
 
     package init(_ token: String, goodFor: Duration) {
@@ -33,16 +34,16 @@ package struct PhotoToken: Hashable, Sendable {
     }
 }
 
-/// A token as it is stored.
+/// A stored token.
 struct HeldPhotoToken: Codable, Hashable, Sendable {
     let token: String
-    /// When it is of no use any more, Unix milliseconds of this device.
+    /// When it expires, in Unix milliseconds of this device.
     let untilHereMs: Int64
 }
 
 /// Why a photo could not be copied or uploaded.
 package struct PhotoError: Error, Hashable, Sendable {
-    /// Whether another attempt makes sense.
+    /// How to retry.
     package let retry: RetryClass
     /// For people.
     package let reason: String

@@ -1,4 +1,4 @@
-/// What a task of a photo has its host do: it takes longer than a transaction may.
+/// Work of a photo task that the host performs, because it takes longer than a transaction may.
 package struct PhotoWork: Sendable {
     package enum Step: Sendable {
         /// Copy a file, as `PhotoFile.keep` does.
@@ -11,11 +11,11 @@ package struct PhotoWork: Sendable {
     package let step: Step
 }
 
-/// How such work goes.
+/// A report about such work.
 package enum PhotoReport: Sendable {
-    /// The copy is there.
+    /// The copy is complete.
     case kept(PhotoFile)
-    /// An upload that breaks off now goes on from this byte.
+    /// An upload interrupted now can continue from this byte.
     case reached(Int64)
     case uploaded(PhotoToken)
     case failed(PhotoError)

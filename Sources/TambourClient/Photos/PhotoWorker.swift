@@ -1,8 +1,8 @@
 import Dispatch
 
-/// Does the work of photos: copies on a queue of its own, uploads as tasks of Swift's.
+/// Performs the long-running work of photo tasks: copies on its own queue, uploads as Swift tasks.
 ///
-/// Its calls come from one lane; what it reports comes from any thread.
+/// Must be called on one lane. Reports come from any thread.
 final class PhotoWorker {
     private let upload: any PhotoUpload
     private let copying = DispatchQueue(label: "tambour.client.photos", qos: .utility)
@@ -39,7 +39,7 @@ final class PhotoWorker {
         }
     }
 
-    /// Lets go of a run, whose upload is broken off if it is not over.
+    /// Drops a run, and cancels its upload if it is not over.
     func giveUp(_ run: TaskRun) {
         uploads.removeValue(forKey: run)?.cancel()
     }

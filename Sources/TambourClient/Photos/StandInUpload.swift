@@ -1,6 +1,6 @@
-/// Stands in for HTTP until the server takes uploads: it makes up a token and carries no byte anywhere.
+/// Replaces HTTP until the server accepts uploads: makes up a token and uploads nothing.
 ///
-/// A server does not know such a token, and refuses the message that names it.
+/// The server does not recognise such a token, and refuses the message that contains it.
 package struct StandInUpload: PhotoUpload {
     package init() {}
 
