@@ -1,13 +1,13 @@
 package import TambourProtocol
 
-/// What the user does. A call that throws has changed nothing.
+/// The user's actions. A call that throws changes nothing.
 extension LocalEntities {
     package struct Creation: Hashable, Sendable {
         package var id: EntityID
         package var rows: [EntityRowChange]
     }
 
-    /// - Parameter now: Unix milliseconds by this device's clock, as everywhere here.
+    /// - Parameter now: Unix milliseconds by this device's clock, as everywhere in this type.
     package mutating func create(
         _ type: EntityType,
         below parent: EntityID?,
@@ -23,7 +23,7 @@ extension LocalEntities {
         return Creation(id: id, rows: finish())
     }
 
-    /// - Parameter fields: The changed ones; `null` removes a field.
+    /// - Parameter fields: The changed fields; `null` removes one.
     package mutating func update(
         _ id: EntityID,
         fields: [String: FieldValue],
@@ -55,10 +55,10 @@ extension LocalEntities {
         return finish()
     }
 
-    /// Takes back a deletion of this device; what was below the entity comes back with it, if the
-    /// server has not heard of the deletion yet.
+    /// Undoes a deletion made on this device. Entities below come back too, if the deletion has not
+    /// reached the server yet.
     ///
-    /// - Parameter fields: All that the entity is to have.
+    /// - Parameter fields: All fields that the entity shall have.
     package mutating func restore(
         _ id: EntityID,
         fields: [String: FieldValue],
@@ -86,7 +86,7 @@ extension LocalEntities {
         return kind
     }
 
-    /// Throws unless the entity with this id can have such children.
+    /// - Throws: `LocalEntityError.refused` unless an entity of this kind may be below that parent.
     func check(_ parent: EntityID?, for kind: EntitySchema.Kind) throws(LocalEntityError) {
         if let parent, entities[parent]?.type == kind.parent {
             guard isShown(parent) else { throw .refused(.parentDeleted, at: "/parent") }
@@ -117,7 +117,7 @@ extension LocalEntities {
         touch(id)
     }
 
-    /// Joins a change to the open one, or opens one.
+    /// Merges a change into the open one, or opens a new one.
     mutating func record(_ next: EntityChange, on id: EntityID) throws(LocalEntityError) {
         do throws(EntityChange.Impossible) {
             if var update = open[id] {
@@ -125,7 +125,7 @@ extension LocalEntities {
                     return withdrawCreation(of: id)
                 }
                 update.change = change
-                // Perhaps the user has mended what the server did not like; it will say.
+                // The user's change may have fixed what the server refused; send it again.
                 if case .rejected = update.cause { update.state = .pending }
                 open[id] = update
                 touch(id)
@@ -144,7 +144,8 @@ extension LocalEntities {
         }
     }
 
-    /// A creation that the server never heard of is deleted.
+    /// Withdraws a creation that the user has deleted. If an earlier update is in flight, drops
+    /// only the open one.
     private mutating func withdrawCreation(of id: EntityID) {
         if sent[id] == nil {
             forget(id)
@@ -153,7 +154,7 @@ extension LocalEntities {
         }
     }
 
-    /// The copy that the server should have once it has applied a frozen update.
+    /// The copy that the server should have after applying a frozen update.
     private func expected(from frozen: LocalUpdate) -> Entity? {
         guard let row = entities[frozen.id] else { return nil }
         switch frozen.change.kind {

@@ -1,18 +1,19 @@
 package import TambourProtocol
 
-/// Changes on their way to the server.
+/// Sending changes to the server.
 extension LocalEntities {
     package struct Push: Hashable, Sendable {
-        /// Nothing is to be sent if there are none.
+        /// The operations to send; nothing is sent if there are none.
         package var operations: [EntityOperation]
-        /// To be committed before the operations are sent.
+        /// Row changes to commit before the operations are sent.
         package var rows: [EntityRowChange]
     }
 
-    /// The next batch: first deletions, then creations, parents before children, then updates.
+    /// Returns the next batch: first deletions, then creations with parents before children, then
+    /// updates.
     ///
-    /// A batch without a reply is the next one again after `dropped`, with the same `opID`s: it may
-    /// have arrived. One batch is under way at a time.
+    /// After `dropped`, a batch without a reply is returned again with the same `opID`s, since it
+    /// may have arrived. One batch is in flight at a time.
     package mutating func nextPush() -> Push {
         guard !awaitsReply else { return Push(operations: [], rows: []) }
         if sent.values.isEmpty { freeze() }
@@ -21,19 +22,21 @@ extension LocalEntities {
         return Push(operations: batch.compactMap { operation($0) }, rows: finish())
     }
 
-    /// The connection is gone, and with it the reply to come.
+    /// Notes that the connection is gone: no reply will come.
     package mutating func dropped() {
         awaitsReply = false
     }
 
-    /// Goes on waiting for the reply to the batch that was handed out before this value was read from rows.
+    /// Continues to wait for the reply to the batch that was in flight before this value was
+    /// rebuilt.
     package mutating func resume() {
         awaitsReply = !sent.values.isEmpty
     }
 
-    /// The reply to the batch: what became of each operation, in their order.
+    /// Applies the reply to the batch: the results of the operations, in order.
     ///
-    /// - Parameter operations: the `opID`s it is the reply to; what answers another batch is ignored.
+    /// - Parameter operations: the `opID`s of the batch that it answers. The reply to another batch
+    ///   is ignored.
     package mutating func pushed(
         _ results: [EntityResult],
         to operations: [Int64]? = nil,
@@ -45,7 +48,7 @@ extension LocalEntities {
         awaitsReply = false
         for update in batch { sent[update.id] = nil }
         for (update, result) in zip(batch, results) {
-            // What stood below a creation that came to nothing is gone already.
+            // Entities below a failed creation are gone already.
             if entities[update.id] != nil { settle(update, with: result, at: now) }
         }
         return finish()
@@ -84,7 +87,7 @@ extension LocalEntities {
     private struct Candidate {
         var update: LocalUpdate
         var parent: EntityID?
-        /// Phase, then what the phase is ordered by.
+        /// The phase, then the order within it.
         var order: (phase: Int, depth: Int, sequence: Int64)
     }
 
@@ -95,7 +98,7 @@ extension LocalEntities {
             var update = candidate.update
             if let parent = candidate.parent, parent.isLocal, !batch.contains(parent) { continue }
             room -= FieldValue.encodedSize(of: update.change.fields)
-            // What comes behind would be out of order.
+            // Skipping this one and sending later ones would break the order.
             if room < 0, !batch.isEmpty { break }
             update.state = .inFlight(opID: counters.nextOpID, position: batch.count)
             counters.nextOpID &+= 1
@@ -105,14 +108,14 @@ extension LocalEntities {
         }
     }
 
-    /// What could be sent, in order.
+    /// The updates that could be sent, in order.
     private func candidates() -> [Candidate] {
         var candidates: [Candidate] = []
         for update in open.values.values where update.state == .pending {
             guard let row = entities[update.id], let kind = schema[row.type] else { continue }
             let isBelowDeletion = isBelowDeletion(row)
-            // What is below a deletion goes with it, or is wanted again if the deletion fails. Only
-            // what does not go with its parent has to go before it.
+            // A change below a deletion is void with it, or is needed again if the deletion fails.
+            // Only deletions that do not cascade must be sent before the parent's.
             if isBelowDeletion, kind.cascades || update.change.kind != .delete { continue }
             let depth = schema.depth(of: row.type)
             candidates.append(
@@ -159,11 +162,11 @@ extension LocalEntities {
             if let server { adopt(server) } else { markDeleted(id) }
             reopen(update, .conflict(.version))
         case .rejected(let refusal) where refusal.error == .parentDeleted:
-            // Of what the server had below that parent it has nothing more.
+            // The server has nothing below that parent any more.
             markDeleted(id)
             reopen(update, .conflict(.parentDeleted))
         case .rejected(let refusal):
-            // What the user did since may have mended it.
+            // The user's later change may have fixed it.
             reopen(update, open[id] == nil ? .conflict(.rejected(refusal)) : .pending)
         case .skipped, .replayed:
             reopen(update, .pending)
@@ -207,7 +210,7 @@ extension LocalEntities {
         touch(row.id)
     }
 
-    /// The server has a later write: what was frozen is void, what came after it is based on that
+    /// Drops a frozen update because the server has a later write, and bases the next one on that
     /// write.
     private mutating func giveWay(_ update: LocalUpdate, to server: Entity?) {
         guard var next = open[update.id] else { return }
@@ -219,7 +222,7 @@ extension LocalEntities {
         touch(update.id)
     }
 
-    /// Puts a frozen update back, together with what came after it.
+    /// Reopens a frozen update, merged with the one that follows it.
     mutating func reopen(_ update: LocalUpdate, _ state: LocalUpdate.State) {
         var update = update
         if let next = open[update.id] {
@@ -229,8 +232,8 @@ extension LocalEntities {
             update.change = change
         }
         if update.change.kind == .create, var row = entities[update.id], row.server != nil {
-            // A pull had brought what came of an earlier delivery, and the server has forgotten
-            // that since.
+            // A pull had brought the result of an earlier delivery, which the server has lost
+            // since.
             row.server = nil
             put(row)
         }

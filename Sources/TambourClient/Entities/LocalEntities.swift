@@ -1,32 +1,31 @@
 package import TambourProtocol
 
-/// The entities of one account on one device, edited offline and brought together with the
-/// server's.
+/// The entities of one account on one device, edited offline and synchronised with the server.
 ///
-/// A value without I/O. Every mutating call returns the rows that changed, for one database
-/// transaction; made again from the rows it goes on as if nothing had happened, with the batch in
-/// flight to be sent once more.
+/// A value without I/O. Every mutating call returns the changed rows, for one database transaction.
+/// A value rebuilt from the rows continues where the old one stopped; the batch in flight is sent
+/// again.
 ///
-/// The way of a change: `open` (pending) → `nextPush` freezes it into `sent` → `pushed` brings the
-/// server's verdict. What the user does meanwhile becomes the next open change. A conflict is an
-/// open change that waits for `resolve`.
+/// A change starts as `open` (pending). `nextPush` freezes it into `sent`, and `pushed` applies the
+/// server's verdict. Changes that the user makes in between become the next open change. A conflict
+/// is an open change that waits for `resolve`.
 package struct LocalEntities: Sendable {
     package let schema: EntitySchema
-    /// Whether a batch was handed out on the present connection and has no reply yet.
+    /// Whether a batch was handed out on this connection and has no reply yet.
     package internal(set) var awaitsReply = false
 
     var entities: Journal<EntityID, EntityRow>
-    /// Frozen updates, all of one batch.
+    /// Frozen updates, all of the same batch.
     var sent: Journal<EntityID, LocalUpdate>
-    /// Pending updates and conflicts. Behind a frozen one the base is what that one should make,
-    /// until its reply.
+    /// Pending updates and conflicts. The base of one that follows a frozen update is the expected
+    /// result of that update, until its reply arrives.
     var open: Journal<EntityID, LocalUpdate>
     var aliases: Journal<EntityID, EntityAlias>
     var counters: EntityCounters
     private var storedCounters: EntityCounters
-    /// Index of `entities` by parent; what stands at the top is under nil.
+    /// The children of each entity; top-level ones are under nil.
     private(set) var children: [EntityID?: Set<EntityID>] = [:]
-    /// Entities whose open update must be compared anew with what the server says.
+    /// Entities whose open update must be compared again with the server's copy.
     private var unsettled: Set<EntityID> = []
 
     package init(schema: EntitySchema, rows: EntityRows) {
@@ -49,9 +48,9 @@ package struct LocalEntities: Sendable {
         for row in known.values { children[row.parent, default: []].insert(row.id) }
     }
 
-    /// The rows without those that a damaged file holds besides: the second of one id, and what
-    /// stands where its type cannot, as in a circle. Those of types that this version of the app
-    /// does not know stay in the file alone.
+    /// The rows without those that are corrupt: the second row of an id, and rows whose parent has
+    /// the wrong type, as in a cycle. Also omits types that this version of the app does not know;
+    /// their rows stay in the file.
     private static func sound(
         _ rows: [EntityRow],
         _ schema: EntitySchema
@@ -65,7 +64,7 @@ package struct LocalEntities: Sendable {
         }
     }
 
-    /// All rows, as a database that followed every call has them.
+    /// All rows, as a database that applied every change has them.
     package var rows: EntityRows {
         EntityRows(
             entities: entities.values.values.sorted { $0.id < $1.id },
@@ -80,8 +79,8 @@ package struct LocalEntities: Sendable {
 // MARK: What the app sees
 
 extension LocalEntities {
-    /// The entity with the user's changes; nil if it or something above it is deleted, or unknown
-    /// yet.
+    /// The entity with the user's changes; nil if it or one of its ancestors is deleted, or not
+    /// known yet.
     ///
     /// - Parameter id: May be a local id that the server has replaced.
     package func entity(_ id: EntityID) -> LocalEntity? {
@@ -95,22 +94,22 @@ extension LocalEntities {
         )
     }
 
-    /// What stands directly below the parent, or at the top; in the order in which it came to this
-    /// device.
+    /// The entities directly below the parent, or at the top, in the order in which they came to
+    /// this device.
     package func entities(below parent: EntityID?) -> [LocalEntity] {
         children[parent.map(current), default: []]
             .compactMap { entity($0) }
             .sorted { $0.uiKey < $1.uiKey }
     }
 
-    /// What waits for the user's choice, oldest change first.
+    /// The conflicts that wait for the user's choice, oldest change first.
     package var conflicts: [Conflict] {
         open.values.values.filter { $0.cause != nil }
             .sorted { $0.sequence < $1.sequence }
             .compactMap { conflict($0.id) }
     }
 
-    /// Changes that the server has not answered.
+    /// The number of changes that the server has not answered.
     package var pendingCount: Int {
         sent.values.count + open.values.values.filter { $0.cause == nil }.count
     }
@@ -129,7 +128,7 @@ extension LocalEntities {
             conflictKind = .updateDelete
         case .version:
             conflictKind = .updateUpdate
-            // A copy with the same natural key could not stand beside the other.
+            // Two entities cannot have the same natural key.
             if kind.naturalKey.isEmpty { choices.insert(.both) }
         case .duplicate(let twin):
             conflictKind = .duplicate
@@ -150,7 +149,7 @@ extension LocalEntities {
         )
     }
 
-    /// The id under which an entity is known now.
+    /// The present id of an entity.
     package func current(_ id: EntityID) -> EntityID {
         aliases[id]?.server ?? id
     }
@@ -161,7 +160,8 @@ extension LocalEntities {
         return isShown(row.parent)
     }
 
-    /// The entity with the user's changes, whatever has become of its parent; nil if it is deleted.
+    /// The entity with the user's changes, whatever has happened to its parent; nil if it is
+    /// deleted.
     func content(of row: EntityRow) -> Entity? {
         var entity = row.server.flatMap { $0.isDeleted ? nil : $0 }
         for update in [sent[row.id], open[row.id]] {
@@ -177,8 +177,7 @@ extension LocalEntities {
                     fields: update.change.fields
                 )
             case .update:
-                // In a conflict the user sees what he wrote, not a mixture with what somebody else
-                // did.
+                // In a conflict the user sees their own version, not a mixture with another one.
                 let ground = update.cause == nil ? entity ?? update.change.base : update.change.base
                 entity = update.change.applied(to: ground)
             case .delete:
@@ -226,13 +225,12 @@ extension LocalEntities {
         return counters.nextSequence
     }
 
-    /// Marks an entity whose open update may stand in another light now.
+    /// Marks an entity whose open update must be compared again.
     mutating func touch(_ id: EntityID) {
         unsettled.insert(id)
     }
 
-    /// Ends a mutating call: compares what was touched, and tells which rows are not what they
-    /// were.
+    /// Ends a mutating call: reconciles the touched entities, and returns the changed rows.
     mutating func finish() -> [EntityRowChange] {
         while !unsettled.isEmpty {
             let ids = unsettled.sorted()
