@@ -3,7 +3,6 @@ public import TambourProtocol
 
 /// Queries that only the server can answer. These wait for it.
 extension Client {
-    /// The person with a phone, if they let themselves be found by it.
     /// The person with a phone number, if they allow others to find them by it.
     ///
     /// - Throws: `ClientError.refused` when there is no such person.

@@ -1,6 +1,6 @@
 public import TambourProtocol
 
-/// The members and blocked people of groups, channels and this account.
+/// Members of groups and channels, and people whom this account has blocked.
 extension Client {
     /// Somebody in a group or channel.
     public struct Member: Hashable, Sendable, Identifiable {

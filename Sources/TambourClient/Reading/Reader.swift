@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import TambourProtocol
 
-/// What is shown of chats and people, read from one state of the store.
+/// Reads chats and people from one snapshot of the store.
 struct Reader {
     let db: Database
     let me: UserID
@@ -17,12 +17,12 @@ struct Reader {
         names = Names()
     }
 
-    /// Names that were looked up already.
+    /// A cache of names.
     private final class Names {
         var known: [UserID: String] = [:]
     }
 
-    /// The name of a person; their number when nothing is known of them.
+    /// The name of a person, or their number if nothing about them is stored.
     func name(_ user: UserID) -> String {
         if let known = names.known[user] { return known }
         let statement = try? db.cachedStatement(sql: "SELECT name FROM person WHERE id = ?")
@@ -34,14 +34,14 @@ struct Reader {
 
     // MARK: - Chats
 
-    /// The list of chats: what is pinned first, then by time, the newest first.
+    /// The list of chats: pinned ones first, then by time, newest first.
     func chats(includingHidden: Bool, limit: Int? = nil) throws -> [ChatSummary] {
         let rows = try Row.fetchAll(
             db.cachedStatement(
                 sql: Self.chatsQuery + (includingHidden ? "" : Self.notHidden) + Self.order
                     + " LIMIT ?"
             ),
-            // A negative limit is none.
+            // A negative limit means no limit.
             arguments: [limit ?? -1]
         )
         return try rows.map(summary)
@@ -118,7 +118,7 @@ struct Reader {
     }
 
     private func preview(of row: Row) -> ChatSummary.Preview? {
-        // What waits comes after all that is there; what was refused stays where it was.
+        // A queued message comes after all others; a refused one stays where it was.
         let waiting = row["waiting"] as Data?
         if let own = waiting ?? row["refused"] as Data?,
             let shown = try? JSONDecoder().decode(SendTask.Shown.self, from: own)
