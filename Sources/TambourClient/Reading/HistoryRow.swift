@@ -86,7 +86,7 @@ public struct HistoryPage: Hashable, Sendable {
     public let isGapBehindAnchor: Bool
     /// Whether the first row is the first message of the chat.
     public let isStart: Bool
-    /// Whether the last row is the newest message of the chat.
+    /// Whether the page reaches the newest message held here.
     public let isEnd: Bool
 }
 
