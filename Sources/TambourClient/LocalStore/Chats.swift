@@ -79,8 +79,8 @@ extension StoreTransaction {
     }
 
     /// Handles that the account is no longer in a chat. The stored part of a group stays readable,
-    /// with its draft, until somebody hides it here. A group that was left on this device is
-    /// deleted.
+    /// with its draft, until somebody leaves or hides it here. Any other chat is deleted, and so is
+    /// a group that was left on this device.
     ///
     /// - Parameter keepsDraft: as in `removeChat`.
     func loseChat(_ chat: ChatID, keepsDraft: Bool = false) throws {
@@ -116,8 +116,7 @@ extension StoreTransaction {
 
     /// Deletes a chat and its data, except messages that wait to be sent there.
     ///
-    /// - Parameter keepsDraft: true when a login removes the chat, because drafts have their own
-    ///   mark and resync.
+    /// - Parameter keepsDraft: whether the draft stays; drafts have their own mark and resync.
     func removeChat(_ chat: ChatID, keepsDraft: Bool = false) throws {
         changes.chats.insert(chat)
         changes.histories.insert(chat)
