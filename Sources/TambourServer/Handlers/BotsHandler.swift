@@ -1,9 +1,9 @@
 import TambourProtocol
 import TambourStore
 
-/// Family `bots`: there are none. Wire: protocol-spec/opcodes/bots.yaml
+/// Family `bots`: bots do not exist yet. Wire: protocol-spec/opcodes/bots.yaml
 struct BotsHandler: Sendable {
-    /// Answers `CHAT_BOT_COMMANDS` (144): no bot is in any chat.
+    /// Answers `CHAT_BOT_COMMANDS` (144): always an empty list.
     ///
     /// - Throws: `chat.not.found`.
     /// - Note: A query.

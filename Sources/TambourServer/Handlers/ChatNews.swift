@@ -1,18 +1,18 @@
 import TambourProtocol
 import TambourStore
 
-/// What every handler that changes a chat needs: the chat as its caller knows it, and what members
-/// hear of it.
+/// What every handler that changes a chat needs: the chat as the caller sees it, and the pushes to
+/// its members.
 extension WriteTransaction {
-    /// - Throws: `chat.not.found`, also for a chat of others.
+    /// - Throws: `chat.not.found`, also for a chat the user is not in.
     func knownChat(_ id: ChatID, to user: UserID) throws -> ChatState {
         guard let chat = try chat(id, visibleTo: user) else { throw RequestError.chatNotFound }
         return chat
     }
 
-    /// - Parameter post: whose comments are meant instead of the chat.
-    /// - Throws: `chat.not.found`, also for a chat of others; `not.found` for a post that is unknown or hidden from
-    ///   the user.
+    /// - Parameter post: the post whose comments are meant; nil for the chat itself.
+    /// - Throws: `chat.not.found`, also for a chat the user is not in; `not.found` for a post that
+    ///   is unknown or hidden from the user.
     func known(_ id: ChatID, _ post: MessageID?, to user: UserID) throws -> ChatState {
         let chat = try knownChat(id, to: user)
         guard let post else { return chat }
@@ -22,10 +22,10 @@ extension WriteTransaction {
         return comments
     }
 
-    /// - Parameter sight: the caller's: whoever is put into a group is seen by all in it, so an id alone
-    ///   puts nobody there.
-    /// - Throws: `user.not.found` for who cannot be reached or seen, `not.allowed` for who does not let
-    ///   `caller` put them into a group.
+    /// - Parameter sight: the caller's sight. All members of a group see a new member, so knowing
+    ///   an id is not enough to add one.
+    /// - Throws: `user.not.found` for a user the caller cannot reach or see, `not.allowed` for a
+    ///   user who does not let `caller` add them to groups.
     func requireInvitable(_ user: UserID, by caller: UserID, _ sight: inout Sight) throws {
         guard let standing = try reader.standing(of: caller, with: user), standing.isReachable,
             try sight.sees(user, in: self)
@@ -35,7 +35,7 @@ extension WriteTransaction {
         guard standing.isInvitable else { throw RequestError.notAllowed }
     }
 
-    /// The chat as it travels to one of its members.
+    /// Returns the chat as sent to one of its members.
     func seen(_ chat: ChatState, by member: UserID) throws -> Chat {
         let reader = try flushedReader()
         guard let view = try reader.view(chat.key, for: member) else {
@@ -44,13 +44,14 @@ extension WriteTransaction {
         return try reader.chat(view)
     }
 
-    /// Tells the members of a message that is new or has changed.
+    /// Pushes a new or changed message to the members.
     ///
-    /// A push is encoded once for all who get it. Those for whom the answered message is not there
-    /// get a second push, without the link.
+    /// A push is encoded once for all recipients. Members who cannot see the answered message get a
+    /// second push, without the link.
     /// - Parameters:
-    ///   - original: the message that it answers.
-    ///   - readers: who can see an edited message; nil for a new one, which goes to all members.
+    ///   - original: the answered message.
+    ///   - readers: the users who can see an edited message; nil for a new message, which goes to
+    ///     all members.
     func tell(
         _ message: Message,
         answering original: MessageID? = nil,
@@ -80,9 +81,9 @@ extension WriteTransaction {
         emit(to: readers.filter { outsiders.contains($0) })
     }
 
-    /// Tells the members of what somebody has written.
+    /// Pushes a new message to the members.
     ///
-    /// - Returns: the message as its author's devices have it: of a post the `cid` is for them alone.
+    /// - Returns: the message as its author's devices see it. Only they see the `cid` of a post.
     func tell(
         new message: Message,
         of record: MessageRecord,
@@ -113,7 +114,8 @@ extension WriteTransaction {
         return own
     }
 
-    /// Tells those who see a message of its reactions, without anybody's own.
+    /// Pushes the reaction counters of a message to the users who see it, without anybody's own
+    /// reaction.
     func tell(
         _ counters: ReactionInfo,
         of record: MessageRecord,
@@ -131,14 +133,15 @@ extension WriteTransaction {
         emit(.push(.notifMsgReactionsChanged(changed), to: others, except: nil))
     }
 
-    /// Tells those who see a message of the votes in its poll, without anybody's own.
+    /// Pushes the votes in a poll to the users who see its message, without anybody's own vote.
     func tellPoll(of record: MessageRecord, in chat: ChatState, but user: UserID) throws {
         let others = try readers(of: record.id, in: chat, but: user)
         guard !others.isEmpty else { return }
         try tellPoll(of: record, in: chat, seenBy: nil, to: others, except: nil)
     }
 
-    /// A stock client takes a message without a status for a new one, so it goes out as an edited one.
+    /// Pushes the message as edited, since a stock client takes one without a status for a new
+    /// message.
     func tellPoll(
         of record: MessageRecord,
         in chat: ChatState,
@@ -168,9 +171,11 @@ extension WriteTransaction {
         return others
     }
 
-    /// Tells the members of messages that are gone, some thousand in a push. A member for whom the chat
-    /// begins later is told of those after that: an id says when something was written. Where members
-    /// begin at more than `fanOutMembers` places, neighbours are told the same, which bounds the pushes.
+    /// Notifies the members of deleted messages, at most `maxIDsPerRequest` in a push.
+    ///
+    /// Members for whom the chat begins later learn only of the messages after that point; ids tell
+    /// when a message was written. Where members begin at more than `fanOutMembers` points,
+    /// neighbouring points share a push, which bounds the number of pushes.
     func tellDeleted(
         _ deleted: [MessageID],
         in chat: ChatState,
@@ -203,12 +208,12 @@ extension WriteTransaction {
         }
     }
 
-    /// Tells of a chat that is new to `users` or has changed; nothing in it differs between them but the
-    /// own read mark of who does not show it.
+    /// Pushes a chat that is new to `users` or has changed. All get the same object, except members
+    /// who hide their read mark: they see their own.
     ///
     /// - Parameters:
     ///   - users: nil for every member.
-    ///   - last: its newest message, nil to leave that out.
+    ///   - last: the newest message, nil to omit it.
     func announce(
         _ chat: ChatState,
         to users: [UserID]? = nil,
@@ -255,14 +260,14 @@ extension WriteTransaction {
         }
     }
 
-    /// Stores what happened to a chat as a message of whoever did it.
+    /// Stores an event of a chat as a message from the user who caused it.
     func appendEvent(
         _ event: Attach,
         to chat: ChatState,
         by user: UserID
     ) throws -> (message: Message, previous: MessageID?) {
         var event = event
-        // A channel does not say which of its administrators did it.
+        // A channel does not reveal which administrator caused an event.
         if chat.kind == .channel { event.userID = nil }
         let draft = MessageDraft(cid: 0, text: .empty, attaches: Packed([event]))
         let (record, previous) = try append(draft, to: chat, from: user, on: .server)
@@ -271,15 +276,15 @@ extension WriteTransaction {
 }
 
 extension ReadTransaction {
-    /// - Throws: `chat.not.found`, also for a chat of others.
+    /// - Throws: `chat.not.found`, also for a chat the user is not in.
     func knownView(_ id: ChatID, of user: UserID) throws -> ChatView {
         guard let view = try view(id, for: user) else { throw RequestError.chatNotFound }
         return view
     }
 
-    /// - Parameter post: whose comments are meant instead of the chat.
-    /// - Throws: `chat.not.found`, also for a chat of others; `not.found` for a post that is unknown or hidden from
-    ///   the user.
+    /// - Parameter post: the post whose comments are meant; nil for the chat itself.
+    /// - Throws: `chat.not.found`, also for a chat the user is not in; `not.found` for a post that
+    ///   is unknown or hidden from the user.
     func known(_ id: ChatID, _ post: MessageID?, of user: UserID) throws -> ChatView {
         let view = try knownView(id, of: user)
         guard let post else { return view }
@@ -287,21 +292,21 @@ extension ReadTransaction {
         return comments
     }
 
-    /// The chat as its member has it; nil for a dialog that has not begun.
+    /// Returns the chat as its member sees it; nil for a dialog that has not begun.
     ///
-    /// - Throws: `chat.not.found`, also for a chat of others.
+    /// - Throws: `chat.not.found`, also for a chat the user is not in.
     func begunView(_ id: ChatID, of user: UserID) throws -> ChatView? {
         if let view = try view(id, for: user) { return view }
         try requireDialog(id, of: user)
         return nil
     }
 
-    /// The same, or with `post` the comments on it.
+    /// The same; with a `post`, the comments on it.
     func begun(_ id: ChatID, _ post: MessageID?, of user: UserID) throws -> ChatView? {
         try post == nil ? begunView(id, of: user) : known(id, post, of: user)
     }
 
-    /// A dialog with somebody that the user can reach is there before its first message.
+    /// Accepts a dialog with a user who can be reached: it exists before its first message.
     ///
     /// - Throws: `chat.not.found` for every other chat.
     func requireDialog(_ id: ChatID, of user: UserID) throws {

@@ -5,10 +5,10 @@ import TambourStore
 struct ChatsHandler: Sendable {
     let limits: Limits
     let environment: Environment
-    /// Up to that mark CHAT_CHANGES does not know what a client may hold, commit clock; 0 for never.
+    /// Up to this commit time CHAT_CHANGES cannot tell what a client holds; 0 if it always can.
     var changesUnknown: Int64 = 0
 
-    /// Answers `CHAT_INFO` (48): chats the caller is no member of are left out.
+    /// Answers `CHAT_INFO` (48): omits chats that the caller is no member of.
     ///
     /// - Note: A query.
     func chatInfo(
@@ -46,7 +46,7 @@ struct ChatsHandler: Sendable {
         if request.getMessages, request.itemType == .delayed, request.postID == nil {
             page.messages = try delayed(request.chatID, of: caller, in: snapshot)
         }
-        // What waits is listed also where it would not be sent any more.
+        // Scheduled messages are listed even where they can no longer be sent.
         let view =
             page.messages.isEmpty
             ? try snapshot.begun(request.chatID, request.postID, of: caller.userID) : nil
@@ -54,8 +54,8 @@ struct ChatsHandler: Sendable {
             let now = environment.wallMs()
             let newest = Int64.max >> 16
             var from = request.from ?? (request.backward > 0 ? newest : 0)
-            // Clients that ask from now, or from tomorrow, mean the newest; in a burst a message's own
-            // time runs ahead of the clock, and a page may begin there.
+            // Clients that start from now or later want the newest. In a burst the times of
+            // messages run ahead of the clock, so a page may start at such a time.
             if from < 0 {
                 from = newest
             } else if from >= now, try snapshot.head(of: view.key, at: from).id.timeMs != from {
@@ -84,10 +84,10 @@ struct ChatsHandler: Sendable {
         )
     }
 
-    /// Answers `CHAT_CHANGES` (1030): what became of messages after a mark.
+    /// Answers `CHAT_CHANGES` (1030): the messages that changed or went after a cursor.
     ///
-    /// - Parameter time: safe time read before the snapshot opened: the client's next mark.
-    /// - Throws: `chat.not.found`; `proto.payload` for a count below 1, or a mark below 0.
+    /// - Parameter time: the safe time, read before the snapshot opened: the client's next cursor.
+    /// - Throws: `chat.not.found`; `proto.payload` for a count below 1, or a negative cursor.
     /// - Note: A query.
     func chatChanges(
         _ request: ChatChangesRequest,
@@ -107,7 +107,7 @@ struct ChatsHandler: Sendable {
         if view.floor.rawValue > 0 { reply.clearedID = view.floor }
         let most = Int64(limits.maxHistoryPage)
         let count = Int(clamping: min(request.count ?? most, most))
-        // Without a message: behind all of that millisecond.
+        // Without a message the cursor stands after all changes of its millisecond.
         let mark = (time: request.since, message: request.messageID ?? MessageID(.max))
         let changes = try snapshot.changes(in: view, after: mark, limit: count + 1)
         var budget = limits.maxReplyBytes
@@ -134,14 +134,14 @@ struct ChatsHandler: Sendable {
             last = change
         }
         guard let newest = changes.last, newest != last else { return reply }
-        // Where others may still join in there is no place to go on from but the one before them.
+        // Changes may still appear within an unsafe millisecond, so the cursor stays before it.
         (reply.time, reply.messageID) =
             last.time <= time ? (last.time, last.message) : (time, MessageID(.max))
         return reply
     }
 
-    /// All that the caller has scheduled in a chat, the next to be sent first; anchor and counts do not
-    /// matter. What the messages answer is left out where it does not fit.
+    /// Returns the messages that the caller has scheduled in a chat, the earliest first. Anchor and
+    /// counts are ignored. Answered messages that do not fit are left out.
     private func delayed(
         _ id: ChatID,
         of caller: Caller,
@@ -156,7 +156,7 @@ struct ChatsHandler: Sendable {
         }
     }
 
-    /// Answers `CHAT_MARK` (50): moves the caller's read mark up, or down for `SET_AS_UNREAD`.
+    /// Answers `CHAT_MARK` (50): moves the caller's read mark up; `SET_AS_UNREAD` moves it down.
     ///
     /// - Throws: `chat.not.found`.
     /// - Note: A command.
@@ -186,19 +186,19 @@ struct ChatsHandler: Sendable {
             try tx.raiseRead(to: mark, of: caller.userID, in: chat)
         case .setAsUnread:
             setAsUnread = true
-            // The named message, or the one at the mark, or the last, becomes the first unread one.
+            // The first unread message is the named one, else the one at the mark, else the last.
             let asked = request.messageID?.timeMs ?? request.mark ?? chat.head.id.timeMs
             let first = max(1, min(asked, chat.head.id.timeMs))
             try tx.lowerRead(to: first - 1, of: caller.userID, in: chat)
         }
-        // Others are told of what was read and is shown.
+        // Others are told only of a change of the mark that is shown to them.
         let tellsOwn = member.readTime != before.own
         let tellsOthers = member.shownTime != before.shown && !chat.isBig
         if tellsOwn || tellsOthers {
             let push = NotifMark(
                 chatID: chat.wireID,
                 userID: caller.userID,
-                // Where both are told they are the same.
+                // When both marks are told they are equal.
                 mark: tellsOwn ? member.readTime : member.shownTime,
                 setAsUnread: setAsUnread
             )
@@ -233,10 +233,9 @@ struct ChatsHandler: Sendable {
 
     /// Reads a marker of `CHATS_LIST`.
     ///
-    /// Nothing is older than 0, so it means the newest chats: one client begins with it. A time that has
-    /// not come yet means the same: the client's clock runs ahead. A chat's own
-    /// time may run ahead too, after a burst or when the clock was set back; the next page begins where
-    /// such a page ended.
+    /// Marker 0 means the newest chats, because one client begins with it. A future time means the
+    /// same: the client's clock runs ahead. After a burst, or when the clock was set back, the time
+    /// of a chat may lie in the future too. A page that ended at such a chat continues there.
     private func cursor(
         _ marker: Int64?,
         of caller: Caller,
@@ -252,10 +251,10 @@ struct ChatsHandler: Sendable {
         return ChatCursor(before: marker)
     }
 
-    /// Answers `CHAT_SUBSCRIBE` (75): a hint only, pushes come in any case; but those of comments come only to
-    /// connections that have opened them.
+    /// Answers `CHAT_SUBSCRIBE` (75): a hint only, since pushes of chats come in any case. Pushes
+    /// of comments go only to connections that have opened the comments.
     ///
-    /// - Returns: what the connection is interested in from then on.
+    /// - Returns: the connection's new interest.
     /// - Throws: `chat.not.found`, `not.found`.
     /// - Note: A query.
     func chatSubscribe(
@@ -274,7 +273,8 @@ struct ChatsHandler: Sendable {
         return isDialog && request.subscribe ? .dialog(request.chatID) : nil
     }
 
-    /// Whether a partner's presence can be followed: the chat has begun, and is open.
+    /// Returns whether the caller can follow the presence of a chat's partner: the dialog has begun
+    /// and the caller can reach the partner.
     private func followsPresence(
         of id: ChatID,
         _ caller: Caller,
@@ -286,7 +286,7 @@ struct ChatsHandler: Sendable {
         return try snapshot.isReachable(partner, for: caller.userID)
     }
 
-    /// Answers `CHAT_PERSONAL_CONFIG` (61): the chat as the caller has it.
+    /// Answers `CHAT_PERSONAL_CONFIG` (61): the chat as the caller sees it.
     ///
     /// - Throws: `chat.not.found`.
     /// - Note: A query.
@@ -301,7 +301,7 @@ struct ChatsHandler: Sendable {
         return ChatPersonalConfigReply(chat: chat)
     }
 
-    /// Answers `CHAT_HIDE` (196): puts a chat away until something new is said in it.
+    /// Answers `CHAT_HIDE` (196): hides a chat until its next message.
     ///
     /// - Throws: `chat.not.found`.
     /// - Note: A command.
@@ -324,7 +324,7 @@ struct ChatsHandler: Sendable {
         return ChatHideReply()
     }
 
-    /// The chat as it travels; saved messages are there before anything is saved.
+    /// Returns the chat as sent to clients. Saved messages exist before anything is saved.
     private func chat(
         _ id: ChatID,
         for caller: Caller,

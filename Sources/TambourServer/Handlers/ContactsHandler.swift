@@ -10,8 +10,8 @@ struct ContactsHandler: Sendable {
 
     // MARK: - Looking up
 
-    /// Answers `CONTACT_INFO` (32): unknown ids and people whom the caller may not see are left out alike,
-    /// and so are those after a full reply.
+    /// Answers `CONTACT_INFO` (32): omits unknown ids, users whom the caller may not see, and users
+    /// who no longer fit the reply.
     ///
     /// - Note: A query.
     func contactInfo(
@@ -38,7 +38,8 @@ struct ContactsHandler: Sendable {
 
     /// Answers `CONTACT_INFO_BY_PHONE` (46).
     ///
-    /// - Throws: `user.not.found` for a number nobody has, one that is none, or a blocked account.
+    /// - Throws: `user.not.found` for an unassigned or malformed phone number, or a blocked
+    ///   account.
     /// - Note: A query.
     func contactInfoByPhone(
         _ request: ContactInfoByPhoneRequest,
@@ -58,8 +59,8 @@ struct ContactsHandler: Sendable {
         )
     }
 
-    /// Answers `CONTACT_PRESENCE` (35): of contacts, dialog partners and members of common groups, unless
-    /// they blocked the caller or show theirs to nobody.
+    /// Answers `CONTACT_PRESENCE` (35): the presence of contacts, dialog partners and members of
+    /// common groups. Omits users who blocked the caller or hide their presence.
     ///
     /// - Note: A query.
     func contactPresence(
@@ -118,9 +119,9 @@ struct ContactsHandler: Sendable {
         )
     }
 
-    /// Answers `CONTACT_PHOTOS` (39): before uploads are served nobody has one.
+    /// Answers `CONTACT_PHOTOS` (39): always empty, since uploads are not served yet.
     ///
-    /// - Throws: `user.not.found`, also for whom the caller may not see.
+    /// - Throws: `user.not.found`, also for a user whom the caller may not see.
     /// - Note: A query.
     func contactPhotos(
         _ request: ContactPhotosRequest,
@@ -135,7 +136,8 @@ struct ContactsHandler: Sendable {
         return ContactPhotosReply()
     }
 
-    /// Answers `CHAT_SEARCH_COMMON_PARTICIPANTS` (198): groups of the caller of which all those users are members.
+    /// Answers `CHAT_SEARCH_COMMON_PARTICIPANTS` (198): the caller's groups that all the named
+    /// users are members of.
     ///
     /// - Note: A query.
     func chatSearchCommonParticipants(
@@ -174,9 +176,10 @@ struct ContactsHandler: Sendable {
 
     /// Answers `CONTACT_UPDATE` (34): adds, renames, removes, blocks or unblocks.
     ///
-    /// An id alone makes nobody a contact: the caller must be able to see them.
-    /// - Throws: `user.not.found`, also for whom the caller may not see, and for new names of who is no
-    ///   contact; `not.allowed` for the caller's own id; `proto.payload` for one contact too many.
+    /// A user's id is not enough to add them: the caller must be able to see them.
+    /// - Throws: `user.not.found`, also for a user whom the caller may not see, and for renaming a
+    ///   user who is no contact; `not.allowed` for the caller's own id; `proto.payload` for too
+    ///   many contacts or blocked users.
     /// - Note: A command.
     func contactUpdate(
         _ request: ContactUpdateRequest,
@@ -219,10 +222,10 @@ struct ContactsHandler: Sendable {
         )
     }
 
-    /// Answers `CONTACT_CREATE` (41): whoever has the phone becomes a contact.
+    /// Answers `CONTACT_CREATE` (41): adds the owner of a phone number as a contact.
     ///
-    /// - Throws: `user.not.found`, `not.allowed` for the caller's own number, `proto.payload` for one
-    ///   contact too many.
+    /// - Throws: `user.not.found`, `not.allowed` for the caller's own number, `proto.payload` for
+    ///   too many contacts.
     /// - Note: A command.
     func contactCreate(
         _ request: ContactCreateRequest,
@@ -246,9 +249,9 @@ struct ContactsHandler: Sendable {
         )
     }
 
-    /// Answers `SYNC` (21): makes contacts of the entries of a phone book that have an account, as long as
-    /// there is room for contacts. A contact that does not fit the reply is in `phones` alone, and in the
-    /// next LOGIN.
+    /// Answers `SYNC` (21): adds the entries of a phone book that have an account as contacts, up
+    /// to the limits. A contact that does not fit the reply appears only in `phones`, and in full
+    /// in the next LOGIN.
     ///
     /// - Note: A command.
     func sync(
@@ -303,7 +306,7 @@ struct ContactsHandler: Sendable {
         }
     }
 
-    /// The contact after the change; one that changes nothing is told to nobody.
+    /// Applies a change and returns the contact. A change without effect is not pushed.
     private func apply(
         _ change: ContactChange,
         to known: Contact,
@@ -329,7 +332,7 @@ struct ContactsHandler: Sendable {
         Self.given(request.firstName, request.lastName)
     }
 
-    /// Nil when no first name is given; an empty one takes the given names away.
+    /// Returns nil when no first name is given. An empty one removes the given names.
     private static func given(_ first: Text?, _ last: Text?) -> (first: String, last: String?)?? {
         guard let first else { return nil }
         if first.isEmpty { return .some(nil) }

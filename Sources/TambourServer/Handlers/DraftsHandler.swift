@@ -1,12 +1,12 @@
 import TambourProtocol
 import TambourStore
 
-/// Family `drafts`: what somebody has begun to write. Wire: protocol-spec/opcodes/drafts.yaml
+/// Family `drafts`: unsent messages. Wire: protocol-spec/opcodes/drafts.yaml
 struct DraftsHandler: Sendable {
     let limits: Limits
     let clock: CommitClock
 
-    /// How a draft is named to its owner.
+    /// The names of a draft: its key in the store, and the ids its owner knows it by.
     private struct Target {
         let place: ChatPlace
         /// Nil for a dialog that has not begun.
@@ -14,11 +14,11 @@ struct DraftsHandler: Sendable {
         let userID: UserID?
     }
 
-    /// Answers `DRAFT_SAVE` (176): the draft takes the place of the one before; without text and answer it
-    /// is thrown away.
+    /// Answers `DRAFT_SAVE` (176): replaces the draft of a chat. A draft without text and answer is
+    /// discarded.
     ///
-    /// - Throws: `chat.not.found`, `user.not.found`, `proto.payload` for no chat and for too many drafts,
-    ///   `too.many.requests` for more text in one millisecond than a login brings.
+    /// - Throws: `chat.not.found`, `user.not.found`, `proto.payload` without a chat and for too
+    ///   many drafts, `too.many.requests` for more text in one millisecond than fits a LOGIN.
     /// - Note: A command.
     func draftSave(
         _ request: DraftSaveRequest,
@@ -83,9 +83,9 @@ struct DraftsHandler: Sendable {
         return DraftSaveReply(time: tx.ct)
     }
 
-    /// Answers `DRAFT_DISCARD` (177): a draft that was saved after `time` stays.
+    /// Answers `DRAFT_DISCARD` (177): keeps a draft that was saved after `time`.
     ///
-    /// - Throws: `chat.not.found`, `user.not.found`, `proto.payload` for no chat.
+    /// - Throws: `chat.not.found`, `user.not.found`, `proto.payload` without a chat.
     /// - Note: A command.
     func draftDiscard(
         _ request: DraftDiscardRequest,
@@ -106,8 +106,8 @@ struct DraftsHandler: Sendable {
         return DraftDiscardReply()
     }
 
-    /// Refuses more drafts in one moment of the commit clock than a LOGIN can hold, since a login never
-    /// splits a moment. The moment ends here, so the caller's next try succeeds.
+    /// Limits the drafts of one moment of the commit clock to what a LOGIN can hold, since a login
+    /// never splits a moment. On refusal the moment ends, so the caller's next attempt succeeds.
     private func requireRoomInCommit(for caller: Caller, _ tx: WriteTransaction) throws {
         let saved = try tx.reader.draftBytes(of: caller.userID, savedAt: tx.ct)
         guard saved > limits.maxReplyBytes / 8 else { return }
@@ -121,7 +121,8 @@ struct DraftsHandler: Sendable {
         tx.emit(.push(.notifDraftDiscard(push), to: [caller.userID], except: caller.connectionID))
     }
 
-    /// - Parameter isDiscarding: a draft to somebody who cannot be reached any more can be thrown away.
+    /// - Parameter isDiscarding: whether the draft is discarded, which also works for users who can
+    ///   no longer be reached.
     private func target(
         _ chatID: ChatID?,
         _ userID: UserID?,
@@ -141,7 +142,7 @@ struct DraftsHandler: Sendable {
         } else {
             throw RequestError.protoPayload("/chatId: missing")
         }
-        // Saved messages are there before anything is saved.
+        // Saved messages exist before anything is saved.
         let hasBegun =
             try partner == caller.userID || tx.chat(of: caller.userID, and: partner) != nil
         func hasDraft() throws -> Bool {

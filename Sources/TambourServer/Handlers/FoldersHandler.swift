@@ -1,15 +1,16 @@
 import TambourProtocol
 import TambourStore
 
-/// Family `folders`: chats that a user keeps together. Wire: protocol-spec/opcodes/folders.yaml
+/// Family `folders`: a user's own groups of chats. Wire: protocol-spec/opcodes/folders.yaml
 struct FoldersHandler: Sendable {
     let limits: Limits
     let environment: Environment
 
-    /// The folder that everybody has and nobody stores.
+    /// The folder of all chats. Every user has it; it is not stored.
     private static let allChats = Folder(id: "all.chat.folder", title: "All", updateTime: 0)
 
-    /// Answers `FOLDERS_GET` (272): the folders that changed after `folderSync`, and that of all chats.
+    /// Answers `FOLDERS_GET` (272): the folders that changed after `folderSync`, and the folder of
+    /// all chats.
     ///
     /// - Note: A query.
     func foldersGet(
@@ -19,7 +20,7 @@ struct FoldersHandler: Sendable {
     ) throws -> FoldersGetReply {
         let order = try order(of: caller, in: snapshot)
         var since = max(0, request.folderSync ?? 0)
-        // A mark that no reply had is none.
+        // A cursor that no reply contained asks for everything.
         if since > order.sync { since = 0 }
         let changed = try snapshot.folders(of: caller.userID, since: since) + [Self.allChats]
         return FoldersGetReply(
@@ -29,7 +30,7 @@ struct FoldersHandler: Sendable {
         )
     }
 
-    /// Answers `FOLDERS_GET_BY_ID` (273): unknown ones are left out.
+    /// Answers `FOLDERS_GET_BY_ID` (273): omits unknown folders.
     ///
     /// - Note: A query.
     func foldersGetByID(
@@ -48,9 +49,10 @@ struct FoldersHandler: Sendable {
         return FoldersGetByIdReply(folders: folders)
     }
 
-    /// Answers `FOLDERS_UPDATE` (274): makes a folder, or replaces what is in one.
+    /// Answers `FOLDERS_UPDATE` (274): creates or replaces a folder.
     ///
-    /// - Throws: `not.allowed` for the folder of all chats, `proto.payload` for one too many or too large.
+    /// - Throws: `not.allowed` for the folder of all chats, `proto.payload` for too many folders or
+    ///   one that is too large.
     /// - Note: A command.
     func foldersUpdate(
         _ request: FoldersUpdateRequest,
@@ -79,7 +81,7 @@ struct FoldersHandler: Sendable {
             )
         }
         if before == nil {
-            // That of all chats does not count.
+            // The folder of all chats does not count.
             guard order.ids.count - 1 < limits.maxFolders else {
                 throw RequestError.protoPayload("/id: limit \(limits.maxFolders) folders")
             }
@@ -96,9 +98,9 @@ struct FoldersHandler: Sendable {
         return FoldersUpdateReply(folder: folder, foldersOrder: order.ids, folderSync: order.sync)
     }
 
-    /// Answers `FOLDERS_REORDER` (275): those that are not named follow as they stood.
+    /// Answers `FOLDERS_REORDER` (275): folders that are not named follow in their old order.
     ///
-    /// - Throws: `not.found` for a folder that is not there.
+    /// - Throws: `not.found` for an unknown folder.
     /// - Note: A command.
     func foldersReorder(
         _ request: FoldersReorderRequest,
@@ -121,7 +123,7 @@ struct FoldersHandler: Sendable {
         return FoldersReorderReply(foldersOrder: order.ids, folderSync: order.sync)
     }
 
-    /// Answers `FOLDERS_DELETE` (276): what is not there is passed over.
+    /// Answers `FOLDERS_DELETE` (276): skips unknown folders.
     ///
     /// - Throws: `not.allowed` for the folder of all chats.
     /// - Note: A command.
@@ -162,6 +164,6 @@ struct FoldersHandler: Sendable {
 }
 
 extension FolderOrder {
-    /// The mark of a change at `ct`: rising, also for several changes of one commit.
+    /// Returns the cursor of a change at `ct`. It rises even between changes of one commit.
     fileprivate func next(at ct: Int64) -> Int64 { max(ct, sync + 1) }
 }

@@ -3,11 +3,11 @@ import TambourStore
 
 /// Invitations and public names. Wire: protocol-spec/opcodes/groups.yaml
 extension GroupsHandler {
-    /// Answers `CHAT_JOIN` (57): makes the caller a member of the chat that the link leads to, or puts
-    /// them among those who ask to be let in.
+    /// Answers `CHAT_JOIN` (57): makes the caller a member of the linked chat, or records the
+    /// caller's request to join it.
     ///
-    /// - Throws: `not.found` for a link that leads nowhere, `not.allowed` for a group that is full,
-    ///   `proto.payload` for one request to be let in too many.
+    /// - Throws: `not.found` for a link to no chat, `not.allowed` for a full group, `proto.payload`
+    ///   for too many pending requests to join.
     /// - Note: A command.
     func chatJoin(
         _ request: ChatJoinRequest,
@@ -50,7 +50,7 @@ extension GroupsHandler {
 
     /// Answers `CHAT_CHECK_LINK` (56).
     ///
-    /// - Throws: `not.found` for a link that leads nowhere.
+    /// - Throws: `not.found` for a link to no chat.
     /// - Note: A query.
     func chatCheckLink(
         _ request: ChatCheckLinkRequest,
@@ -62,7 +62,8 @@ extension GroupsHandler {
         return ChatCheckLinkReply()
     }
 
-    /// Answers `LINK_INFO` (89): the chat, or as much of it as one may know before joining.
+    /// Answers `LINK_INFO` (89): the linked chat. Non-members get only what is public before
+    /// joining.
     ///
     /// - Note: A query.
     func linkInfo(
@@ -80,7 +81,8 @@ extension GroupsHandler {
         return LinkInfoReply(chat: try snapshot.chat(view))
     }
 
-    /// Answers `CHAT_SUGGEST` (300): public chats the caller is not in, the largest first.
+    /// Answers `CHAT_SUGGEST` (300): public chats that the caller has not joined, the largest
+    /// first.
     ///
     /// - Note: A query.
     func chatSuggest(
@@ -96,9 +98,10 @@ extension GroupsHandler {
         return ChatSuggestReply(chats: cards.map(\.chat))
     }
 
-    /// Makes a chat public under a name, or private: then it has no link until one is made.
+    /// Makes a chat public under a name, or private. A chat that was public has no link until
+    /// somebody creates one.
     ///
-    /// - Throws: `link.taken`, `proto.payload` for what makes no sense.
+    /// - Throws: `link.taken`, `proto.payload` for contradictory fields.
     func setAccess(
         _ access: ChatAccess?,
         _ link: Text?,

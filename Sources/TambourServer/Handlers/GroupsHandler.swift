@@ -1,7 +1,7 @@
 import TambourProtocol
 import TambourStore
 
-/// Family `groups`: members, rights, titles, links, and the end of groups and channels.
+/// Family `groups`: members, rights, titles, links, and deletion of groups and channels.
 /// Wire: protocol-spec/opcodes/groups.yaml
 struct GroupsHandler: Sendable {
     let limits: Limits
@@ -12,8 +12,8 @@ struct GroupsHandler: Sendable {
 
     /// Answers `CHAT_MEMBERS_UPDATE` (77): adds or removes members, gives or takes rights.
     ///
-    /// - Throws: `chat.not.found`, `user.not.found`, `not.allowed`, also for lists that are not served,
-    ///   `proto.payload` for no users, too many of them, and values that mean nothing.
+    /// - Throws: `chat.not.found`, `user.not.found`, `not.allowed`, also for an unsupported kind of
+    ///   member, `proto.payload` for an empty list of users, too many members and invalid values.
     /// - Note: A command.
     func chatMembersUpdate(
         _ request: ChatMembersUpdateRequest,
@@ -23,7 +23,7 @@ struct GroupsHandler: Sendable {
         let chat = try tx.knownChat(request.chatID, to: caller.userID)
         guard !request.userIDs.isEmpty else { throw RequestError.protoPayload("/userIds: empty") }
         let users = Set(request.userIDs).sorted()
-        // Some clients name what is done to administrators by the operation alone.
+        // Some clients name a change of administrators by the operation alone.
         let (type, adds): (MemberType, Bool) =
             switch request.operation {
             case .admin: (.admin, true)
@@ -92,8 +92,9 @@ struct GroupsHandler: Sendable {
         }
     }
 
-    /// Tells everybody of a group who is new. Who reads a channel is nobody's business and not worth
-    /// a message to the others: there only those who are new hear of it.
+    /// Notifies all members of a group of its new members. The members of a channel are not
+    /// revealed, and arrivals there are not worth a message to the others: only the new members are
+    /// notified.
     func tellArrival(
         of added: [UserID],
         _ event: Attach,
@@ -109,7 +110,7 @@ struct GroupsHandler: Sendable {
         try tx.tell(message, previous: previous, in: chat, except: caller.connectionID)
     }
 
-    /// Who no longer asks is passed over.
+    /// Admits users who asked to join; skips users who no longer ask.
     private func letIn(
         _ users: [UserID],
         to chat: ChatState,
@@ -151,7 +152,8 @@ struct GroupsHandler: Sendable {
         in tx: WriteTransaction
     ) throws {
         let members = try users.compactMap { try tx.member($0, of: chat) }
-        // Administrators are another right; whoever names nobody that is there needs the usual one.
+        // Removing an administrator takes a different right. If no named user is a member, the
+        // usual right is required.
         if members.isEmpty || members.contains(where: \.permissions.isEmpty) {
             try ChatRules.require(.removeMember, of: caller.userID, in: chat, tx)
         }
@@ -159,7 +161,7 @@ struct GroupsHandler: Sendable {
             try ChatRules.require(.appoint, of: caller.userID, in: chat, tx)
         }
         let removed = members.map(\.userID)
-        // To go oneself is to leave.
+        // Members do not remove themselves: they leave with CHAT_LEAVE.
         guard !removed.contains(chat.owner), !removed.contains(caller.userID) else {
             throw RequestError.notAllowed
         }
@@ -203,7 +205,7 @@ struct GroupsHandler: Sendable {
             var sight = Sight(of: caller.userID, found: found, limits: limits)
             for user in users {
                 let member = try tx.member(user, of: channel)
-                // Administrators are not banned: their rights are taken first.
+                // Administrators cannot be banned; they must lose their rights first.
                 guard user != channel.owner, member?.permissions.isEmpty != false else {
                     throw RequestError.notAllowed
                 }
@@ -225,7 +227,7 @@ struct GroupsHandler: Sendable {
         }
     }
 
-    /// - Parameter permissions: empty for those of a plain member.
+    /// - Parameter permissions: empty to make the users plain members.
     private func appoint(
         _ users: [UserID],
         _ permissions: RoleTable.Permissions,
@@ -251,7 +253,7 @@ struct GroupsHandler: Sendable {
         }
         guard !changed.isEmpty else { return }
         if added > 0 {
-            // The owner is one of them.
+            // The owner counts as an administrator.
             let count = try tx.admins(of: chat).count + 1 + added
             guard count <= limits.maxChatAdmins else {
                 throw RequestError.protoPayload(
@@ -263,9 +265,9 @@ struct GroupsHandler: Sendable {
         try tx.announce(chat, last: nil, except: caller.connectionID)
     }
 
-    /// Answers `CHAT_LEAVE` (58): also takes back what the caller has asked by CHAT_JOIN.
+    /// Answers `CHAT_LEAVE` (58): leaves the chat, or withdraws the caller's request to join it.
     ///
-    /// - Throws: `chat.not.found`, `not.allowed` for the owner, and where nobody joins.
+    /// - Throws: `chat.not.found`, `not.allowed` for the owner, and in chats that nobody joins.
     /// - Note: A command.
     func chatLeave(
         _ request: ChatLeaveRequest,
@@ -314,7 +316,7 @@ struct GroupsHandler: Sendable {
 
     /// Answers `CHAT_MEMBERS` (59): a page of members in the order of their ids.
     ///
-    /// - Throws: `chat.not.found`, `not.allowed` for who may not see that list.
+    /// - Throws: `chat.not.found`, `not.allowed` for callers who may not see that list.
     /// - Note: A query.
     func chatMembers(
         _ request: ChatMembersRequest,
@@ -363,7 +365,7 @@ struct GroupsHandler: Sendable {
                 where: isWanted
             )
         case .admin, .blocked:
-            // Dialogs have no administrators, and nobody is kept out.
+            // Dialogs have no administrators, and the server keeps no list of blocked members.
             page = ([], nil)
         }
         return ChatMembersReply(members: page.members, marker: page.next?.rawValue)
@@ -378,9 +380,9 @@ struct GroupsHandler: Sendable {
 
     /// Answers `CHAT_UPDATE` (55): title, description, options, pinned message, links, owner.
     ///
-    /// - Throws: `chat.not.found`, `not.allowed`, both also where one of a dialog has blocked the other,
-    ///   `not.found` for a message to pin that the caller does not see, `user.not.found` for an owner who
-    ///   is no member, `link.taken`, `proto.payload`.
+    /// - Throws: `chat.not.found`, `not.allowed`, both also for a dialog in which one side has
+    ///   blocked the other, `not.found` for a message to pin that the caller does not see,
+    ///   `user.not.found` for an owner who is no member, `link.taken`, `proto.payload`.
     /// - Note: A command.
     func chatUpdate(
         _ request: ChatUpdateRequest,
@@ -477,7 +479,7 @@ struct GroupsHandler: Sendable {
 
     // MARK: - The end of a chat
 
-    /// Answers `CHAT_CLEAR` (54): the history up to a time, for the caller or for everybody.
+    /// Answers `CHAT_CLEAR` (54): clears the history up to a time, for the caller or for everybody.
     ///
     /// - Throws: `chat.not.found`, `not.allowed`.
     /// - Note: A command.
@@ -504,7 +506,7 @@ struct GroupsHandler: Sendable {
             tx.emit(.push(.notifChat(push), to: [caller.userID], except: caller.connectionID))
         }
         if let member, member.shownTime != shown, !chat.isBig {
-            // What is cleared is read.
+            // Clearing the history also marks it as read.
             let push = NotifMark(
                 chatID: chat.wireID,
                 userID: caller.userID,
@@ -517,7 +519,7 @@ struct GroupsHandler: Sendable {
         return ChatClearReply(chat: cleared)
     }
 
-    /// Answers `CHAT_DELETE` (52): ends a group or channel, or leaves it.
+    /// Answers `CHAT_DELETE` (52): deletes a group or channel, or leaves it.
     ///
     /// - Throws: `chat.not.found`, `not.allowed`.
     /// - Note: A command.
@@ -535,7 +537,8 @@ struct GroupsHandler: Sendable {
         let members = chat.memberIDs
         try tx.discardRequests(in: chat)
         try tx.unbanAll(from: chat)
-        // What is left of a long history nobody sees without being a member.
+        // This removes only a part of a long history. The rest is invisible because the chat has no
+        // members.
         _ = try tx.remove(upTo: chat.head.id, sentBy: nil, in: chat)
         try tx.set(ChatDetails(owner: chat.owner), of: chat)
         try tx.removeEverybody(from: chat)

@@ -1,10 +1,10 @@
 import TambourProtocol
 import TambourStore
 
-/// Comments on the posts of channels: messages of a chat of kind `comments`, which nobody is a member of.
-/// `docs/decisions/0026-comments.md` says who hears of them.
+/// Comments on posts of channels: messages of a chat of kind `comments`, which has no members.
+/// `docs/decisions/0026-comments.md` says who is notified of them.
 extension MessagesHandler {
-    /// Stores a comment once, and tells the connections that have opened the comments.
+    /// Stores a comment once, and pushes it to the connections that have opened the comments.
     ///
     /// - Throws: `chat.not.found`, `not.found` for a post that is unknown or hidden from the caller, `not.allowed`,
     ///   `error.message.invalid`, `user.not.found`, `proto.payload`.
@@ -18,7 +18,7 @@ extension MessagesHandler {
             throw RequestError.protoPayload("/chatId: missing")
         }
         let message = request.message
-        // Before everything that may have changed since: what was acknowledged stays so.
+        // A retry comes before all checks: an acknowledged message stays acknowledged.
         let known = try tx.knownChat(channel, to: caller.userID)
         if let comments = try tx.storedComments(on: post, of: known),
             let first = try tx.sent(
@@ -62,7 +62,7 @@ extension MessagesHandler {
         )
     }
 
-    /// Votes name a chat and a message, and no post.
+    /// Refuses polls in comments, because a vote names a chat and a message but no post.
     ///
     /// - Throws: `error.message.invalid` for a poll in comments.
     func requireNoPoll(_ poll: PollMark?, in chat: ChatState) throws {
@@ -71,9 +71,9 @@ extension MessagesHandler {
         }
     }
 
-    /// Tells the connections that have opened the comments that somebody writes one.
+    /// Notifies the connections that have opened the comments that somebody is typing one.
     ///
-    /// - Returns: nil where too many would have to be looked at to know who may hear of it.
+    /// - Returns: nil where finding out who may be notified would take too many reads.
     func typing(
         _ request: MsgTypingRequest,
         under post: MessageID,
@@ -95,7 +95,8 @@ extension MessagesHandler {
         return .push(.notifTyping(push), to: readers, except: caller.connectionID)
     }
 
-    /// Answers `MSG_GET_COMMENTS_INFO` (91): posts that are unknown or hidden from the caller are left out.
+    /// Answers `MSG_GET_COMMENTS_INFO` (91): omits posts that are unknown or hidden from the
+    /// caller.
     ///
     /// - Throws: `chat.not.found`.
     /// - Note: A query.
@@ -114,7 +115,8 @@ extension MessagesHandler {
         )
     }
 
-    /// Answers `MSG_DELETE_USER_COMMENTS` (94): the newest at once, the rest in later steps.
+    /// Answers `MSG_DELETE_USER_COMMENTS` (94): deletes the newest at once, the rest in later
+    /// steps.
     ///
     /// - Throws: `chat.not.found`, `not.found`, `not.allowed`.
     /// - Note: A command.
@@ -135,10 +137,10 @@ extension MessagesHandler {
 }
 
 extension WriteTransaction {
-    /// Deletes for everybody what users have written in a chat or under a post: the newest at once, the rest in
-    /// later steps.
+    /// Deletes for everybody what users have written in a chat or under a post: the newest at once,
+    /// the rest in later steps.
     ///
-    /// Users who never wrote under the post cost no sweep of its comments.
+    /// Users who never wrote under the post cause no sweep of its comments.
     func deleteMessages(
         of users: [UserID],
         in chat: ChatState,

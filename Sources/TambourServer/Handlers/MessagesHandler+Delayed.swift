@@ -1,14 +1,14 @@
 import TambourProtocol
 import TambourStore
 
-/// Messages that wait for their time: written, listed, changed and deleted by their sender alone.
+/// Scheduled messages: only their sender can create, list, change and delete them.
 extension MessagesHandler {
     // MARK: - Scheduling
 
-    /// When a message is to be sent; nil for one that is sent at once.
+    /// Returns when to send a message; nil to send it at once.
     ///
-    /// What was scheduled while there was no network may come too late: it goes out now.
-    /// - Throws: `proto.payload` for a time too far away.
+    /// A message that was scheduled offline may arrive after its time; it is sent now.
+    /// - Throws: `proto.payload` for a time too far in the future.
     func schedule(
         _ attributes: DelayedAttributes?,
         in tx: WriteTransaction
@@ -26,7 +26,7 @@ extension MessagesHandler {
         }
     }
 
-    /// Keeps a message that has passed all checks.
+    /// Stores a scheduled message that has passed all checks.
     func schedule(
         _ draft: MessageDraft,
         _ attributes: DelayedAttributes,
@@ -59,7 +59,8 @@ extension MessagesHandler {
         return try reply(with: stored, in: target.chat, in: tx)
     }
 
-    /// The list of a chat fits one reply, with as much again for what its messages answer.
+    /// Refuses a message that would make the chat's list exceed half a reply. The other half is for
+    /// the messages that the scheduled ones answer.
     private func requireRoom(
         for record: DelayedRecord,
         beside others: (count: Int, bytes: Int)
@@ -77,7 +78,7 @@ extension MessagesHandler {
         }
     }
 
-    /// A scheduled message, the first result of its `cid` or a later one.
+    /// Returns the reply for a scheduled message: the new one, or the first result of its `cid`.
     func reply(
         with record: DelayedRecord,
         in chat: ChatState?,
@@ -91,7 +92,7 @@ extension MessagesHandler {
         )
     }
 
-    /// What became of a `cid` under which a message was scheduled and deleted since: its id alone.
+    /// Returns the reply for a `cid` whose scheduled message was deleted: its id alone.
     func reply(
         withDeleted id: MessageID,
         cid: Int64,
@@ -120,7 +121,8 @@ extension MessagesHandler {
 
     // MARK: - Changing
 
-    /// Changes text, formatting, attachments or time; one whose time has passed is sent at once.
+    /// Changes text, formatting, attachments or time. A message whose new time has passed is sent
+    /// at once.
     func edit(
         _ record: DelayedRecord,
         as request: MsgEditRequest,
@@ -167,7 +169,7 @@ extension MessagesHandler {
         let chat = try tx.chat(request.chatID, visibleTo: caller.userID)
         let place = ChatPlace(request.chatID, for: caller.userID)
         let waiting = Set(try tx.reader.delayed(of: caller.userID, for: place).map(\.id))
-        // What waits can be taken back also where it would not be sent any more.
+        // A scheduled message can be withdrawn even where it can no longer be sent.
         if chat == nil, waiting.isEmpty {
             try tx.reader.requireDialog(request.chatID, of: caller.userID)
         }
@@ -193,9 +195,9 @@ extension MessagesHandler {
 
     // MARK: - Sending
 
-    /// Sends what is due, a part of it when that is much.
+    /// Sends due messages, at most `delayedPerStep` of them.
     ///
-    /// - Returns: when the next is due, Unix milliseconds; nil when none waits.
+    /// - Returns: when the next one is due, in Unix milliseconds; nil when none is left.
     func sendDue(in tx: WriteTransaction) throws -> Int64? {
         let due = try tx.reader.dueDelayed(at: tx.ct, limit: limits.delayedPerStep)
         for record in due { try send(record, in: tx) }
@@ -216,7 +218,7 @@ extension MessagesHandler {
             return
         }
         var chat = target.chat
-        // Sent by itself meanwhile, the same `cid` is the same message.
+        // If the sender has sent the same `cid` in the meantime, it is the same message.
         let isSent =
             try chat.map {
                 try tx.sent(
@@ -246,7 +248,8 @@ extension MessagesHandler {
         try tell(record.sender, record.place, gone: [record.id], except: nil, in: tx)
     }
 
-    /// Tells the sender's other sessions of what waits now, or does not any more.
+    /// Notifies the sender's other sessions that a scheduled message was stored, has failed or is
+    /// gone.
     private func tell(
         _ sender: UserID,
         _ place: ChatPlace,

@@ -3,10 +3,11 @@ import TambourStore
 
 /// Deletion of messages, in steps of `deletedPerStep`.
 extension MessagesHandler {
-    /// Answers `MSG_DELETE` (66): for the caller alone, or for everybody.
+    /// Answers `MSG_DELETE` (66): deletes for the caller alone, or for everybody.
     ///
-    /// For everybody one may delete one's own messages, and those of others as the role table says.
-    /// What cannot be deleted is named in the reply; what is gone already counts as deleted.
+    /// Users may delete their own messages for everybody; the role table says who may delete those
+    /// of others. The reply names the messages that cannot be deleted. Already deleted messages
+    /// count as deleted.
     /// - Throws: `chat.not.found`.
     /// - Note: A command, `deletedPerStep` messages at a time.
     func msgDelete(
@@ -23,7 +24,7 @@ extension MessagesHandler {
         return try delete(ids[...], none, as: request, from: caller, in: tx)
     }
 
-    /// - Parameter reply: what of the request has been done before.
+    /// - Parameter reply: the results of the earlier steps.
     private func delete(
         _ ids: ArraySlice<MessageID>,
         _ reply: MsgDeleteReply,
@@ -106,11 +107,11 @@ extension MessagesHandler {
         }
     }
 
-    /// Answers `MSG_DELETE_RANGE` (92): for everybody, what was sent between two times.
+    /// Answers `MSG_DELETE_RANGE` (92): deletes for everybody the messages sent between two times.
     ///
-    /// Whoever may clear the history deletes everything, everybody else their own messages.
-    /// - Throws: `chat.not.found`, `not.allowed` for readers of a channel, `proto.payload` for an invalid
-    ///   range of times or one with more than `maxDeletedRange` messages.
+    /// Users who may clear the history delete all messages, other users only their own.
+    /// - Throws: `chat.not.found`, `not.allowed` for readers of a channel, `proto.payload` for an
+    ///   invalid range of times or one with more than `maxDeletedRange` messages.
     /// - Note: A command, `deletedPerStep` messages at a time.
     func msgDeleteRange(
         _ request: MsgDeleteRangeRequest,
@@ -145,8 +146,8 @@ extension MessagesHandler {
     }
 
     /// - Parameters:
-    ///   - range: what is told when all of it is gone.
-    ///   - hasDeleted: whether something was deleted before.
+    ///   - range: the push to send after the last step.
+    ///   - hasDeleted: whether an earlier step deleted something.
     private func deleteRange(
         after first: MessageID,
         upTo last: MessageID,
@@ -191,7 +192,7 @@ extension MessagesHandler {
         _ tx: WriteTransaction
     ) throws -> Bool {
         if isEvent(record, in: chat) { return false }
-        // Authors delete their comments even after commenting is turned off.
+        // Authors may delete their comments even after commenting is turned off.
         if record.sender == caller.userID, chat.kind == .comments { return true }
         if record.sender == caller.userID, try ChatRules.may(.send, caller.userID, in: chat, tx) {
             return true
@@ -199,7 +200,8 @@ extension MessagesHandler {
         return try ChatRules.may(.deleteOthers, caller.userID, in: chat, tx)
     }
 
-    /// What made the chat or happened to it: it says so and belongs to nobody.
+    /// Returns whether a message records the creation of the chat or an event in it. Nobody owns
+    /// such a message.
     func isEvent(_ record: MessageRecord, in chat: ChatState) -> Bool {
         record.device == .server || chat.kind.isJoined && record.number == 1
     }

@@ -7,17 +7,18 @@ struct MessagesHandler: Sendable {
     let limits: Limits
     let environment: Environment
     let found: FoundPeople
-    /// The preview of a link under the id that a client was told.
+    /// Returns the preview of a link, by the id that the client received.
     let preview: @Sendable (Int64) -> Attach?
 
-    /// Answers `MSG_SEND` (64): stores the message once and tells every other connection of every
-    /// member. Without a chat it creates the group or channel its CONTROL attachment describes.
+    /// Answers `MSG_SEND` (64): stores the message once and pushes it to every other connection of
+    /// every member. Without a chat, creates the group or channel that its CONTROL attachment
+    /// describes.
     ///
-    /// The same `cid` again from the same device returns the first result, or its id alone when that is
-    /// gone for the caller: an outbox retries after a lost reply.
-    /// - Throws: `chat.not.found` (also when not a member: existence is not told), `not.found` for a
-    ///   link to nothing, `not.allowed` for a poll that may not be forwarded, `user.not.found`,
-    ///   `error.message.invalid`, `proto.payload`.
+    /// A repeated `cid` from the same device is a retry after a lost reply: it returns the first
+    /// result. If the caller no longer sees that message, the result holds its id alone.
+    /// - Throws: `chat.not.found` (also for non-members: existence is not revealed), `not.found`
+    ///   for a link to an unknown message, `not.allowed` for a poll that may not be forwarded,
+    ///   `user.not.found`, `error.message.invalid`, `proto.payload`.
     /// - Note: A command.
     func msgSend(
         _ request: MsgSendRequest,
@@ -40,7 +41,7 @@ struct MessagesHandler: Sendable {
         let target =
             try request.chatID.map { try self.target($0, of: caller.userID, in: tx) }
             ?? self.target(with: request.userID ?? caller.userID, of: caller.userID, in: tx)
-        // Before everything that may have changed since: what was acknowledged stays so.
+        // A retry comes before all checks: an acknowledged message stays acknowledged.
         if let chat = target.chat,
             let first = try tx.sent(
                 cid: message.cid,
@@ -61,7 +62,8 @@ struct MessagesHandler: Sendable {
         {
             return try reply(with: first, in: target.chat, in: tx)
         }
-        // Also when its time has passed since. Without a time it is no retry: it is sent now instead.
+        // This also covers a retry whose time has passed. Without a time the request is no retry:
+        // it sends the message now.
         if message.delayedAttributes != nil,
             let id = try tx.reader.deletedDelayed(
                 cid: message.cid,
@@ -79,7 +81,7 @@ struct MessagesHandler: Sendable {
             )
         }
 
-        // Checks, all of them before the first write.
+        // All checks precede the first write.
         try requireSendable(target, from: caller.userID, in: tx)
         let draft = try draft(of: message, in: target.chat, from: caller, in: tx)
         if let attributes {
@@ -103,9 +105,9 @@ struct MessagesHandler: Sendable {
         )
     }
 
-    /// What of a request is stored.
+    /// Turns a request into the message that is stored.
     ///
-    /// - Parameter chat: where it goes; nil for a dialog that it begins.
+    /// - Parameter chat: the target chat; nil for a dialog that the message begins.
     /// - Throws: `error.message.invalid`, `not.allowed`, `not.found`, `user.not.found`, `proto.payload`.
     func draft(
         of message: NewMessage,
@@ -157,7 +159,7 @@ struct MessagesHandler: Sendable {
         Sight(of: caller.userID, found: found, limits: limits)
     }
 
-    /// Whether a message may go there now.
+    /// Checks that the sender may write to the target now.
     ///
     /// - Throws: `chat.not.found`, `not.allowed`, `too.many.requests`.
     func requireSendable(
@@ -179,9 +181,9 @@ struct MessagesHandler: Sendable {
         }
     }
 
-    /// Stores a message, before it the dialog that it begins, and tells everybody.
+    /// Stores a message and notifies the members; creates the dialog first if there is none.
     ///
-    /// - Returns: the message as its author has it.
+    /// - Returns: the message as its author sees it.
     func deliver(
         _ draft: MessageDraft,
         to target: Target,
@@ -204,9 +206,9 @@ struct MessagesHandler: Sendable {
         return (chat, own, previous)
     }
 
-    /// The brake on writing to people who do not know the writer.
+    /// Limits how many dialogs a user begins with people who have not added them.
     ///
-    /// - Throws: `too.many.requests` once `maxNewDialogsPerHour` were begun within an hour.
+    /// - Throws: `too.many.requests` after `maxNewDialogsPerHour` new dialogs within an hour.
     private func requireRoom(
         forDialogOf user: UserID,
         with partner: UserID,
@@ -222,11 +224,11 @@ struct MessagesHandler: Sendable {
         throw RequestError.tooManyRequests.retrying(afterMs: last + hour - tx.ct)
     }
 
-    /// Where a message goes: an existing chat, or the dialog that it begins with somebody who may
-    /// not be there.
+    /// The target of a message: an existing chat, or a dialog that the message begins. The
+    /// partner's account may not exist.
     struct Target {
         let chat: ChatState?
-        /// The sender where there is none.
+        /// The partner of a dialog; the sender in any other chat.
         let partner: UserID
 
         var place: ChatPlace {
@@ -255,8 +257,8 @@ struct MessagesHandler: Sendable {
         Target(chat: try tx.chat(of: sender, and: partner), partner: partner)
     }
 
-    /// Turns the link of a request into what is stored: the id of what is answered, or a snapshot of
-    /// what is forwarded.
+    /// Resolves the link of a request: stores the id of the answered message, or a snapshot of the
+    /// forwarded one.
     private func resolve(
         _ link: NewLink?,
         into draft: inout MessageDraft,
@@ -288,10 +290,11 @@ struct MessagesHandler: Sendable {
         }
     }
 
-    /// What a forward carries. Forwarding a bare forward carries on the first one's snapshot.
+    /// Returns the snapshot that a forward carries. A forward without content of its own passes on
+    /// the snapshot it carries.
     ///
-    /// The id of a dialog would tell the reader whom the author talks to, so it is left at 0; a
-    /// group's id opens nothing to those outside.
+    /// The id of a dialog would reveal whom the author talks to, so it is left at 0. A group's id
+    /// gives non-members no access.
     private func snapshot(
         of original: MessageRecord,
         in source: ChatState,
@@ -378,8 +381,8 @@ struct MessagesHandler: Sendable {
             title: title,
             event: "new",
             userID: caller.userID,
-            // Who reads a channel is nobody's business. A group may have more members than a message
-            // can name.
+            // The members of a channel are not revealed. A group may have more members than a
+            // message can name.
             userIDs: kind == .channel ? nil : Array(invited.prefix(limits.maxIDsPerRequest)),
             chatType: kind.onWire
         )
@@ -410,7 +413,8 @@ struct MessagesHandler: Sendable {
 
     // MARK: - Replies and pushes
 
-    /// The first result of a `cid`, once more; of what is gone for the caller since, its id alone.
+    /// Returns the first result of a `cid` again; its id alone if the caller no longer sees the
+    /// message.
     func reply(
         to first: MessageRecord,
         in chat: ChatState,
@@ -419,7 +423,7 @@ struct MessagesHandler: Sendable {
     ) throws -> MsgSendReply {
         var message = try tx.message(first, in: chat, for: caller.userID)
         func isSeen() throws -> Bool {
-            // Whoever does not see a post does not see its comments.
+            // Users who do not see a post do not see its comments.
             if let post = chat.post,
                 try tx.comments(on: post.id, in: post.channel, visibleTo: caller.userID) == nil
             {
@@ -432,7 +436,7 @@ struct MessagesHandler: Sendable {
             message,
             previous: tx.previousID(of: first, in: chat),
             in: chat,
-            // A chat begins with the message that makes it.
+            // The first message of a chat is the one that created it.
             created: first.number == 1 && chat.kind != .comments,
             for: caller,
             in: tx
@@ -447,7 +451,7 @@ struct MessagesHandler: Sendable {
         for caller: Caller,
         in tx: WriteTransaction
     ) throws -> MsgSendReply {
-        // A retry may come from somebody who has left since.
+        // A retry may come from a user who has left since.
         let member = try tx.member(caller.userID, of: chat)
         return MsgSendReply(
             chatID: chat.wireID,
@@ -462,13 +466,13 @@ struct MessagesHandler: Sendable {
 
     // MARK: - Editing
 
-    /// Answers `MSG_EDIT` (67): replaces text, formatting or attachments of an own message, or of one
-    /// of others as the role table says.
+    /// Answers `MSG_EDIT` (67): replaces text, formatting or attachments of the caller's own
+    /// message. The role table says who may edit messages of others.
     ///
-    /// An absent text keeps the old one, an empty one clears it. An empty list of attachments keeps
-    /// them: three known clients send it with every edit of a text.
-    /// - Throws: `chat.not.found`, `not.found`, `not.allowed` for others' messages and for events,
-    ///   `error.message.invalid` when nothing would be left.
+    /// An absent text keeps the old one; an empty one clears it. An empty list of attachments keeps
+    /// them: three known clients send one with every edit of a text.
+    /// - Throws: `chat.not.found`, `not.found`, `not.allowed` for messages of others and for
+    ///   events, `error.message.invalid` when nothing would be left.
     /// - Note: A command.
     func msgEdit(
         _ request: MsgEditRequest,
@@ -491,7 +495,7 @@ struct MessagesHandler: Sendable {
         guard !isEvent(old, in: chat) else { throw RequestError.notAllowed }
         let action: RoleTable.Action = old.sender == caller.userID ? .send : .editOthers
         try ChatRules.require(action, of: caller.userID, in: chat, tx)
-        // Only what is scheduled has a time to change.
+        // Only a scheduled message has a time to change.
         guard request.delayedAttributes == nil else { throw RequestError.notFound }
         var record = old
         let content = try content(
@@ -521,7 +525,7 @@ struct MessagesHandler: Sendable {
         )
     }
 
-    /// What of a message an edit may change.
+    /// The parts of a message that an edit may change.
     typealias Content = (
         text: Text, elements: Packed<[Element]>?, attaches: Packed<[Attach]>?, poll: PollMark?
     )
@@ -574,7 +578,7 @@ struct MessagesHandler: Sendable {
 
     // MARK: - Reading
 
-    /// Answers `MSG_GET` (71): removed, hidden and unknown messages are left out.
+    /// Answers `MSG_GET` (71): omits deleted, hidden and unknown messages.
     ///
     /// - Throws: `chat.not.found`.
     /// - Note: A query.
@@ -589,7 +593,8 @@ struct MessagesHandler: Sendable {
             budget: limits.maxReplyBytes, messages: [Message]()
         )
         return try snapshot.inSteps(ids[...], state) { state, snapshot in
-            // The chat may have been cleared, or the caller removed, since the step before.
+            // Since the previous step the chat may have been cleared, or the caller removed from
+            // it.
             state.view = try snapshot.known(request.chatID, request.postID, of: caller.userID)
         } take: { id, state, snapshot in
             let view = state.view
@@ -615,9 +620,10 @@ struct MessagesHandler: Sendable {
         }
     }
 
-    /// Answers `MSG_TYPING` (65): tells the others, stores nothing.
+    /// Answers `MSG_TYPING` (65): notifies the other members, stores nothing.
     ///
-    /// - Returns: the push, or nil where nobody is to hear of it: a dialog that has not begun, a channel.
+    /// - Returns: the push; nil where nobody is notified: in a channel, and in a dialog that has
+    ///   not begun.
     /// - Throws: `chat.not.found`.
     /// - Note: A query.
     func msgTyping(
@@ -644,7 +650,7 @@ struct MessagesHandler: Sendable {
 }
 
 extension Message {
-    /// Leaves what it is for somebody who has deleted it.
+    /// Reduces a message to what a user sees who has deleted it.
     fileprivate mutating func remove() {
         status = .removed
         text = .empty

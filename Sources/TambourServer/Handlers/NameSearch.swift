@@ -1,14 +1,14 @@
 import TambourProtocol
 import TambourStore
 
-/// Where a page of `PUBLIC_SEARCH` begins.
+/// The start of a page of `PUBLIC_SEARCH`.
 ///
 /// On the wire it is a number, 0 for the first page:
 ///
 ///     rows, 42 bits | people, 10 bits | chats, 10 bits | in chats, 1 bit
 ///
-/// `rows` counts the words of names, or of chats, that earlier pages have looked at, and `people` and
-/// `chats` what they have brought.
+/// `rows` counts the words of names, or of chats, that earlier pages have examined. `people` and
+/// `chats` count the results that they returned.
 struct NameCursor: Equatable {
     private static let countBits: Int64 = 10
     private static let maxCount = (1 << 10) - 1
@@ -26,7 +26,7 @@ struct NameCursor: Equatable {
         rows = Int(clamping: marker >> (1 + 2 * Self.countBits))
     }
 
-    /// The number that travels.
+    /// The marker on the wire.
     var marker: Int64 {
         var marker = Int64(rows)
         for count in [people, chats] {
@@ -36,7 +36,7 @@ struct NameCursor: Equatable {
     }
 }
 
-/// One search of people and public chats, as far as one request may look.
+/// One search for people and public chats, within the scan budget of one request.
 struct NameSearch {
     enum Result {
         case person(Account, byPhone: Bool)
@@ -50,10 +50,10 @@ struct NameSearch {
 
     let caller: UserID
     let limits: Limits
-    /// What was found, each with where a page after it begins.
+    /// The results, each with the start of the page after it.
     private(set) var found: [(result: Result, next: NameCursor)] = []
     private(set) var cursor: NameCursor
-    /// Whether the search stopped before the end.
+    /// Whether the budget ran out before the end.
     private(set) var isCut = false
     private var budget: ScanBudget
     private var byPhone: UserID?
@@ -65,7 +65,7 @@ struct NameSearch {
         budget = ScanBudget(limits)
     }
 
-    /// Puts whoever was found by a phone at the beginning of the first page.
+    /// Puts the user who was found by phone at the start of the first page.
     mutating func put(_ account: Account?) {
         guard let account, account.id != caller else { return }
         byPhone = account.id
@@ -84,7 +84,7 @@ struct NameSearch {
         let page = try snapshot.people(
             query,
             after: cursor.rows,
-            // The caller may be among them, and who was found by phone.
+            // Two more: the caller and the user found by phone may be among them.
             limit: max(0, most - cursor.people) + 2,
             &budget
         )

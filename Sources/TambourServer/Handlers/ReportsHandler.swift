@@ -1,15 +1,15 @@
 import TambourProtocol
 import TambourStore
 
-/// Family `reports`: what people want an administrator to look at.
+/// Family `reports`: reports to the administrators.
 /// Wire: protocol-spec/opcodes/reports.yaml
 struct ReportsHandler: Sendable {
     let limits: Limits
 
     /// Answers `CHAT_COMPLAIN` (117): reports chats of the caller.
     ///
-    /// - Throws: `chat.not.found` (also when not a member), `proto.payload` without a chat, for words that
-    ///   are too long and for too many open reports.
+    /// - Throws: `chat.not.found` (also for non-members), `proto.payload` without a chat, for a
+    ///   text that is too long and for too many open reports.
     /// - Note: A command.
     func chatComplain(
         _ request: ChatComplainRequest,
@@ -27,7 +27,7 @@ struct ReportsHandler: Sendable {
     /// Answers `COMPLAIN` (161): reports messages of a chat, comments on a post, users, or chats.
     ///
     /// - Throws: `chat.not.found`, `user.not.found`, `not.found` for a post or message the caller does not see,
-    ///   `proto.payload` for words that are too long and for too many open reports.
+    ///   `proto.payload` for a text that is too long and for too many open reports.
     /// - Note: A command.
     func complain(
         _ request: ComplainRequest,
@@ -86,16 +86,16 @@ struct ReportsHandler: Sendable {
         }
     }
 
-    /// Answers `COMPLAIN_REASONS_GET` (162): the same reasons for all kinds of things.
+    /// Answers `COMPLAIN_REASONS_GET` (162): the same reasons for every kind of subject.
     ///
-    /// - Parameter language: that of the client; English where it named none.
+    /// - Parameter language: the client's language; nil means English.
     /// - Note: A query.
     func complainReasonsGet(
         _ request: ComplainReasonsGetRequest,
         in language: RequestError.Language?
     ) -> ComplainReasonsGetReply {
         let language = language ?? .en
-        // Another language is another version.
+        // Each language has its own version.
         let version = language == .en ? ReportReason.version : ReportReason.version + 1
         guard request.complainSync != version else {
             return ComplainReasonsGetReply(complainSync: version)
