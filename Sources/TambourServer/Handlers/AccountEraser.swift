@@ -1,21 +1,24 @@
 package import TambourProtocol
 package import TambourStore
 
-/// Erases accounts whose time has come, a part of a table or a chat at a time, so that nobody waits for it.
+/// Erases accounts that are due, a part of a table or a chat at a time, so that no request waits
+/// for it.
 ///
-/// What is left is an empty row that keeps the id from being used again, and in the chats of others
-/// the places where messages were. `docs/data.md` has the inventory. A restart goes on where it was.
+/// What remains is an empty row that keeps the id from being reused, and gaps in other people's
+/// chats where the messages were. `docs/data.md` has the inventory. After a restart the erasure
+/// continues where it stopped.
 package struct AccountEraser: Sendable {
     let limits: Limits
     private let isThere: @Sendable (UserID) -> Bool
 
-    /// - Parameter isThere: whose app is open: a sign of life, though it is stored when they go.
+    /// - Parameter isThere: whether a user is connected now. That is a sign of life, though it is
+    ///   stored only on disconnect.
     package init(limits: Limits, isThere: @escaping @Sendable (UserID) -> Bool = { _ in false }) {
         self.limits = limits
         self.isThere = isThere
     }
 
-    /// Does the next step.
+    /// Does the next step for any account that is due.
     ///
     /// - Returns: false when there is nothing to do.
     package func step(in tx: WriteTransaction) throws -> Bool {
@@ -25,8 +28,8 @@ package struct AccountEraser: Sendable {
         )
         guard let user = try tx.reader.accountToErase(now: tx.ct) else { return false }
         guard let account = try tx.reader.account(user) else {
-            // Accounts keep their row for ever: an end without an account is never due. `admin check`
-            // reports it.
+            // Account rows are never deleted, so an end without an account is never due. `admin
+            // check` reports it.
             try tx.setDue(at: .max, of: user)
             return true
         }
@@ -50,16 +53,16 @@ package struct AccountEraser: Sendable {
         return true
     }
 
-    /// The first step: from then on there is nobody any more.
+    /// Does the first step of an erasure. After it the account appears erased to everybody.
     package func begin(_ account: Account, in tx: WriteTransaction) throws {
         let owners = try tx.reader.owners(of: account, limit: limits.maxContactAudience)
         try tx.beginErasure(of: account)
         try tell(owners.map(\.owner), of: account.id, in: tx)
     }
 
-    /// A further step for one user.
+    /// Does a further step for one user.
     ///
-    /// - Returns: false when it was the last, or there was none to do.
+    /// - Returns: false when it was the last step, or none was needed.
     package func step(of user: UserID, in tx: WriteTransaction) throws -> Bool {
         let end = try tx.reader.end(of: user)
         guard end.isErasing else { return false }
@@ -86,7 +89,7 @@ package struct AccountEraser: Sendable {
         return true
     }
 
-    /// Tells those who had a user as a contact that there is nobody any more.
+    /// Tells users who had the account as a contact that it is gone.
     private func tell(_ owners: [UserID], of user: UserID, in tx: WriteTransaction) throws {
         guard let gone = try tx.reader.account(user) else { return }
         for owner in owners {
@@ -96,12 +99,12 @@ package struct AccountEraser: Sendable {
         }
     }
 
-    /// Erases a user from a chat, whether they are in it or were.
+    /// Erases a user from a chat that they are or were a member of.
     ///
     /// - Parameters:
-    ///   - place: behind which of its messages to go on.
-    ///   - budget: rows that may be looked at.
-    /// - Returns: where to go on when the budget is spent; nil when nothing is left.
+    ///   - place: the last message that was already handled.
+    ///   - budget: the rows that may still be read.
+    /// - Returns: the place to continue from when the budget is spent; nil when nothing is left.
     private func erase(
         _ user: UserID,
         from chat: ChatState,
@@ -110,7 +113,7 @@ package struct AccountEraser: Sendable {
         in tx: WriteTransaction
     ) throws -> MessageID? {
         let isMember = try chat.kind != .comments && tx.member(user, of: chat) != nil
-        // Comments go with the channel that nobody is in any more.
+        // Comments are erased with a channel that has no members left.
         if chat.kind != .comments, chat.memberCount == (isMember ? 1 : 0) {
             if isMember { try tx.remove([user], from: chat) }
             budget -= try tx.eraseDeserted(chat, limit: budget)
@@ -126,15 +129,16 @@ package struct AccountEraser: Sendable {
         if budget > 0 { budget -= try takeBackReactions(of: user, in: chat, limit: budget, tx) }
         if budget > 0 { budget -= try takeBackVotes(of: user, in: chat, limit: budget, tx) }
         guard budget > 0 else { return place }
-        // When the erasure ends, the index must not hold words of the user any more.
+        // When the erasure ends, the search index must hold none of the user's words.
         if try tx.refreshIndex(of: chat.key) { return place }
         if isMember { try leave(user, chat, in: tx) }
         return nil
     }
 
-    /// Takes reactions away and tells of each, which may be to all of a large chat: few in a step.
+    /// Withdraws reactions, a few in a step, since each one is pushed to all members, who may be
+    /// many.
     ///
-    /// - Returns: how many there were; `limit` when there may be more.
+    /// - Returns: the number of reactions; `limit` when more may be left.
     private func takeBackReactions(
         of user: UserID,
         in chat: ChatState,
@@ -161,9 +165,9 @@ package struct AccountEraser: Sendable {
         return messages.count < most ? messages.count : limit
     }
 
-    /// Takes votes away and tells of each poll: few in a step, as reactions.
+    /// Withdraws votes and pushes each poll: a few in a step, like reactions.
     ///
-    /// - Returns: in how many the user had voted; `limit` when there may be more.
+    /// - Returns: the number of polls with votes of the user; `limit` when more may be left.
     private func takeBackVotes(
         of user: UserID,
         in chat: ChatState,

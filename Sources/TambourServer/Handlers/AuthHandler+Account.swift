@@ -1,7 +1,7 @@
 import TambourProtocol
 import TambourStore
 
-/// The phone of an account, and its end.
+/// Changing the phone of an account, and deleting the account.
 extension AuthHandler {
     /// Answers `PHONE_BIND_REQUEST` (98).
     ///
@@ -27,10 +27,10 @@ extension AuthHandler {
         )
     }
 
-    /// Answers `PHONE_BIND_CONFIRM` (99): moves the account to the phone that the code went to.
+    /// Answers `PHONE_BIND_CONFIRM` (99): moves the account to the phone that received the code.
     ///
     /// - Throws: `error.code.expired`, `error.phone.taken`.
-    /// - Returns: `error.code.wrong`, when that was counted.
+    /// - Returns: `error.code.wrong`, after counting it.
     /// - Note: A command.
     func phoneBindConfirm(
         _ request: PhoneBindConfirmRequest,
@@ -60,9 +60,9 @@ extension AuthHandler {
         return .success(PhoneBindConfirmReply(profile: try tx.reader.profile(of: account)))
     }
 
-    /// Answers `PROFILE_DELETE` (199): sets the time at which the account is erased, or takes it back.
+    /// Answers `PROFILE_DELETE` (199): schedules the erasure of the account, or cancels it.
     ///
-    /// - Throws: `proto.payload` for a request that does not say which.
+    /// - Throws: `proto.payload` for a request that asks for neither or both.
     /// - Note: A command.
     func profileDelete(
         _ request: ProfileDeleteRequest,

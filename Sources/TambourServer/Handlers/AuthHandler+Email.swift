@@ -1,13 +1,12 @@
 import TambourProtocol
 import TambourStore
 
-/// Codes by e-mail: an address beside a password, and a forgotten password.
+/// Codes by e-mail: setting the address of a second factor, and resetting a forgotten password.
 extension AuthHandler {
     /// Answers `AUTH_VERIFY_EMAIL` (109).
     ///
-    /// - Throws: `track.not.found`, `not.allowed` while the old password was not given,
-    ///   `auth.blocked` when the track, the caller or the address has had too many codes,
-    ///   `proto.payload`.
+    /// - Throws: `track.not.found`, `not.allowed` before the old password was given, `auth.blocked`
+    ///   after too many codes for the track, the caller or the address, `proto.payload`.
     /// - Note: A command.
     func authVerifyEmail(
         _ request: AuthVerifyEmailRequest,
@@ -39,21 +38,22 @@ extension AuthHandler {
         )
     }
 
-    /// The brake on mail to somebody who has not asked for it. A forgotten password is not concerned:
-    /// its address was checked before, and nobody else can use that up.
+    /// Limits mail to people who did not ask for it. Resetting a forgotten password is exempt: its
+    /// address was verified before, so nobody else can use up its limit.
     ///
-    /// - Throws: `auth.blocked` when the address has got too many codes, whoever asked for them.
+    /// - Throws: `auth.blocked` after too many codes to the address, whoever asked for them.
     private func requireRoom(for email: String, in tx: WriteTransaction) throws {
         let codes = try tx.reader.emailCodes(to: Self.recipient(email), since: tx.ct - Self.hourMs)
         guard codes < limits.maxCodesPerEmailPerHour else { throw RequestError.authBlocked }
     }
 
-    /// What stands for an address where codes are counted; the store need not know the address.
+    /// The hash under which codes to an address are counted, so the store need not know the
+    /// address.
     private static func recipient(_ email: String) -> [UInt8] { Tokens.hash(email.lowercased()) }
 
     /// - Parameter user: the account that the code is for.
-    /// - Returns: how many digits the code has.
-    /// - Throws: `auth.blocked` when the track or the account has sent too many, `overloaded`.
+    /// - Returns: the number of digits of the code.
+    /// - Throws: `auth.blocked` after too many codes for the track or the account, `overloaded`.
     private func sendCode(
         to email: String,
         of user: UserID,
@@ -82,7 +82,7 @@ extension AuthHandler {
     /// Answers `AUTH_CHECK_EMAIL` (110).
     ///
     /// - Throws: `track.not.found`, `error.code.expired`.
-    /// - Returns: `error.code.wrong`, when that was counted.
+    /// - Returns: `error.code.wrong`, after counting it.
     /// - Note: A command.
     func authCheckEmail(
         _ request: AuthCheckEmailRequest,
@@ -109,7 +109,7 @@ extension AuthHandler {
     }
 
     /// - Throws: `error.code.expired`.
-    /// - Returns: `error.code.wrong`, when that was counted.
+    /// - Returns: `error.code.wrong`, after counting it.
     private func refusal(
         of code: String,
         on track: Track,
@@ -126,12 +126,12 @@ extension AuthHandler {
         return .errorCodeWrong
     }
 
-    /// Answers `AUTH_LOGIN_RESTORE_PASSWORD` (101): sends a code by e-mail, or takes it and removes the
-    /// password.
+    /// Answers `AUTH_LOGIN_RESTORE_PASSWORD` (101): without a code, sends one by e-mail; with the
+    /// code, removes the password and logs in.
     ///
     /// - Throws: `track.not.found`, `login.blocked`, `not.allowed` without an address, `auth.blocked`
     ///   for too many codes, `error.code.expired`.
-    /// - Returns: `error.code.wrong`, when that was counted.
+    /// - Returns: `error.code.wrong`, after counting it.
     /// - Note: A command.
     func authLoginRestorePassword(
         _ request: AuthLoginRestorePasswordRequest,

@@ -1,7 +1,7 @@
 import TambourProtocol
 import TambourStore
 
-/// A password that somebody sent, and what to hash it with before a command can look at it.
+/// A password from a request, and the parameters to hash it with before the command runs.
 struct PasswordToHash: Sendable {
     let password: String
     let salt: [UInt8]
@@ -9,7 +9,8 @@ struct PasswordToHash: Sendable {
     let version: HashedPassword.Version
 }
 
-/// The second factor: tracks, the password of an account, and the challenge after the code.
+/// The second factor: tracks, the password of an account, and the password challenge after the
+/// login code.
 extension AuthHandler {
     static let hourMs: Int64 = 3_600_000
     private static let saltBytes = 16
@@ -40,7 +41,7 @@ extension AuthHandler {
         )
     }
 
-    /// - Returns: the secret that names the track.
+    /// - Returns: the secret that identifies the track.
     func openTrack(
         _ kind: Track.Kind,
         user: UserID?,
@@ -62,7 +63,7 @@ extension AuthHandler {
         return secret
     }
 
-    /// A track of the caller's own session.
+    /// Returns a track of the caller's own session.
     ///
     /// - Throws: `track.not.found`.
     func settings(
@@ -98,8 +99,8 @@ extension AuthHandler {
 
     /// Answers `AUTH_VALIDATE_PASSWORD` (107).
     ///
-    /// - Throws: `track.not.found`, `not.allowed` while the old password was not given,
-    ///   `proto.payload` for one that is too short.
+    /// - Throws: `track.not.found`, `not.allowed` before the old password was given,
+    ///   `proto.payload` for an invalid password.
     /// - Note: A query.
     func authValidatePassword(
         _ request: AuthValidatePasswordRequest,
@@ -115,7 +116,7 @@ extension AuthHandler {
 
     /// Answers `AUTH_VALIDATE_HINT` (108).
     ///
-    /// - Throws: `track.not.found`, `proto.payload` for an empty one.
+    /// - Throws: `track.not.found`, `proto.payload` for an empty hint.
     /// - Note: A query.
     func authValidateHint(
         _ request: AuthValidateHintRequest,
@@ -157,10 +158,11 @@ extension AuthHandler {
 
     // MARK: - The password
 
-    /// The password to hash before a command can run; hashing takes long and happens elsewhere.
+    /// Returns the password to hash before a command runs. Hashing takes long, so it happens
+    /// outside the command.
     ///
-    /// - Returns: nil when the command carries no password, or is going to be refused without a look
-    ///   at it.
+    /// - Returns: nil when the command carries no password, or will be refused without looking at
+    ///   it.
     func passwordToHash(
         of request: CommandRequest,
         from requester: Requester,
@@ -200,14 +202,14 @@ extension AuthHandler {
             default: return nil
             }
         } catch is RequestError {
-            // The handler finds the same and answers with it.
+            // The handler makes the same checks and answers with the error.
             return nil
         }
     }
 
-    /// The number of wrong passwords within the hour.
+    /// The number of wrong passwords within the last hour.
     ///
-    /// - Throws: `auth.blocked` when there were too many.
+    /// - Throws: `auth.blocked` after too many.
     private func tries(of second: PasswordRecord, now: Int64) throws -> Int {
         let tries = second.triesSince > now - Self.hourMs ? second.tries : 0
         guard tries < limits.maxPasswordTriesPerHour else {
@@ -218,10 +220,10 @@ extension AuthHandler {
         return tries
     }
 
-    /// Nil when the password is the user's. Wrong ones are counted over all tracks.
+    /// Returns nil when the password is correct. Wrong ones are counted across all tracks.
     ///
-    /// - Parameter given: what `password` was hashed to; nil when nothing was hashed.
-    /// - Throws: `auth.blocked` when there were too many, `track.not.found` when the password was
+    /// - Parameter given: the hash of `password`; nil when nothing was hashed.
+    /// - Throws: `auth.blocked` after too many wrong ones, `track.not.found` when the password was
     ///   changed while this one was hashed.
     private func refusal(
         of password: String,
@@ -248,7 +250,7 @@ extension AuthHandler {
     /// Answers `AUTH_CHECK_PASSWORD` (113).
     ///
     /// - Throws: `track.not.found`, `not.allowed` without a password, `auth.blocked`.
-    /// - Returns: `error.password.wrong`, when that was counted.
+    /// - Returns: `error.password.wrong`, after counting it.
     /// - Note: A command.
     func authCheckPassword(
         _ request: AuthCheckPasswordRequest,
@@ -273,18 +275,19 @@ extension AuthHandler {
         return .success(AuthCheckPasswordReply())
     }
 
-    /// What AUTH_SET_2FA is going to change.
+    /// The change that AUTH_SET_2FA makes.
     private struct PasswordChange {
         let idHash: [UInt8]
-        /// The second factor so far.
+        /// The second factor before the change.
         let second: PasswordRecord?
         let hint: Text?
         let email: String?
     }
 
-    /// Makes every check of AUTH_SET_2FA: before its password is hashed, and again in the transaction.
+    /// Makes all checks of AUTH_SET_2FA: before its password is hashed, and again in the
+    /// transaction.
     ///
-    /// - Throws: what `authSet2fa` throws.
+    /// - Throws: the errors of `authSet2fa`.
     private func change(
         by request: AuthSet2faRequest,
         from caller: Caller,
@@ -323,8 +326,8 @@ extension AuthHandler {
 
     /// Answers `AUTH_SET_2FA` (111): sets, changes or removes the password.
     ///
-    /// - Throws: `track.not.found`, `not.allowed` while the old password was not given and when the
-    ///   client expects something that was not prepared, `proto.payload`.
+    /// - Throws: `track.not.found`, `not.allowed` before the old password was given and when the
+    ///   client expects a change that was not prepared, `proto.payload`.
     /// - Note: A command.
     func authSet2fa(
         _ request: AuthSet2faRequest,
@@ -336,7 +339,8 @@ extension AuthHandler {
         if request.removes {
             try tx.removePassword(of: caller.userID)
         } else {
-            // Without a hash something changed after the look at it: the client begins again.
+            // Without a hash something changed since the password was to be hashed: the client
+            // starts over.
             guard let password = request.password == nil ? change.second?.password : given else {
                 throw RequestError.trackNotFound
             }
@@ -369,7 +373,7 @@ extension AuthHandler {
         )
     }
 
-    /// Tells the connections of a user what has become of their account.
+    /// Pushes the profile to a user's connections.
     func tellProfile(
         of user: UserID,
         except connection: ConnectionID?,
@@ -385,7 +389,7 @@ extension AuthHandler {
     /// Answers `AUTH_LOGIN_CHECK_PASSWORD` (115).
     ///
     /// - Throws: `track.not.found`, `login.blocked`, `auth.blocked`.
-    /// - Returns: `error.password.wrong`, when that was counted.
+    /// - Returns: `error.password.wrong`, after counting it.
     /// - Note: A command.
     func authLoginCheckPassword(
         _ request: AuthLoginCheckPasswordRequest,

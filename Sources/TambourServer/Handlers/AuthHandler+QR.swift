@@ -1,11 +1,11 @@
 import TambourProtocol
 import TambourStore
 
-/// Logging in by a code that another device reads.
+/// Login by a code that another device scans.
 extension AuthHandler {
     private static let linkPrefix = "tambour:login/"
 
-    /// Answers `GET_QR` (288): a link to show, and a secret to ask with that the link does not tell.
+    /// Answers `GET_QR` (288): a link to show, and a separate secret to poll with.
     ///
     /// - Note: A command.
     func getQr(in tx: WriteTransaction) throws -> GetQrReply {
@@ -46,8 +46,8 @@ extension AuthHandler {
 
     /// Answers `AUTH_QR_APPROVE` (290): lets the device that shows the link log in as the caller.
     ///
-    /// - Throws: `track.not.found`, also when somebody else was faster; `auth.blocked` when the user
-    ///   has approved too many within an hour.
+    /// - Throws: `track.not.found`, also when another user approved it first; `auth.blocked` when
+    ///   the user has approved too many within an hour.
     /// - Note: A command.
     func authQrApprove(
         _ request: AuthQrApproveRequest,
@@ -69,7 +69,7 @@ extension AuthHandler {
         return AuthQrApproveReply()
     }
 
-    /// Answers `LOGIN_BY_QR` (291): what AUTH would answer for who approved.
+    /// Answers `LOGIN_BY_QR` (291): what AUTH would answer to the user who approved.
     ///
     /// - Throws: `track.not.found`, `not.allowed` before the approval, `login.blocked`.
     /// - Note: A command.

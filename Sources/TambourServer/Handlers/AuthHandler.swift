@@ -9,18 +9,18 @@ struct AuthHandler: Sendable {
     let environment: Environment
     /// The same code for everybody, for tests and demonstrations on loopback.
     let fixedCode: String?
-    /// Whether one more code can be delivered.
+    /// Whether another code can be delivered.
     let hasRoomForCodes: @Sendable () -> Bool
     /// The sessions of a user that are connected now.
     var connectedSessions: @Sendable (UserID) -> Set<SessionID> = { _ in [] }
     private static let codeWindowMs: Int64 = 3_600_000
-    /// What clients are told to wait before they ask for another code.
+    /// How long clients should wait before they ask for another code.
     static let resendMs: Int64 = 60_000
 
-    /// Answers `AUTH_REQUEST` (17): makes a code and sends it to the phone, known or not.
+    /// Answers `AUTH_REQUEST` (17): creates a code and sends it to the phone, known or not.
     ///
-    /// - Throws: `error.phone.wrong`, `auth.blocked` when too many codes were asked for, `overloaded`
-    ///   when too many wait to be delivered.
+    /// - Throws: `error.phone.wrong`, `auth.blocked` after too many requests for codes,
+    ///   `overloaded` when too many codes wait to be delivered.
     /// - Note: A command.
     func authRequest(
         _ request: AuthRequestRequest,
@@ -30,7 +30,7 @@ struct AuthHandler: Sendable {
         try sendCode(to: request.phone, moving: nil, from: requester, in: tx)
     }
 
-    /// - Parameter user: whom the code moves to the phone; nil for a code to sign in with.
+    /// - Parameter user: the user whom the code moves to the phone; nil for a code to sign in with.
     func sendCode(
         to phone: String,
         moving user: UserID?,
@@ -75,10 +75,11 @@ struct AuthHandler: Sendable {
         )
     }
 
-    /// Whether the phone may get one more code, wherever the others were asked for.
+    /// Returns whether the phone may get another code, regardless of who asked for the earlier
+    /// ones.
     ///
-    /// One address cannot use up what a phone may get, but many can. They do not shut out the owner
-    /// at an address from which a session of the account has logged in last.
+    /// One address cannot use up the limit of a phone, but many can. They do not lock out the
+    /// owner: an address from which a session of the account last logged in may still ask.
     private func mayAsk(
         for phone: Int64,
         from address: PeerAddress,
@@ -95,8 +96,8 @@ struct AuthHandler: Sendable {
 
     /// Answers `AUTH` (18): a login token for a known phone, a registration token for a new one.
     ///
-    /// A client of the dialect tamtam gets its login token from `AUTH_CONFIRM`, and here one for that.
-    /// A wrong code is counted, so this refusal is one that writes.
+    /// A client of the dialect tamtam gets a token for `AUTH_CONFIRM` instead, which then returns
+    /// its login token. A wrong code is counted, so this refusal writes to the store.
     /// - Throws: `error.code.expired` for an unknown, old or used-up request, `login.blocked`.
     /// - Note: A command.
     func auth(
@@ -145,10 +146,10 @@ struct AuthHandler: Sendable {
         )
     }
 
-    /// The code request behind a token, if the code is its own.
+    /// Returns the code request behind a token, if the code matches.
     ///
     /// - Throws: `error.code.expired`.
-    /// - Returns: `error.code.wrong`, when that was counted.
+    /// - Returns: `error.code.wrong`, after counting it.
     func checked(
         _ code: String,
         of token: String,
@@ -166,11 +167,11 @@ struct AuthHandler: Sendable {
         return .success(known)
     }
 
-    /// What somebody gets who has shown that the phone, or a device that is logged in, is theirs: a
-    /// login token, or a challenge if there is a password.
+    /// Logs in a user who has proved to own the phone or a logged-in device: returns a login token,
+    /// or a challenge if the account has a password.
     ///
-    /// - Parameter session: the session that approved it, and with which the challenge ends; nil when
-    ///   a code did.
+    /// - Parameter session: the session that approved the login; the challenge ends with it. Nil
+    ///   when a code proved it.
     func admit(
         _ account: Account,
         approvedBy session: SessionID? = nil,
@@ -194,7 +195,7 @@ struct AuthHandler: Sendable {
         )
     }
 
-    /// What clients are told of passwords that they may set.
+    /// The password rules that clients receive.
     private var passwordConfig: PasswordConfig {
         PasswordConfig(
             minLength: Int64(limits.minPasswordUnits),
@@ -211,11 +212,12 @@ struct AuthHandler: Sendable {
         TokenAttrs(login: TokenAttr(token: try openSession(of: user, from: requester, in: tx)))
     }
 
-    /// Answers `AUTH_CONFIRM` (23): makes the account and logs it in, or logs in the known user whose code a
-    /// client of the dialect tamtam has checked.
+    /// Answers `AUTH_CONFIRM` (23): creates an account and logs it in, or logs in a known user of
+    /// the dialect tamtam whose code was checked.
     ///
-    /// - Throws: `error.code.expired` when the token is unknown or too old, or somebody has the phone of a
-    ///   registration since its code was checked: the token says that nobody had it.
+    /// - Throws: `error.code.expired` when the token is unknown or too old, or when the phone of a
+    ///   registration was taken since its code was checked: the token stands for an unassigned
+    ///   number.
     /// - Note: A command.
     func authConfirm(
         _ request: AuthConfirmRequest,
@@ -242,7 +244,7 @@ struct AuthHandler: Sendable {
                 throw RequestError.protoPayload("/firstName: missing")
             }
         let lastName = try request.lastName.flatMap { try PersonName.optional($0, "/lastName") }
-        // Whoever has registered the phone or moved to it since may be another person.
+        // The user who has registered the phone or moved to it since may be another person.
         if let owner = try tx.reader.account(phone: phone) {
             throw owner.isBlocked ? RequestError.authBlocked : RequestError.errorCodeExpired
         }
@@ -267,17 +269,17 @@ struct AuthHandler: Sendable {
         )
     }
 
-    /// Answers `LOGOUT` (20): the token is dead, its connections close after the reply.
+    /// Answers `LOGOUT` (20): revokes the token; its connections close after the reply.
     ///
     /// - Note: A command.
     func logout(from caller: Caller, in tx: WriteTransaction) throws {
         try tx.closeSessions([caller.sessionID], of: caller.userID)
     }
 
-    /// Answers `SESSIONS_CLOSE` (97): closes all other sessions of the caller. Logins under way end
-    /// with them, for whoever holds a device may have approved one more, or have read a code.
+    /// Answers `SESSIONS_CLOSE` (97): closes all other sessions of the caller. Logins in progress
+    /// end too, because whoever holds a device may have approved one or read a code.
     ///
-    /// The reply repeats the caller's own token: one client takes its absence for a failure.
+    /// The reply repeats the caller's own token: one client treats its absence as a failure.
     /// - Note: A command.
     func sessionsClose(
         from requester: Requester,
@@ -288,7 +290,8 @@ struct AuthHandler: Sendable {
         return SessionsCloseReply(token: requester.token)
     }
 
-    /// Answers `SESSIONS_INFO` (96), the asking session first; those after a full reply are left out.
+    /// Answers `SESSIONS_INFO` (96): the caller's session first; omits sessions that do not fit the
+    /// reply.
     ///
     /// - Note: A query.
     func sessionsInfo(
@@ -318,9 +321,9 @@ struct AuthHandler: Sendable {
         )
     }
 
-    /// The session of a login token.
+    /// Returns the session of a login token.
     ///
-    /// - Throws: `login.token` for a dead token, `login.blocked` when the account is blocked.
+    /// - Throws: `login.token` for a revoked token, `login.blocked` when the account is blocked.
     func session(token: String, in snapshot: ReadTransaction) throws -> SessionRecord {
         guard let session = try snapshot.session(tokenHash: Tokens.hash(token)),
             let account = try snapshot.account(session.userID)
@@ -329,8 +332,8 @@ struct AuthHandler: Sendable {
         return session
     }
 
-    /// Of a user with as many sessions as there may be one makes room: one that is not connected if there
-    /// is one, and of these the one that was seen longest ago.
+    /// Opens a session. At `maxSessions` it first closes others: unconnected ones before connected
+    /// ones, and among these the longest unseen.
     private func openSession(
         of user: UserID,
         from requester: Requester,

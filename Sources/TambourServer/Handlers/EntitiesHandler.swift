@@ -23,10 +23,12 @@ struct EntitiesHandler: Sendable {
 
     // MARK: OBJ_PULL
 
-    /// Answers `OBJ_PULL` (1040): what changed after a mark, or a range of a series.
+    /// Answers `OBJ_PULL` (1040): the objects that changed after a cursor, or a range of a series.
     ///
-    /// - Parameter time: safe time read before the snapshot opened; becomes the next mark.
-    /// - Throws: `proto.payload` for a negative mark, a count below 1, and a series that is none.
+    /// - Parameter time: the safe time, read before the snapshot opened; it becomes the next
+    ///   cursor.
+    /// - Throws: `proto.payload` for a negative cursor, a count below 1, and a type that is no
+    ///   series.
     /// - Note: A query.
     func objPull(
         _ request: ObjPullRequest,
@@ -50,7 +52,7 @@ struct EntitiesHandler: Sendable {
         let since = isEverything && isFirst ? 0 : min(request.since, time)
         let found = try snapshot.objects(
             changedAfter: ObjectPlace(position: since, id: isFirst ? .max : request.after),
-            // What goes while the pages are read was in one of them.
+            // An object that is deleted between two pages was on an earlier page.
             isLive: isEverything && isFirst,
             of: caller.userID,
             limit: count,
@@ -62,19 +64,20 @@ struct EntitiesHandler: Sendable {
             time: time
         )
         if found.isMore {
-            // Of the clock's last moment something may still appear between what is read already.
+            // At the clock's last moment an object may still appear between those already read.
             let settled = page.prefix { $0.place.position <= time }
             if !settled.isEmpty {
                 page = settled
             } else if let last = page.last {
-                // While the clock stands, that moment would not end before the wall has passed it.
+                // While the clock stands still, this moment would not end before the wall clock
+                // passes it.
                 clock.settle(through: last.place.position)
             }
             reply.more = true
             reply.time = settled.last?.place.position ?? since
             reply.last = settled.last?.place.id
         }
-        // What stands below a deleted object is deleted, though its turn has not come yet.
+        // Descendants of a deleted object are shown as deleted even before the purge reaches them.
         let mayBeGone = try snapshot.hasObjectPurges(of: caller.userID)
         reply.objects = try page.map { object, _ in
             let copy = object.copy
@@ -128,9 +131,9 @@ struct EntitiesHandler: Sendable {
 
     // MARK: OBJ_PUSH
 
-    /// Answers `OBJ_PUSH` (1041): changes of a device, each decided for itself.
+    /// Answers `OBJ_PUSH` (1041): a device's changes, each decided on its own.
     ///
-    /// - Throws: `proto.payload` for an id or a value that is none; nothing is applied then.
+    /// - Throws: `proto.payload` for an invalid id or value; nothing is applied then.
     /// - Note: A command, `objectOperationsPerStep` operations at a time.
     func objPush(
         _ request: ObjPushRequest,
@@ -140,7 +143,7 @@ struct EntitiesHandler: Sendable {
         let batch = Batch(
             clientNow: request.clientNow,
             unread: request.ops.enumerated().map { ($0, $1) }[...],
-            // Every operation has an answer, also those that are not tried any more.
+            // Every operation gets a result, even one that is not tried for lack of room.
             room: limits.maxReplyBytes - request.ops.count * EntityResult.leastWireSize
         )
         return try read(batch, from: caller, in: tx)
@@ -151,13 +154,13 @@ struct EntitiesHandler: Sendable {
         let clientNow: Int64
         var unread: ArraySlice<(index: Int, operation: ObjectOperation)>
         var waiting: ArraySlice<(operation: EntityOperation, bytes: Int)> = []
-        /// The bytes of the reply that are left for copies of objects.
+        /// The bytes left in the reply for copies of objects.
         var room: Int
         var order = ObjectBatch()
         var results: [ObjectResult] = []
     }
 
-    /// Decodes the fields of all operations; only then the first operation is tried.
+    /// Decodes the fields of all operations before the first one is tried.
     private func read(
         _ batch: Batch,
         from caller: Caller,
@@ -189,7 +192,7 @@ struct EntitiesHandler: Sendable {
         }.count
     }
 
-    /// The bytes of fields that one transaction takes, beside the operation that exceeds them.
+    /// The bytes of fields that one transaction takes; the last operation may exceed them.
     private static let bytesPerStep = 32_768
 
     private func step(
@@ -211,7 +214,8 @@ struct EntitiesHandler: Sendable {
             switch batch.order.admit(operation) {
             case .settled(let settled): decision = settled
             case .tried where batch.room < 0:
-                // Copies of what it meets would not fit the reply; the device sends it again.
+                // Copies of conflicting objects would not fit the reply; the device retries the
+                // operation.
                 decision = .skipped(because: operation.opID)
             case .tried(let resolved):
                 decision = try decide(resolved, sentAs: operation, in: &push, tx)
@@ -235,9 +239,9 @@ struct EntitiesHandler: Sendable {
         return .more { [batch] in try step(batch, from: caller, in: $0) }
     }
 
-    /// Forgets answers that are too old or too many; of a long list a part each time.
+    /// Forgets results that are too old or too many, a limited number each time.
     ///
-    /// - Returns: the number of answers forgotten.
+    /// - Returns: the number of results forgotten.
     private func forgetReplies(
         _ count: Int64,
         _ caller: Caller,
@@ -258,16 +262,16 @@ struct EntitiesHandler: Sendable {
         return Int64(old + oldest)
     }
 
-    /// What a push has come to so far.
+    /// The state of a push within one step.
     private struct Push {
         let caller: Caller
         let clientNow: Int64
-        /// How much may still go with what is deleted; later steps do the rest.
+        /// How many rows may still be deleted with their parents; later steps do the rest.
         var budget: Int
         var changes: ObjectChanges
     }
 
-    /// - Parameter sent: the operation with the local ids it was sent with: by them it is known again.
+    /// - Parameter sent: the operation with its local ids as sent; its digest identifies a retry.
     private func decide(
         _ operation: EntityOperation,
         sentAs sent: EntityOperation,
@@ -300,7 +304,7 @@ struct EntitiesHandler: Sendable {
             operation,
             in: try situation(of: operation, known: known, in: push, tx)
         )
-        // What has changed nothing is decided again when it is sent again: only what was applied is kept.
+        // Only applied operations are remembered. A retry of any other is decided again.
         if case .apply(let object, _) = decision {
             try apply(object, in: &push, tx)
             push.changes.counts.replies += 1
@@ -390,7 +394,7 @@ struct EntitiesHandler: Sendable {
         }
     }
 
-    /// Writes what was decided; what is deleted takes along what stands below it.
+    /// Stores an object; deletes its descendants if it is deleted.
     private func apply(
         _ object: StoredObject,
         in push: inout Push,
@@ -442,7 +446,7 @@ struct EntitiesHandler: Sendable {
 }
 
 extension ObjectOperation {
-    /// About how many bytes its fields take.
+    /// The approximate size of the fields in bytes.
     fileprivate var fieldBytes: Int {
         fields?.pairs.reduce(0) { $0 + $1.0.bytes.count + $1.1.bytes.count } ?? 0
     }
@@ -457,10 +461,10 @@ extension EntitySchema.Kind {
 }
 
 extension EntityResult {
-    /// About how many bytes it takes on the wire without the objects in it, never fewer.
+    /// The approximate wire size in bytes without the objects in it; never too low.
     fileprivate static let leastWireSize = 200
 
-    /// About how many bytes the objects in it take on the wire, never fewer.
+    /// The approximate wire size in bytes of the objects in it; never too low.
     fileprivate var copiesWireSize: Int {
         let copies: [Entity?] =
             switch first {

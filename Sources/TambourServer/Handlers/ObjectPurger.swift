@@ -1,13 +1,13 @@
 import TambourProtocol
 import TambourStore
 
-/// What a push or a step has changed among the objects of a user.
+/// The changes that a push or a step has made to a user's objects.
 struct ObjectChanges {
     var counts: ObjectCounts
     var objects: [Entity] = []
 }
 
-/// Deletes the objects below deleted ones, in steps.
+/// Deletes the descendants of deleted objects, in steps.
 ///
 /// There may be a million objects. The deletion itself removes one step's worth and records the rest in
 /// `object_purge`; the engine continues between other commands, also after a restart. Until then readers
@@ -21,7 +21,7 @@ struct ObjectPurger: Sendable {
         schema = .standard(limits)
     }
 
-    /// Does a step of what is left.
+    /// Does one step of the remaining work.
     ///
     /// - Returns: false when there is nothing to do.
     func step(in tx: WriteTransaction) throws -> Bool {
@@ -39,8 +39,8 @@ struct ObjectPurger: Sendable {
         return true
     }
 
-    /// Deletes below an object of a type, `ObjectRules.cascade` for many at once: nothing has to be known
-    /// of what they hold.
+    /// Deletes the children of an object of the given type. This is a bulk `ObjectRules.cascade`,
+    /// which need not read what they contain.
     func run(
         _ purge: ObjectPurge,
         _ type: EntityType,
@@ -77,7 +77,7 @@ struct ObjectPurger: Sendable {
                 try run(next, kind.type, &budget, into: &changes, tx)
             }
         }
-        // With nothing left of the budget there may be more.
+        // Once the budget is spent, more objects may be left.
         if budget > 0 {
             try tx.dropObjectPurge(of: purge.user, at: purge.parent)
         } else {
@@ -87,7 +87,7 @@ struct ObjectPurger: Sendable {
 }
 
 extension Entity {
-    /// What it becomes when its turn comes.
+    /// Returns the object as the purge will leave it.
     func tombstone(of purge: ObjectPurge) -> Entity {
         var tombstone = self
         tombstone.version += 1
@@ -99,8 +99,8 @@ extension Entity {
 }
 
 extension WriteTransaction {
-    /// Tells a user's sessions of objects by NOTIF_OBJ, in parts that a connection with little room left
-    /// can still take.
+    /// Pushes objects to a user's sessions with NOTIF_OBJ, in parts small enough for a connection
+    /// with little room left.
     func tell(
         _ objects: [Entity],
         of user: UserID,

@@ -1,15 +1,15 @@
 import TambourProtocol
 import TambourStore
 
-/// Family `polls`: voting, and what became of it. Wire: protocol-spec/opcodes/polls.yaml
+/// Family `polls`: voting and its results. Wire: protocol-spec/opcodes/polls.yaml
 struct PollsHandler: Sendable {
     let limits: Limits
 
-    /// Answers `SEND_VOTE` (304): the answers take the place of those before, none takes them back.
+    /// Answers `SEND_VOTE` (304): replaces the caller's answers; an empty list withdraws them.
     ///
-    /// - Throws: `chat.not.found`, `not.found` for a poll or an answer that is not there,
-    ///   `not.allowed` where the poll is closed, takes one answer or no second vote, and in a dialog
-    ///   with somebody the caller has blocked.
+    /// - Throws: `chat.not.found`, `not.found` for an unknown poll or answer, `not.allowed` for a
+    ///   closed poll, for a second answer or vote where only one is allowed, and in a dialog with a
+    ///   user whom the caller has blocked.
     /// - Note: A command.
     func sendVote(
         _ request: SendVoteRequest,
@@ -54,7 +54,8 @@ struct PollsHandler: Sendable {
         return seen.pollAttach?.state ?? PollState()
     }
 
-    /// Tells of a vote: the others what everybody may see, the caller's devices its own vote too.
+    /// Pushes a vote: the public state to the others, and to the caller's devices their own vote
+    /// too.
     private func tell(
         _ record: MessageRecord,
         in chat: ChatState,
@@ -73,7 +74,8 @@ struct PollsHandler: Sendable {
 
     // MARK: - Reading
 
-    /// Answers `VOTERS_LIST_BY_ANSWER` (305): a page of who chose an answer, in the order of their ids.
+    /// Answers `VOTERS_LIST_BY_ANSWER` (305): a page of the users who chose an answer, in the order
+    /// of their ids.
     ///
     /// - Throws: `chat.not.found`, `not.found`, `not.allowed` for an anonymous poll.
     /// - Note: A query.
@@ -99,7 +101,7 @@ struct PollsHandler: Sendable {
         return VotersListByAnswerReply(votes: page.votes, marker: page.next?.rawValue)
     }
 
-    /// Answers `GET_POLL_UPDATES` (306): what the caller does not see is left out.
+    /// Answers `GET_POLL_UPDATES` (306): omits polls that the caller does not see.
     ///
     /// - Throws: `chat.not.found`.
     /// - Note: A query.

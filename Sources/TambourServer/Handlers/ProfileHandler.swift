@@ -1,16 +1,18 @@
 import TambourProtocol
 import TambourStore
 
-/// Of family `session`: the caller's own profile and settings. Wire: protocol-spec/opcodes/session.yaml
+/// Part of family `session`: the caller's own profile and settings. Wire:
+/// protocol-spec/opcodes/session.yaml
 struct ProfileHandler: Sendable {
     let limits: Limits
     let service: ServiceConfig
 
     // MARK: - Profile
 
-    /// Answers `PROFILE` (16): names and what the caller says about themselves; what is absent stays.
+    /// Answers `PROFILE` (16): sets the caller's names and description. Absent fields stay
+    /// unchanged.
     ///
-    /// - Throws: `proto.payload` for an empty first name, `not.allowed` for what is not served.
+    /// - Throws: `proto.payload` for an empty first name, `not.allowed` for photos and links.
     /// - Note: A command.
     func profile(
         _ request: ProfileRequest,
@@ -63,7 +65,8 @@ struct ProfileHandler: Sendable {
 
     /// Answers `CONFIG` (22): settings of the caller and of their chats.
     ///
-    /// - Throws: `chat.not.found`, `proto.payload` for values the server cannot obey or keep.
+    /// - Throws: `chat.not.found`, `proto.payload` for values that the server cannot apply or
+    ///   store.
     /// - Note: A command.
     func config(
         _ request: ConfigRequest,
@@ -95,7 +98,7 @@ struct ProfileHandler: Sendable {
         let growth =
             SettingRules.size(of: user) - SettingRules.size(of: settings)
             + chats.reduce(0) { $0 + ($1.after?.bytes.count ?? 0) - ($1.before?.bytes.count ?? 0) }
-        // Who has more, from before there was this limit, may change and take away.
+        // Accounts that exceeded the limit before it existed may still change and remove settings.
         if growth > 0 {
             let bytes = try tx.reader.settingsBytes(of: caller.userID) + growth
             guard bytes <= limits.maxSettingsBytes else {
@@ -134,11 +137,11 @@ struct ProfileHandler: Sendable {
 
     private typealias ChatChange = (id: ChatID, before: AnyValue?, after: AnyValue?)
 
-    /// The settings of each named chat before and after the request, each chat once.
+    /// Returns the settings of each named chat before and after the request, each chat once.
     ///
-    /// A chat that the request names several times gets the changes in their order.
-    /// - Throws: `chat.not.found`, `proto.payload`, also when the reply and the push, which carry all
-    ///   settings of the named chats, would exceed `maxConfigReplyBytes`.
+    /// A chat that the request names several times gets the changes in order.
+    /// - Throws: `chat.not.found`, `proto.payload`. The reply and the push carry all settings of
+    ///   the named chats; these must not exceed `maxConfigReplyBytes`.
     private func changes(
         of request: IDMap<ChatID, NameMap<AnyValue>>,
         for caller: Caller,
@@ -153,7 +156,8 @@ struct ProfileHandler: Sendable {
         var bytes = 0
         return try order.map { id in
             let before = try tx.reader.settings(of: caller.userID, in: id)
-            // What is kept of a chat that is not there any more can be taken away: it counts.
+            // Settings of a chat that is gone can still be removed, because they count towards the
+            // limit.
             let takesAway = changes[id]?.pairs.allSatisfy { $0.1.isNil } == true
             guard
                 try before != nil && takesAway
@@ -180,8 +184,8 @@ struct ProfileHandler: Sendable {
         }
     }
 
-    /// Answers `CHAT_PIN_SET_VISIBILITY` (86): whether the caller's devices show what is pinned. It is
-    /// kept as the setting `hidePinned` of the chat.
+    /// Answers `CHAT_PIN_SET_VISIBILITY` (86): sets whether the caller's devices show the pinned
+    /// message. It is stored as the setting `hidePinned` of the chat.
     ///
     /// - Throws: `chat.not.found`, `proto.payload` for too many settings.
     /// - Note: A command.
@@ -190,7 +194,7 @@ struct ProfileHandler: Sendable {
         from requester: Requester,
         in tx: WriteTransaction
     ) throws -> ChatPinSetVisibilityReply {
-        // Null takes a setting away.
+        // Null removes a setting.
         let value = request.show ? AnyValue(unchecked: Bytes([0xC0])) : AnyValue(true)
         let chats = IDMap([(request.chatID, NameMap([(Text("hidePinned"), value)]))])
         let change = ConfigRequest(settings: SettingsChange(chats: chats))
@@ -198,7 +202,8 @@ struct ProfileHandler: Sendable {
         return ChatPinSetVisibilityReply()
     }
 
-    /// Whether the caller sees the chat; a dialog, and saved messages, also before they begin.
+    /// Returns whether the caller sees the chat. Dialogs and saved messages exist before they
+    /// begin.
     private func isKnown(_ id: ChatID, to caller: Caller, in tx: WriteTransaction) throws -> Bool {
         if try tx.chat(id, visibleTo: caller.userID) != nil { return true }
         guard let partner = id.partner(of: caller.userID) else { return false }
@@ -207,8 +212,9 @@ struct ProfileHandler: Sendable {
 }
 
 extension WriteTransaction {
-    /// Tells those who have a user as a contact what has become of them, the first `limit` of them.
-    /// Whoever has blocked the user learns it with the next login: a name is words, too.
+    /// Pushes a changed profile to users who have the account as a contact, at most `limit` of
+    /// them. Users who have blocked the account get the change at their next login: a name can
+    /// carry a message too.
     func tellContacts(of account: Account, limit: Int) throws {
         for contact in try reader.owners(of: account, limit: limit)
         where !contact.contact.isBlocked {

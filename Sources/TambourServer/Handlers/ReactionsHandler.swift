@@ -5,7 +5,7 @@ import TambourStore
 struct ReactionsHandler: Sendable {
     let limits: Limits
 
-    /// Answers `MSG_REACTION` (178): one reaction of each member; a second takes the place of the first.
+    /// Answers `MSG_REACTION` (178): each member has one reaction; a second replaces the first.
     ///
     /// - Throws: `chat.not.found`, `not.found` for a message the caller does not see, `not.allowed` in a
     ///   dialog with somebody the caller has blocked, `error.message.like.unknown.reaction`,
@@ -42,7 +42,7 @@ struct ReactionsHandler: Sendable {
         )
     }
 
-    /// Answers `MSG_CANCEL_REACTION` (179); taking back what is not there changes nothing.
+    /// Answers `MSG_CANCEL_REACTION` (179); without a reaction it changes nothing.
     ///
     /// - Throws: `chat.not.found`, `not.found`.
     /// - Note: A command.
@@ -51,7 +51,7 @@ struct ReactionsHandler: Sendable {
         from caller: Caller,
         in tx: WriteTransaction
     ) throws -> MsgCancelReactionReply {
-        // Who may not react any more can still take back what they said before.
+        // Users who may no longer react can still withdraw their reaction.
         let chat = try tx.known(request.chatID, request.postID, to: caller.userID)
         let record = try message(request.messageID, in: chat, caller, tx)
         let before = try tx.reader.reaction(of: caller.userID, to: record)
@@ -74,7 +74,8 @@ struct ReactionsHandler: Sendable {
         return record
     }
 
-    /// Stores a change and tells of it: the others the counters, the caller's devices its reaction too.
+    /// Stores a change and pushes the counters to the others, and to the caller's devices their own
+    /// reaction too.
     private func set(
         _ reaction: Text?,
         before: Text?,
@@ -109,7 +110,7 @@ struct ReactionsHandler: Sendable {
 
     // MARK: - Reading
 
-    /// Answers `MSG_GET_REACTIONS` (180): what the caller does not see is left out.
+    /// Answers `MSG_GET_REACTIONS` (180): omits messages that the caller does not see.
     ///
     /// - Throws: `chat.not.found`; `not.found` for a post the caller does not see.
     /// - Note: A query.
@@ -127,9 +128,11 @@ struct ReactionsHandler: Sendable {
         return MsgGetReactionsReply(messagesReactions: IDMap(infos))
     }
 
-    /// Answers `MSG_GET_DETAILED_REACTIONS` (181): a page of who reacted, in the order of their ids.
+    /// Answers `MSG_GET_DETAILED_REACTIONS` (181): a page of the users who reacted, in the order of
+    /// their ids.
     ///
-    /// - Throws: `chat.not.found`, `not.found`, `not.allowed` where the caller may not see who it was.
+    /// - Throws: `chat.not.found`, `not.found`, `not.allowed` where the caller may not see who
+    ///   reacted.
     /// - Note: A query.
     func msgGetDetailedReactions(
         _ request: MsgGetDetailedReactionsRequest,
@@ -164,7 +167,7 @@ struct ReactionsHandler: Sendable {
 
     // MARK: - Settings
 
-    /// Answers `CHAT_REACTIONS_SETTINGS_SET` (257): what is there already stays.
+    /// Answers `CHAT_REACTIONS_SETTINGS_SET` (257): existing reactions stay.
     ///
     /// - Throws: `chat.not.found`, `not.allowed`, `error.message.like.unknown.reaction`.
     /// - Note: A command.
@@ -200,8 +203,8 @@ struct ReactionsHandler: Sendable {
         return ChatReactionsSettingsSetReply(chatReactionsSettings: settings)
     }
 
-    /// Answers `CHAT_REACTIONS_SETTINGS_GET_BY_CHAT_ID` (258): chats the caller is no member of are left
-    /// out.
+    /// Answers `CHAT_REACTIONS_SETTINGS_GET_BY_CHAT_ID` (258): omits chats that the caller is no
+    /// member of.
     ///
     /// - Note: A query.
     func chatReactionsSettingsGetByChatID(

@@ -30,7 +30,7 @@ struct SearchHandler: Sendable {
         return ChatSearchReply(result: found, marker: marker)
     }
 
-    /// Answers `MSG_SEARCH` (73): the same in one chat, or in all when none is named.
+    /// Answers `MSG_SEARCH` (73): the same in one chat, or in all chats when none is named.
     ///
     /// - Throws: `chat.not.found` (also when not a member), `proto.payload` for a negative count.
     /// - Note: A query.
@@ -87,7 +87,7 @@ struct SearchHandler: Sendable {
         return (found, page.next)
     }
 
-    /// Answers `CHAT_MEDIA` (51): messages by the kinds of their attachments, oldest first.
+    /// Answers `CHAT_MEDIA` (51): messages with certain kinds of attachments, oldest first.
     ///
     /// - Throws: `chat.not.found`, `proto.payload` for negative counts.
     /// - Note: A query.
@@ -128,7 +128,7 @@ struct SearchHandler: Sendable {
             &budget,
             isWanted
         )
-        // A reply that would be too long loses what is farthest from where the page is.
+        // A reply that would be too long drops the messages farthest from the anchor.
         var room = limits.maxReplyBytes
         func messages(of page: AttachedPage, behind first: Message?) throws -> AttachedMessages {
             var shown = AttachedMessages(reached: page.reached)
@@ -152,13 +152,14 @@ struct SearchHandler: Sendable {
         )
     }
 
-    /// The messages of a page that fit a reply, and the last message that was looked at for them.
+    /// The messages of a page that fit the reply, and the last message examined for them.
     private struct AttachedMessages {
         var messages: [Message] = []
         var reached: MessageID?
     }
 
-    /// Answers `MSG_GET_STAT` (74): how many members beside the author have read each message.
+    /// Answers `MSG_GET_STAT` (74): the number of members other than the author who have read each
+    /// message.
     ///
     /// - Throws: `chat.not.found`.
     /// - Note: A query.
@@ -192,7 +193,8 @@ struct SearchHandler: Sendable {
         }
     }
 
-    /// Who hides their mark counts as well: in a count this large no single reader can be told apart.
+    /// Members who hide their mark count too: in a count this large no single reader is
+    /// identifiable.
     ///
     /// - Parameter messages: oldest first.
     private func views(
@@ -213,8 +215,8 @@ struct SearchHandler: Sendable {
 
     // MARK: - People and public chats
 
-    /// Answers `PUBLIC_SEARCH` (60): people by name, or the one with a phone; after them public chats
-    /// by title and name.
+    /// Answers `PUBLIC_SEARCH` (60): people by name, or by phone number; then public chats by title
+    /// and name.
     ///
     /// - Throws: `proto.payload` for a negative count.
     /// - Note: A query.
@@ -267,6 +269,6 @@ extension SearchQuery {
         self.init(text, maxWords: limits.maxSearchWords)
     }
 
-    /// What clients may mark in the texts that were found.
+    /// The words that clients may highlight in the results.
     fileprivate var highlights: [Text] { words.map { Text(unchecked: Bytes($0)) } }
 }
