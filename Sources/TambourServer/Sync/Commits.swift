@@ -2,9 +2,9 @@ import TambourProtocol
 
 /// Cuts lists of changes, never within a commit.
 ///
-/// Each list has the newest change first, each with its clock.
+/// Each list has the newest change first, each with its commit time.
 enum Commits {
-    /// The changes that were there first, and the clock up to which they are complete.
+    /// Returns the oldest changes, and the commit time up to which they are complete.
     static func oldest<Item>(
         _ changed: [(item: Item, changed: Int64)],
         bytes: Int,
@@ -18,11 +18,12 @@ enum Commits {
         guard let cut = firstLeftOut?.changed else { return (changed.map(\.item), .max) }
         let before = changed.filter { $0.changed < cut }
         guard before.isEmpty else { return (before.map(\.item), cut - 1) }
-        // One commit changed more than that: it is not split.
+        // A single commit exceeds the limit: it is not split.
         return (changed.filter { $0.changed == cut }.map(\.item), cut)
     }
 
-    /// The changes that came last, and the clock up to which others are left; 0 when none are.
+    /// Returns the newest changes, and the commit time up to which others are omitted; 0 when none
+    /// are.
     static func newest<Item>(
         _ changed: [(item: Item, changed: Int64)],
         count: Int,

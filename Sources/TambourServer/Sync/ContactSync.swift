@@ -2,7 +2,7 @@ import TambourProtocol
 import TambourStore
 
 extension LoginSync {
-    /// Returns contacts as they travel, each in full while it fits `room` bytes.
+    /// Returns contacts as sent to clients, each in full while it fits `room` bytes.
     ///
     /// A page never splits the contacts of one commit, which can be more than a reply holds. Contacts that do
     /// not fit travel without names. The client learns that they exist and asks for them with CONTACT_INFO.
@@ -18,10 +18,10 @@ extension LoginSync {
 }
 
 extension Contact {
-    /// The most bytes that `bareUser` takes on the wire.
+    /// An upper bound for the wire size of `bareUser`.
     static let bareSize = 96
 
-    /// The object that travels where the names do not fit.
+    /// The contact without names.
     fileprivate var bareUser: User {
         let full = user(showingRemoval: true)
         return User(

@@ -2,9 +2,9 @@ import TambourProtocol
 import TambourStore
 
 extension LoginSync {
-    /// Drafts as they travel; nil for none.
+    /// Returns drafts as sent to clients; nil when there are none.
     ///
-    /// - Parameter since: the mark of who gets them; nil for none.
+    /// - Parameter since: the recipient's cursor; nil without one.
     func drafts(_ records: [DraftRecord], of caller: Caller, since: Int64?) -> Drafts? {
         guard !records.isEmpty else { return nil }
         var saved: [(ChatID, Draft)] = []
@@ -26,7 +26,7 @@ extension LoginSync {
                     continue
                 }
                 chatID = .dialog(caller.userID, partner)
-                // Whoever was away since before the dialog began holds it under the user.
+                // A client whose cursor predates the dialog holds the draft under the user.
                 if partner != caller.userID, let since, record.dialogCreated > since {
                     discardedOfUsers.append((partner, record.ct))
                 }

@@ -1,23 +1,24 @@
 import TambourProtocol
 
-/// What a reply to LOGIN has room for, and what it leaves for later.
+/// The room left in a LOGIN reply, and the ranges that the reply omits.
 struct LoginRoom {
-    /// How many more it may take.
+    /// The bytes that are left.
     var bytes: Int
-    /// The mark that the client gets: nothing up to it is missing, but what `more` names.
+    /// The client's next cursor: up to it, nothing is missing except the ranges in `more`.
     var time: Int64
     /// Whether the client reads `more`.
     let asksForMore: Bool
     var more: [SyncRange] = []
 
-    /// Takes what fits of changes into a part of the room: the newest ones where the client can ask for the
-    /// others, else the oldest, and the client's mark stays below the others.
+    /// Takes the changes that fit a part of the room. Clients that can ask for more get the newest.
+    /// Other clients get the oldest, and their cursor stays below the omitted changes.
     ///
     /// - Parameters:
-    ///   - changed: the newest change first, each with its clock.
-    ///   - mark: after which they are; nil for everything, and that is not left to be asked for.
-    ///   - part: which part of the room they may fill: half of it, a quarter. Only changes of one commit
-    ///     take more, since a commit is not split.
+    ///   - changed: the newest change first, each with its commit time.
+    ///   - mark: the cursor that all changes are after; nil for everything, which cannot be left
+    ///     for later.
+    ///   - part: the divisor of the room: 2 for half of it, 4 for a quarter. Only the changes of
+    ///     one commit may take more, since a commit is not split.
     mutating func take<Item>(
         _ kind: SyncKind,
         _ changed: [(item: Item, changed: Int64)],
@@ -39,12 +40,12 @@ struct LoginRoom {
         return taken
     }
 
-    /// Takes the newest changes that fit, whole commits, for a client that asks for more: nothing where one
-    /// commit alone does not fit.
+    /// Takes the newest changes that fit, in whole commits, for a client that asks for more. Takes
+    /// nothing if a single commit does not fit.
     ///
     /// - Parameters:
-    ///   - changed: the newest change first, each with its clock.
-    ///   - mark: after which they are, 0 for all.
+    ///   - changed: the newest change first, each with its commit time.
+    ///   - mark: the cursor that all changes are after; 0 for all.
     mutating func takeNewest<Item>(
         _ kind: SyncKind,
         _ changed: [(item: Item, changed: Int64)],
@@ -62,7 +63,7 @@ struct LoginRoom {
         return fitting.filter { $0.changed > cut }.map(\.item)
     }
 
-    /// Notes that changes after `mark` and up to `rest` are left.
+    /// Records that the changes after `mark` and up to `rest` are omitted.
     mutating func leave(_ kind: SyncKind, since mark: Int64, upTo rest: Int64) {
         if rest > mark { more.append(SyncRange(kind: kind, since: mark, upTo: rest)) }
     }

@@ -1,33 +1,35 @@
 import TambourProtocol
 import TambourStore
 
-/// What LOGIN brings: everything, or what changed after the client's marks.
+/// The content of a LOGIN reply: everything, or what changed after the client's cursors.
 struct LoginSync: Sendable {
     let limits: Limits
     let presence: PresenceRegistry
     let settings: ServiceConfig
     var restored = RestoredMarks(last: 0)
 
-    /// What a login comes to.
+    /// The result of a login.
     struct Result {
         let reply: LoginReply
-        /// The dialog partners whose presence is followed from now on: the session ends that by `unwatch`.
+        /// The dialog partners whose presence is followed from now on; the session stops that with
+        /// `unwatch`.
         let partners: [UserID]
-        /// The caller's.
+        /// The caller's account.
         let account: Account
     }
 
     /// Answers `LOGIN` (19).
     ///
-    /// A mark that is absent, 0 or negative asks for everything, and so does one from before a backup was
-    /// restored; one beyond `time` counts as `time`.
-    /// A delta that would not fit one reply is answered in full: the newest chats and a marker to
-    /// page the others with CHATS_LIST. Contacts, drafts, and chats that were left, come oldest first where
-    /// they would fill more than their part of a reply, and `time` stays below what is left: the next login
-    /// brings it.
-    /// A long delta is read in steps; what the last one reads may be newer than what the first one has.
+    /// A cursor that is absent, 0 or negative asks for everything, and so does one from before a
+    /// backup was restored. A cursor beyond `time` counts as `time`.
+    /// A chat delta that would not fit one reply is replaced by the newest chats and a marker to
+    /// page the others with CHATS_LIST. Contacts, drafts, and chats that were left, come oldest
+    /// first where they would exceed their part of the reply. `time` then stays below the omitted
+    /// changes, so the next login brings them.
+    /// A long delta is read in steps; the last step may read newer data than the first.
     ///
-    /// - Parameter time: safe time read before the first snapshot opened; becomes the client's next mark.
+    /// - Parameter time: the safe time, read before the first snapshot opened; becomes the client's
+    ///   next cursor.
     func login(
         _ request: LoginRequest,
         from requester: Requester,
@@ -54,7 +56,7 @@ struct LoginSync: Sendable {
             if let view {
                 state.delta.append(try snapshot.chat(view))
             } else {
-                // The last step finds the chat among those that the caller has left.
+                // The last step finds the chat among the caller's left chats.
                 state.delta.appendLeft()
             }
             return state.delta.fits
@@ -63,7 +65,7 @@ struct LoginSync: Sendable {
         }
     }
 
-    /// - Parameter delta: every chat that changed after the client's mark; nil if it is not known.
+    /// - Parameter delta: every chat that changed after the client's cursor; nil if unknown.
     private func login(
         _ request: LoginRequest,
         from requester: Requester,
@@ -78,7 +80,8 @@ struct LoginSync: Sendable {
         let chatsMark = mark(request.chatsSync, time)
         let contactsMark = mark(request.contactsSync, time)
         let draftsMark = mark(request.draftsSync, time)
-        // Behind the wall where nobody has written for long, which lets in more.
+        // When nobody has written for long, `time` is behind the wall clock, which admits more
+        // partners.
         let recent = try snapshot.recentPartners(
             of: caller.userID,
             since: time - Int64(limits.presenceDays) * 86_400_000,
@@ -92,9 +95,10 @@ struct LoginSync: Sendable {
         )
         let config = try config(account, requester, unlessKnown: request.configHash, snapshot)
         room.bytes -= config?.settingsSize ?? 0
-        // Nothing is left out for good: the client would not have it, or keep what it has, for ever.
-        // Who gets chats in full gets the partners of those that are sent; who holds the chats, all, and so
-        // does who is to forget the contacts that do not come.
+        // Nothing is omitted for good: the client would miss it, or keep a stale copy, for ever. A
+        // client that gets chats in full gets the partners of the chats that are sent. A client
+        // that holds its chats gets all partners, and so does one that must forget the contacts
+        // that do not come.
         let forgets = restored.contains(request.contactsSync ?? 0, at: time)
         let changedContacts =
             if let contactsMark {
@@ -134,12 +138,12 @@ struct LoginSync: Sendable {
             let known = Set(contacts.map(\.account.id))
             for partner in try partners(in: chats, of: caller, but: known, snapshot) {
                 room.bytes -= partner.wireSizeEstimate
-                // What does not fit is asked for by CONTACT_INFO when it is shown.
+                // The client asks for the others with CONTACT_INFO when it shows them.
                 if room.bytes < 0 { break }
                 users.append(partner.user(showingRemoval: true))
             }
         }
-        // Followed before it is read: what changes in between is pushed behind the reply.
+        // Presence is followed before it is read, so a change in between is pushed after the reply.
         presence.watch(recent.map(\.id), by: caller.userID)
         let reply = LoginReply(
             profile: try snapshot.profile(of: account),
@@ -158,10 +162,10 @@ struct LoginSync: Sendable {
 
     /// Answers `LOGIN2` (8): the second part of a login for clients that ask for it.
     ///
-    /// `contactsSync` -1 wants no contacts, 0 all of them, a time those that changed after it. The
-    /// reply has no cursor. Clients with `sync-more` learn from `more` which contacts did not fit: the oldest
-    /// changes. Other clients get those contacts without names. Of several thousand contacts, LOGIN brings
-    /// the oldest, in parts.
+    /// `contactsSync` -1 asks for no contacts, 0 for all, a time for those that changed after it.
+    /// The reply has no cursor. Clients with `sync-more` learn from `more` which contacts did not
+    /// fit: the oldest changes. Other clients get those contacts without names. When there are
+    /// several thousand contacts, LOGIN brings the oldest, in parts.
     func login2(
         _ request: Login2Request,
         from requester: Requester,
@@ -179,7 +183,7 @@ struct LoginSync: Sendable {
             asksForMore: requester.capabilities.contains(.syncMore)
         )
         let asked = request.contactsSync ?? 0
-        // Of the marks of this answer's clients, which has none, nobody knows the latest.
+        // This reply has no cursor, so the latest cursor of its clients is unknown.
         let since = restored.contains(asked, at: .max) ? 0 : asked
         if since >= 0 {
             let changed =
@@ -209,8 +213,9 @@ struct LoginSync: Sendable {
         )
     }
 
-    /// - Returns: with all settings, if they fit half of a reply, which `maxSettingsBytes` do; of an account
-    ///   that has more, from before there was that limit, those of some chats are left out.
+    /// - Returns: the config with all settings if they fit half of a reply, as `maxSettingsBytes`
+    ///   always do. For accounts that exceeded that limit before it existed, the settings of some
+    ///   chats are omitted.
     private func config(
         _ account: Account,
         _ requester: Requester,
@@ -237,13 +242,14 @@ struct LoginSync: Sendable {
         return config
     }
 
-    /// Nil for a mark that asks for everything.
+    /// Returns nil for a cursor that asks for everything.
     private func mark(_ asked: Int64?, _ time: Int64) -> Int64? {
         guard let asked, asked > 0, !restored.contains(asked, at: time) else { return nil }
         return min(asked, time)
     }
 
-    /// What comes whole though its mark did not ask for that; nil when nothing does.
+    /// Returns the kinds that come in full although their cursor asked for a delta; nil when there
+    /// are none.
     private func resync(_ request: LoginRequest, _ time: Int64) -> [SyncKind]? {
         let marks: [(SyncKind, Int64?)] = [
             (.chats, request.chatsSync), (.contacts, request.contactsSync),
@@ -253,7 +259,7 @@ struct LoginSync: Sendable {
         return kinds.isEmpty ? nil : kinds
     }
 
-    /// The chats that LOGIN brings, and where CHATS_LIST goes on when they are not a delta.
+    /// Returns the chats of a LOGIN, and the marker for CHATS_LIST when they are not a delta.
     private func chats(
         of caller: Caller,
         since mark: Int64?,
@@ -276,7 +282,7 @@ struct LoginSync: Sendable {
         }
         var gone: [Chat] = []
         if let mark {
-            // Nor is what is no more: also a list in full says nothing of it.
+            // Deleted chats are omitted, even from a full list.
             let left = try snapshot.leftChats(of: caller.userID, since: mark)
             let changed = left.map { ($0.chat, $0.changed) }
             gone = room.take(.chats, changed, since: mark, part: 2) { $0.wireSizeEstimate }
@@ -292,7 +298,7 @@ struct LoginSync: Sendable {
         return (chats + gone, marker)
     }
 
-    /// The partners of the dialogs that are sent.
+    /// Returns the partners of the dialogs that are sent.
     private func partners(
         in chats: [Chat],
         of caller: Caller,
@@ -308,7 +314,7 @@ struct LoginSync: Sendable {
     }
 }
 
-/// Chats that changed, as far as a reply has room for them.
+/// The changed chats, as far as they fit a reply.
 private struct Delta {
     let room: Int
     private(set) var bytes = 0
@@ -325,12 +331,13 @@ private struct Delta {
         if fits { chats.append(chat) }
     }
 
-    /// Counts a chat that the caller left between two steps: as many chats as were looked up never fit.
+    /// Counts a chat that the caller left between two steps. The number of chats that were looked
+    /// up never fits a reply, so the count must not shrink.
     mutating func appendLeft() { bytes += Chat.bareSize }
 }
 
 extension LoginConfig {
-    /// About how many bytes the settings of the user and of their chats take, never fewer.
+    /// The approximate size in bytes of the settings of the user and of their chats; never too low.
     fileprivate var settingsSize: Int {
         (user?.bytes.count ?? 0)
             + (chats?.pairs.reduce(0) { $0 + $1.1.bytes.count + 14 } ?? 0)

@@ -1,13 +1,14 @@
-/// Which marks are from a life of the store that a restored backup has ended.
+/// The cursors that predate the restore of a backup.
 struct RestoredMarks: Sendable {
-    /// Up to it marks are from before, commit clock; 0 when no backup ever was restored.
+    /// The latest commit time of the earlier cursors; 0 when no backup was ever restored.
     let last: Int64
 
-    /// Whether the store may have forgotten what a client with that mark holds.
+    /// Returns whether the store may have forgotten what a client with this cursor holds.
     ///
-    /// While the wall stands far behind the clock, each restart moves the clock on by a lease, so the ended life
-    /// may have come further than `last`: a mark that is later than anything in this life is from that one.
-    /// - Parameter time: safe time, which no mark of this life is later than.
+    /// While the wall clock is far behind the commit clock, each restart advances the commit clock
+    /// by a lease. So the store that was replaced may have got past `last`. A cursor later than
+    /// anything in the present store is from the replaced one.
+    /// - Parameter time: the safe time; no cursor of the present store is later.
     func contains(_ mark: Int64, at time: Int64) -> Bool {
         last > 0 && mark > 0 && (mark <= last || mark > time)
     }

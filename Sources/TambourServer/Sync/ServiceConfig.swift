@@ -1,12 +1,12 @@
 package import TambourProtocol
 import TambourStore
 
-/// The settings that clients are told, and the hash they echo: of the service, the same for all, and
-/// answers about features.
+/// The settings that clients receive, and the hash that they echo. They are the settings of the
+/// service, the same for all, and the client's feature decisions.
 package struct ServiceConfig: Sendable {
     private let service: LoginConfig
     private let hash: UInt64
-    /// Countries that apps offer for signing in; all if empty.
+    /// The countries that apps offer for signing in; all if empty.
     let countries: [Text]
 
     package init(limits: Limits, countries: [String] = []) {
@@ -37,7 +37,8 @@ package struct ServiceConfig: Sendable {
                 ]
             ),
         ]
-        // What apps take for granted and ask for at every start where nothing is said.
+        // Without these switches apps assume that the features exist, and request them at every
+        // start.
         let missing: [StaticString] = ["informer-enabled", "account-nickname-enabled"]
         writer.writeMapHeader(
             numbers.count + switches.count + missing.count + lists.count + 3
@@ -58,7 +59,7 @@ package struct ServiceConfig: Sendable {
             writer.writeKey(name)
             writer.writeInt(Int64(value))
         }
-        // One client reads these three without asking whether they are there.
+        // One client reads these three without checking that they exist.
         writer.writeKey("white-list-links")
         writer.writeArrayHeader(0)
         writer.writeKey("file-upload-unsupported-types")
@@ -75,11 +76,11 @@ package struct ServiceConfig: Sendable {
         )
     }
 
-    /// What a login brings; nil when the client holds it already.
+    /// Returns the config for a login; nil when the client already holds it.
     ///
     /// - Parameters:
-    ///   - features: the answers of this client; nil when it named no feature.
-    ///   - version: that of the user's settings, which are still to be put in.
+    ///   - features: the feature decisions for this client; nil when it named no feature.
+    ///   - version: the version of the user's settings, which the caller still adds.
     func config(
         for features: [SessionFeature]?,
         version: Int64,
@@ -91,14 +92,14 @@ package struct ServiceConfig: Sendable {
         return config.hash == known ? nil : config
     }
 
-    /// What a client that holds the settings needs when other answers hold.
+    /// Returns what a client that holds the settings needs after its feature decisions change.
     func change(to features: [SessionFeature], version: Int64) -> LoginConfig {
         LoginConfig(hash: hash(with: features, version: version), features: features)
     }
 
-    /// What a client that holds the settings needs when the user changed some.
+    /// Returns what a client that holds the settings needs after the user changes some.
     ///
-    /// - Parameter features: its answers; nil when it named no feature.
+    /// - Parameter features: the client's feature decisions; nil when it named no feature.
     func change(to news: SettingsNews, for features: [SessionFeature]?) -> LoginConfig {
         LoginConfig(
             hash: hash(with: features, version: news.version),
@@ -107,7 +108,8 @@ package struct ServiceConfig: Sendable {
         )
     }
 
-    /// Names what a client with these answers holds of a user's settings in that version.
+    /// Returns the hash for a client with these feature decisions and this version of the user's
+    /// settings.
     func hash(with features: [SessionFeature]?, version: Int64) -> Text {
         var writer = MessagePackWriter()
         if let features { features.write(to: &writer) }

@@ -1,9 +1,9 @@
 import TambourProtocol
 import TambourStore
 
-/// Deltas by parts, the newest change first: for clients with the capability `sync-more`.
+/// Deltas in parts, the newest change first, for clients with the capability `sync-more`.
 extension LoginSync {
-    /// A chat that changed, or the tombstone of one.
+    /// A chat that changed, or the tombstone of a chat.
     private enum ChatChange {
         case view(ChatView)
         case left(Chat)
@@ -11,9 +11,9 @@ extension LoginSync {
 
     private typealias Changes = [(item: ChatChange, changed: Int64)]
 
-    /// Answers `SYNC_MORE` (1031): what changed in a range, the newest change first.
+    /// Answers `SYNC_MORE` (1031): the changes in a range, the newest first.
     ///
-    /// - Throws: `proto.payload` for a kind that is unknown, a count below 1, or a mark below 0.
+    /// - Throws: `proto.payload` for an unknown kind, a count below 1, or a negative cursor.
     /// - Note: A query.
     func syncMore(
         _ request: SyncMoreRequest,
@@ -66,16 +66,16 @@ extension LoginSync {
         return reply
     }
 
-    /// How many entries a client gets that asks for `asked`.
+    /// The number of entries that a request for `asked` gets.
     func count(_ asked: Int64?) -> Int {
         Int(clamping: min(max(1, asked ?? Int64(limits.chatsPageSize)), Int64(limits.maxChatsPage)))
     }
 
-    /// Chats that changed after `since` and up to `end`, and those that were left, the newest change
-    /// first: about `count`, and no more than so many bytes.
+    /// Returns chats that changed, or were left, after `since` and up to `end`, the newest change
+    /// first: about `count` of them, at most `bytes` in size.
     ///
-    /// - Returns: with the clock up to which others are left, 0 when none are; nil when one commit has more
-    ///   than so many bytes.
+    /// - Returns: also the commit time up to which changes are omitted, 0 when none are; nil when a
+    ///   single commit exceeds `bytes`.
     func newestChats(
         of caller: Caller,
         since: Int64,
@@ -93,7 +93,7 @@ extension LoginSync {
             try snapshot.leftChats(of: user, since: since, upTo: end, limit: limit)
                 .map { (.left($0.chat), $0.changed) }
         }
-        // Below that nothing is known of one of the two.
+        // Up to this time, one of the two lists is incomplete.
         let unknown = max(views.rest, left.rest)
         let known = (views.items + left.items).filter { $0.changed > unknown }
             .sorted { $0.changed > $1.changed }
@@ -101,7 +101,8 @@ extension LoginSync {
         let few = Commits.newest(clocks, count: count, bytes: .max) { _ in 0 }
         var chats: [(item: Chat, changed: Int64)] = []
         let pageEnd = snapshot.pageEnd
-        // The newest change that is not read, if the page ends before; never within a commit.
+        // The commit time of the newest change not read if the page ends early; never within a
+        // commit.
         var unread: Int64 = 0
         for (item, changed) in few.items {
             if snapshot.rowsRead >= pageEnd, let last = chats.last, last.changed != changed {
@@ -118,10 +119,10 @@ extension LoginSync {
         return (newest.items, max(newest.rest, few.rest, unread, unknown))
     }
 
-    /// Reads about `count` changes after `since` and up to `end`, whole commits.
+    /// Reads about `count` changes after `since` and up to `end`, in whole commits.
     ///
-    /// - Parameter read: brings changes after a clock and up to another: those of small chats the newest
-    ///   first and up to a limit, those of big ones all.
+    /// - Parameter read: returns the changes after one commit time and up to another. Of small
+    ///   chats it returns the newest, up to a limit; of big ones all.
     private func wholeCommits(
         _ since: Int64,
         _ end: Int64,
