@@ -1,18 +1,19 @@
 import TambourProtocol
 import TambourStore
 
-/// Which attachments may be sent and what becomes of them.
+/// Which attachments may be sent, and how they are stored.
 enum AttachRules {
-    /// The attachments as they are stored and received.
+    /// Returns the attachments as they are stored and received.
     ///
     /// - Parameters:
-    ///   - pollID: the id of a poll that is new.
-    ///   - old: the message that they replace those of.
+    ///   - pollID: the id of a new poll.
+    ///   - old: the message whose attachments they replace.
     ///   - preview: looks up the preview of a SHARE.
-    ///   - account: looks up the user of a CONTACT; nil also for whom the sender may not see.
-    /// - Throws: `error.message.invalid` for kinds that are not served and for a preview that is not known,
-    ///   `user.not.found` for a
-    ///   contact nobody knows, `proto.payload` naming the field that is missing or out of range.
+    ///   - account: looks up the user of a CONTACT; nil also for a user whom the sender may not
+    ///     see.
+    /// - Throws: `error.message.invalid` for unsupported kinds and for an unknown preview,
+    ///   `user.not.found` for an unknown contact, `proto.payload` naming the field that is missing
+    ///   or out of range.
     static func stored(
         _ attaches: [NewAttach],
         at path: String,
@@ -68,7 +69,7 @@ enum AttachRules {
         guard let card = attach.vcfBody else {
             throw RequestError.protoPayload("\(path)/contactId: missing")
         }
-        // Another client demands all the names, whatever they are.
+        // One client requires all the name fields, even if empty.
         return Attach(
             type: .contact,
             firstName: "",
@@ -122,7 +123,7 @@ enum AttachRules {
         )
     }
 
-    /// What stands between `://` and the path of an address.
+    /// Returns the host in an address, between `://` and the path.
     static func host(of url: Text) -> Text? {
         let text = String(describing: url)
         guard let scheme = text.range(of: "://") else { return nil }
@@ -134,7 +135,7 @@ enum AttachRules {
 }
 
 extension String {
-    /// The first place where `text` stands; `String.range(of:)` is Foundation's.
+    /// Returns the first occurrence of `text`; `String.range(of:)` is Foundation's.
     fileprivate func range(of text: String) -> Range<Index>? {
         var start = startIndex
         while start < endIndex {

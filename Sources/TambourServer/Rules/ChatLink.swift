@@ -1,10 +1,10 @@
 import TambourProtocol
 
-/// What leads to a chat: an invitation, `join/…`, or a public name.
+/// Links to chats: an invitation, `join/…`, or a public name.
 ///
-/// Clients send either alone or with an address before it.
+/// Clients send either one alone or with an address before it.
 enum ChatLink {
-    /// 128 random bits: an invitation is found by who was given it and by nobody else.
+    /// Returns a new invitation with 128 random bits, so that nobody can guess it.
     static func newInvitation(_ environment: Environment) -> Text {
         let digits = environment.randomBytes(16).map { byte in
             let text = String(byte, radix: 16)
@@ -13,7 +13,7 @@ enum ChatLink {
         return Text("join/\(digits.joined())")
     }
 
-    /// What the store knows the chat by that a link leads to; nil for what leads nowhere.
+    /// Returns the key by which the store finds the linked chat; nil for an invalid link.
     static func key(in link: Text, limits: Limits) -> Text? {
         let text = "\(link)"
         if let start = text.ranges(of: "join/").last?.lowerBound {
@@ -22,9 +22,9 @@ enum ChatLink {
         return try? publicName(in: link, limits: limits)
     }
 
-    /// The public name that a link holds, in lower case.
+    /// Returns the public name in a link, in lower case.
     ///
-    /// - Throws: `proto.payload` for what can be none.
+    /// - Throws: `proto.payload` for an invalid name.
     static func publicName(in link: Text, limits: Limits) throws -> Text {
         var text = "\(link)"[...]
         let scheme = text.ranges(of: "://").first

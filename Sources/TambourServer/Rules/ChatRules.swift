@@ -1,9 +1,9 @@
 import TambourProtocol
 import TambourStore
 
-/// Who may do what in a chat: the table of `protocol-spec/roles.yaml`, and nothing beside it.
+/// Who may do what in a chat, exactly as the table in `protocol-spec/roles.yaml` says.
 enum ChatRules {
-    /// Nil when it is done, otherwise what it is refused with.
+    /// Returns nil if the action is allowed, otherwise the error to refuse it with.
     static func refusal(
         of action: RoleTable.Action,
         in place: RoleTable.Place
@@ -15,7 +15,7 @@ enum ChatRules {
         }
     }
 
-    /// - Throws: `not.allowed`, or `chat.not.found` for those who may not know of the chat.
+    /// - Throws: `not.allowed`, or `chat.not.found` for users to whom the chat is not revealed.
     static func require(
         _ action: RoleTable.Action,
         of user: UserID,
@@ -27,9 +27,9 @@ enum ChatRules {
         }
     }
 
-    /// In a dialog nobody hears anything new once one of the two has blocked the other.
+    /// Refuses new content in a dialog in which one side has blocked the other.
     ///
-    /// - Throws: `chat.not.found` for whom the other has blocked, `not.allowed` for who has blocked.
+    /// - Throws: `chat.not.found` for the blocked side, `not.allowed` for the blocking one.
     static func requireOpen(_ chat: ChatState, for user: UserID) throws {
         if chat.isShut(for: user) { throw RequestError.chatNotFound }
         if chat.hasBlocked(by: user) { throw RequestError.notAllowed }
@@ -68,7 +68,7 @@ enum ChatRules {
         if let refusal = refusal(of: action, in: place(of: view, isBanned: false)) { throw refusal }
     }
 
-    /// Whether the viewer of the comments on a post may do that there.
+    /// Returns whether the viewer of the comments on a post may do the action there.
     static func may(
         _ action: RoleTable.Action,
         in comments: ChatView,

@@ -1,11 +1,11 @@
 import TambourProtocol
 
-/// By what a sign-in shows which dialect its client speaks.
+/// Recognises a client's dialect by the requests of its sign-in.
 ///
-/// Only what no client of the other dialect sends counts. A missing `type`, and what a client says of itself in
-/// SESSION_INIT, show nothing: libraries leave out the one and make up the other.
+/// Only what no client of the other dialect sends counts as evidence. A missing `type` and the
+/// self-description in SESSION_INIT prove nothing: libraries omit the first and invent the second.
 enum DialectRules {
-    /// The dialect of the client that sent a request; nil for a request that says nothing of it.
+    /// Returns the dialect that a request proves; nil if it proves none.
     static func clue(in request: CommandRequest) -> Capabilities? {
         switch request {
         case .authRequest(let request):

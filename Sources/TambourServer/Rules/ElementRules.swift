@@ -1,7 +1,7 @@
 import TambourProtocol
 
-/// Formatting ranges count UTF-16 units and are clipped to the text, never refused: one client
-/// counts code points and so names ranges that are too long.
+/// Clips formatting ranges, which count UTF-16 units, to the text. They are never refused: one
+/// client counts code points and so sends ranges that are too long.
 enum ElementRules {
     static func clipped(_ elements: [Element], to text: Text) -> [Element] {
         guard !elements.isEmpty else { return [] }
@@ -18,9 +18,9 @@ enum ElementRules {
         }
     }
 
-    /// What the store keeps: nil when nothing is formatted.
+    /// Returns what the store keeps; nil when nothing is formatted.
     ///
-    /// - Parameter path: The field that an error names.
+    /// - Parameter path: the field that an error names.
     /// - Throws: `proto.payload` for attributes over `maxElementAttributesBytes`. A LINK may carry the
     ///   longest address, which the reader bounds.
     static func packed(
@@ -44,14 +44,14 @@ enum ElementRules {
 }
 
 extension Element {
-    /// What some clients send beside the attributes stands in them.
+    /// Moves into the attributes what some clients send beside them.
     fileprivate var withAttributes: Element {
         guard url != nil || language != nil else { return self }
         var element = self
         element.url = nil
         element.language = nil
         if attributes == nil {
-            // One of them: both together would take more than a LINK may.
+            // Only one of them: both together could exceed what a LINK may take.
             let field: (Text, Text)? =
                 url.map { ("url", $0) } ?? language.map { ("language", $0) }
             element.attributes = field.map { AnyValue(NameMap([$0])) }

@@ -1,14 +1,14 @@
-/// What may be handed to a mail program, on one line and without blanks.
+/// E-mail addresses that are safe to hand to a mail program: one line, without blanks.
 enum EmailAddress {
     /// RFC 5321, 4.5.3.1.3.
     private static let maxBytes = 254
 
-    /// Whether mail could go there: whether it does, a code shows.
+    /// Returns whether mail could be delivered there; only a code proves that it is.
     static func isPlausible(_ text: String) -> Bool {
         let parts = text.split(separator: "@", omittingEmptySubsequences: false)
         guard parts.count == 2, !parts[0].isEmpty, text.utf8.count <= maxBytes,
             parts[1].contains("."), !parts[1].hasPrefix("."), !parts[1].hasSuffix("."),
-            // A program that is given it may take it for an option.
+            // A mail program might take it for an option.
             !text.hasPrefix("-")
         else { return false }
         return text.unicodeScalars.allSatisfy { scalar in
@@ -18,7 +18,7 @@ enum EmailAddress {
         }
     }
 
-    /// The first and the last character of the name, and the rest of the address.
+    /// Returns the first and the last character of the name, and the rest of the address.
     static func masked(_ address: String) -> String {
         let parts = address.split(separator: "@", maxSplits: 1)
         guard parts.count == 2, let first = parts[0].first, let last = parts[0].last else {

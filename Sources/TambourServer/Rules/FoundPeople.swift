@@ -1,20 +1,21 @@
 import Synchronization
 package import TambourProtocol
 
-/// Whom each user has found lately: by a phone, by a name, or behind a link.
+/// The users whom each user has recently found: by a phone, by a name, or behind a link.
 ///
-/// The finder may see, message or add them; a message or a contact makes that permanent, so this is kept
-/// in memory only, and bounded. Each user keeps the last `maxFoundPeople`; of the users who have found somebody, the last
-/// `maxFinders` at least half are kept.
+/// The finder may see, message or add them. A message or a contact makes that permanent, so this
+/// record is kept in memory only, and bounded. It keeps the last `maxFoundPeople` of each user, and
+/// at least the last half of `maxFinders` users.
 package final class FoundPeople: Sendable {
     /// The people that one user has found, in a ring.
     private struct Ring {
         var people: [UserID] = []
-        /// Where the next one goes once the ring is full.
+        /// The next slot to overwrite once the ring is full.
         var place = 0
     }
 
-    /// Users fill `young`; once it holds half of what is kept, it becomes `old`, and what was old is forgotten.
+    /// Users fill `young`. Once it holds half of `maxFinders`, it becomes `old`, and the previous
+    /// `old` is dropped.
     private struct State {
         var young: [UserID: Ring] = [:]
         var old: [UserID: Ring] = [:]

@@ -1,16 +1,16 @@
 package import TambourProtocol
 
-/// What is a link in a text, and what is shown of a page.
+/// Finds links in texts, and formats the words of a page for a preview.
 package enum LinkRules {
     private static let schemes = ["https://", "http://"].map { Array($0.unicodeScalars) }
-    /// What ends a sentence or a quotation rather than an address.
+    /// Characters that end a sentence or a quotation rather than an address.
     private static let closing = Set(".,;:!?'*_~…".unicodeScalars)
     private static let forbidden = Set("<>\"`\\{}|^".unicodeScalars)
     private static let brackets: [Unicode.Scalar: Unicode.Scalar] = [")": "(", "]": "["]
 
-    /// The first `http:` or `https:` link of a text.
+    /// Returns the first `http:` or `https:` link of a text.
     ///
-    /// - Parameter maxBytes: a link that is longer is none.
+    /// - Parameter maxBytes: the longest link that counts.
     package static func firstLink(in text: Text, maxBytes: Int) -> String? {
         let scalars = Array(String(text).unicodeScalars)
         var start = 0
@@ -30,7 +30,7 @@ package enum LinkRules {
         return nil
     }
 
-    /// Whether a string is one link and nothing else.
+    /// Returns whether a string is exactly one link.
     package static func isLink(_ string: String, maxBytes: Int) -> Bool {
         let scalars = Array(string.unicodeScalars)
         guard let length = schemeLength(scalars[...]), scalars.allSatisfy(isOfAddress) else {
@@ -39,7 +39,7 @@ package enum LinkRules {
         return link(scalars[...], host: length, maxBytes: maxBytes) != nil
     }
 
-    /// Words of a page as they are shown: on one line, at most `maxUnits` UTF-16 units.
+    /// Formats words of a page for display: on one line, at most `maxUnits` UTF-16 units.
     ///
     /// - Returns: nil when there is nothing to show.
     package static func line(_ words: String, maxUnits: Int) -> Text? {
@@ -49,7 +49,7 @@ package enum LinkRules {
             let isBlank = character.unicodeScalars.allSatisfy {
                 $0.properties.isWhitespace || $0.properties.generalCategory == .control
             }
-            // A run of blanks is one, and none is at the beginning.
+            // Runs of blanks become one space; leading blanks are dropped.
             if isBlank, line.isEmpty || line.last == " " { continue }
             let shown = isBlank ? " " : character
             units += shown.utf16.count
@@ -100,12 +100,13 @@ package enum LinkRules {
         }
     }
 
-    /// Without what belongs to the text around the link: a full stop, a bracket that was opened before it.
+    /// Strips what belongs to the surrounding text: a full stop, or a closing bracket that was
+    /// opened before the link.
     private static func withoutLeftOver(
         _ scalars: ArraySlice<Unicode.Scalar>
     ) -> ArraySlice<Unicode.Scalar> {
         var link = scalars
-        // How many more are closed than opened.
+        // For each closing bracket, how many are unmatched within the link.
         var unopened = brackets.mapValues { _ in 0 }
         for scalar in link {
             for (close, open) in brackets {

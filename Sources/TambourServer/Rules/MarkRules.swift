@@ -1,10 +1,10 @@
-/// Where a read mark may stand.
+/// The bounds of a read mark.
 enum MarkRules {
-    /// The mark a client asked for, brought down to what it can have read.
+    /// Returns the requested mark, lowered to what the client can have read.
     ///
-    /// Some clients send their clock, one sends random numbers up to the year 2033: a mark never
-    /// passes the server's now or the chat's last message, and is that of the message the client names.
-    /// All values are Unix milliseconds.
+    /// Some clients send their clock, and one sends random numbers up to the year 2033. So a mark
+    /// never passes the server's now or the chat's last message. If the client names a message, the
+    /// mark is that message's time. All values are Unix milliseconds.
     static func readMark(
         asked: Int64?,
         message: Int64?,

@@ -1,17 +1,19 @@
 import TambourProtocol
 import TambourStore
 
-/// How large a message may be: what is stored fits every reply and push that can carry it.
+/// Limits the size of a message, so that whatever is stored fits every reply and push that can
+/// carry it.
 ///
-/// A message embeds at most one other, without the link of that one. So twice the content of a message,
-/// with reactions, stays below `maxMessageBytes`. What comes to a message later must not push anything
-/// out of it: reactions have their own room there, votes are counted before there are any.
+/// A message embeds at most one other, which is embedded without its own link. So twice the content
+/// of a message, with reactions, stays below `maxMessageBytes`. Later additions must fit too:
+/// reactions have room reserved there, and a poll counts with all its possible votes from the
+/// start.
 enum MessageSizeRules {
     /// - Parameters:
     ///   - poll: the mark of the poll among the attachments; nil when there is none.
     ///   - path: the field of the request that an error names.
-    /// - Throws: `proto.payload` when text, elements and attachments exceed `maxMessageContentBytes`, or
-    ///   will with the votes that the poll may come to show.
+    /// - Throws: `proto.payload` when text, elements and attachments exceed
+    ///   `maxMessageContentBytes`, or would with the most votes that the poll can show.
     static func requireFits(
         text: Text,
         elements: Packed<[Element]>?,
@@ -42,9 +44,11 @@ enum MessageSizeRules {
         return Packed(list)
     }
 
-    /// An older store may hold a message that is too large to be embedded.
+    /// Limits the size of a forwarded message, because an older store may hold one too large to be
+    /// embedded.
     ///
-    /// - Throws: `error.message.invalid` for a forward that leaves no room for content beside it.
+    /// - Throws: `error.message.invalid` for a forward that leaves no room for the message's own
+    ///   content.
     static func requireFits(forward: Packed<MessageLink>, limits: Limits) throws {
         let most = limits.maxMessageBytes - limits.maxMessageContentBytes
         guard forward.bytes.count <= most else {

@@ -1,20 +1,21 @@
 package import TambourProtocol
 
-/// The order of one `OBJ_PUSH`: which of its operations may be tried, and under which ids.
+/// Tracks the order of one `OBJ_PUSH`: which operations may be tried, and under which ids.
 ///
-/// For each operation in turn: `admit` it, decide about what comes back with `ObjectRules`, and
-/// `record` the decision. Devices sort their batches; this does not rely on it.
+/// For each operation in turn: `admit` it, decide about the result with `ObjectRules`, and `record`
+/// the decision. Devices sort their batches; this does not rely on it.
 package struct ObjectBatch {
     private var phase = EntityChangeKind.delete.rawValue
     private var created: [EntityID: EntityID] = [:]
-    /// What operations created or deleted in vain, and the `opID` of the first one to blame.
+    /// The ids that operations failed to create or delete, each with the `opID` of the first
+    /// failure.
     private var failed: [EntityID: Int64] = [:]
 
     package init() {}
 
     package enum Admission: Hashable, Sendable {
-        /// The operation with the server's ids in place of local ones; only a creation keeps its
-        /// own local id.
+        /// The operation with local ids replaced by the server's; only a creation keeps its own
+        /// local id.
         case tried(EntityOperation)
         case settled(ObjectDecision)
     }
@@ -47,7 +48,7 @@ package struct ObjectBatch {
         return .tried(resolved)
     }
 
-    /// - Parameter operation: As the device sent it.
+    /// - Parameter operation: the operation as the device sent it.
     package mutating func record(_ decision: ObjectDecision, of operation: EntityOperation) {
         switch decision.result.first {
         case .applied(let applied):
@@ -55,7 +56,7 @@ package struct ObjectBatch {
         case .skipped(let opID):
             failed[operation.id] = opID
         case .conflict, .rejected, .replayed:
-            // An object whose update failed is there all the same, for its children too.
+            // An object whose update failed still exists, also for its children.
             if operation.kind != .update, created[operation.id] == nil {
                 failed[operation.id] = operation.opID
             }

@@ -1,16 +1,16 @@
 package import TambourProtocol
 package import TambourStore
 
-/// What becomes of one `EntityOperation`.
+/// The decision about one `EntityOperation`.
 package enum ObjectDecision: Hashable, Sendable {
-    /// Store the object in place of the present one. If it is a tombstone, its descendants go with
-    /// it: `ObjectRules.cascade`.
+    /// Store the object in place of the current one. If it is a tombstone, its descendants are
+    /// deleted too: `ObjectRules.cascade`.
     case apply(StoredObject, EntityResult.Applied)
     /// Write nothing and repeat this result.
     case replayed(EntityResult)
     case conflict(EntityResult.ConflictKind, server: Entity?)
     case rejected(EntityRefusal)
-    /// Not tried: the operation with this `opID` should have made what this one needs.
+    /// Not tried: this operation depends on the one with this `opID`.
     case skipped(because: Int64)
 
     /// The answer on the wire.

@@ -1,11 +1,10 @@
 package import TambourProtocol
 package import TambourStore
 
-/// What the server decides about one change of an entity that a device made, perhaps offline and
-/// long ago.
+/// Decides about one change of an entity that a device made, perhaps offline and long ago.
 ///
-/// The caller reads the situation and writes the decision in one transaction, operation after
-/// operation.
+/// The caller reads the situation and writes the decision in one transaction, one operation after
+/// another.
 package struct ObjectRules: Sendable {
     package let schema: EntitySchema
 
@@ -13,23 +12,23 @@ package struct ObjectRules: Sendable {
         self.schema = schema
     }
 
-    /// What the store and the session know when the operation's turn comes.
+    /// What the store and the session hold when the operation is decided.
     package struct Situation: Sendable {
         /// The object that the operation names, or its tombstone.
         package var current: StoredObject?
-        /// The parent of `current` or, where there is none, the one that the operation names.
+        /// The parent of `current`; without `current`, the parent that the operation names.
         package var parent: ParentState
-        /// Another live object under the same parent with the natural key that the operation's
-        /// object has or would get.
+        /// Another live object under the same parent with the same natural key as the operation's
+        /// object.
         package var twin: Entity?
-        /// Whether a live child stands below the object whose type does not go with its parent.
+        /// Whether the object has a live child that its deletion would not delete.
         package var hasRemainingChildren: Bool
         /// Whether `current` is a tombstone whose children are still being deleted.
         package var isPurging: Bool
-        /// Whether the user may have one more of such objects.
+        /// Whether the user may have another object of this kind.
         package var hasRoom: Bool
-        /// The first result of this `opID`: from the table of replies or, for a creation, from the
-        /// object that bears it.
+        /// The first result of this `opID`: from the stored replies or, for a creation, from the
+        /// object that it created.
         package var known: EntityResult?
         package var device: Int64
         /// The id that a new object gets.
@@ -66,14 +65,14 @@ package struct ObjectRules: Sendable {
     }
 
     package enum ParentState: Hashable, Sendable {
-        /// The object stands at the top.
+        /// The object has no parent.
         case none
         case live(EntityType)
-        /// Deleted, or never there: tombstones do not stay for ever.
+        /// The parent is deleted or never existed: tombstones are not kept for ever.
         case gone
     }
 
-    /// Decides about an operation whose local references `ObjectBatch` has resolved.
+    /// Decides about an operation whose local ids `ObjectBatch` has resolved.
     package func decide(
         _ operation: EntityOperation,
         in situation: Situation
@@ -92,18 +91,18 @@ package struct ObjectRules: Sendable {
         }
     }
 
-    /// The tombstone of a descendant of an object that was deleted.
+    /// Returns the tombstone of a descendant of a deleted object.
     package func cascade(_ deleted: StoredObject, to descendant: StoredObject) -> StoredObject {
         var stamp = deleted.stamp
         stamp.version = descendant.entity.version + 1
         return tombstone(of: descendant, stamp)
     }
 
-    /// The time of a change by the server's clock: as long ago as it was for the device, and never
-    /// in the future.
+    /// Returns the time of a change by the server's clock: its age by the device's clock,
+    /// subtracted from now, and never in the future.
     ///
-    /// A device with a wrong clock is wrong in both values, so it neither wins for ever nor loses
-    /// always.
+    /// A wrong device clock is wrong in both values, so the device neither always wins nor always
+    /// loses.
     package static func honestTime(of modified: Int64, clientNow: Int64, now: Int64) -> Int64 {
         let (age, overflows) = clientNow.subtractingReportingOverflow(modified)
         if overflows { return clientNow < modified ? now : 0 }
@@ -149,7 +148,7 @@ package struct ObjectRules: Sendable {
         in situation: Situation
     ) -> ObjectDecision {
         guard kind.policy != .append else { return .rejected(.appendOnly, at: "/op") }
-        // Where the object is gone its children's parent is what the user has to decide about
+        // When both the object and its parent are gone, the user must decide about the parent
         // first.
         if situation.current?.entity.isDeleted ?? true, situation.parent == .gone {
             return .rejected(.parentDeleted, at: "/parent")
@@ -183,7 +182,7 @@ package struct ObjectRules: Sendable {
         return .apply(object, applied)
     }
 
-    /// An update that finds a tombstone.
+    /// Decides about an update of a deleted object.
     private func undelete(
         _ current: StoredObject,
         by operation: EntityOperation,
@@ -191,9 +190,9 @@ package struct ObjectRules: Sendable {
         in situation: Situation
     ) -> ObjectDecision {
         let conflict = ObjectDecision.conflict(.updateDelete, server: current.copy)
-        // The natural key may have gone to another object meanwhile.
+        // Another object may have taken the natural key since.
         guard kind.deletion == .updateWins, situation.twin == nil else { return conflict }
-        // The purge would delete whatever is created below it. The device sends the update again later.
+        // The purge would delete any object created below. The device retries the update later.
         guard !situation.isPurging else { return .skipped(because: operation.opID) }
         guard situation.hasRoom else { return .rejected(.tooMany, at: "/type") }
         if let flaw = kind.flaw(in: operation.fields, on: current.entity.fields) {
@@ -201,8 +200,7 @@ package struct ObjectRules: Sendable {
         }
         let stamp = situation.stamp(of: operation, after: current)
         var fields = operation.fields
-        // Beside the deletion, which loses, there may be an update that the device had not seen
-        // either.
+        // Besides the deletion, which loses, there may be an update that the device had not seen.
         if operation.base != current.entity.version - 1, kind.policy != .lww {
             guard let accepted = accepted(operation, on: current, of: kind, stamp) else {
                 return conflict
@@ -254,8 +252,8 @@ package struct ObjectRules: Sendable {
         return .apply(object, applied)
     }
 
-    /// Which fields of an update are applied to an object that changed since its base; nil if none
-    /// may be.
+    /// Returns the fields of an update that apply to an object that changed since the base; nil if
+    /// none may be applied.
     private func accepted(
         _ operation: EntityOperation,
         on current: StoredObject,
@@ -278,7 +276,7 @@ package struct ObjectRules: Sendable {
         }
     }
 
-    /// Whether the fields that are applied set aside what somebody else wrote since the base.
+    /// Returns whether the applied fields override what another device wrote since the base.
     private func hasLoser(
         _ fields: [String: FieldValue],
         _ operation: EntityOperation,
@@ -287,7 +285,7 @@ package struct ObjectRules: Sendable {
     ) -> Bool {
         switch kind.policy {
         case .cas, .append: false
-        // Which fields changed since is not known of these.
+        // These policies do not record which fields changed.
         case .lww: true
         case .merge:
             fields.contains { name, value in
@@ -322,8 +320,8 @@ package struct ObjectRules: Sendable {
         return object
     }
 
-    /// A change that is based on another comes after it, even if the clock of its device says
-    /// otherwise.
+    /// Returns the object with a new version. A change that is based on another counts as later,
+    /// even if its device's clock says otherwise.
     private func next(_ object: StoredObject, _ stamp: StoredObject.Stamp) -> StoredObject {
         var object = object
         object.entity.version = stamp.version
@@ -338,7 +336,7 @@ extension ObjectRules.Situation {
         ObjectRules.honestTime(of: operation.modified, clientNow: clientNow, now: now)
     }
 
-    /// The place that the operation claims among the changes of the object.
+    /// The version, time and device that the operation claims for the object.
     fileprivate func stamp(
         of operation: EntityOperation,
         after current: StoredObject

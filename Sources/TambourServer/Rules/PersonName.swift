@@ -1,8 +1,8 @@
 import TambourProtocol
 
-/// The names of people: without white space around them, and without control characters.
+/// Checks names of people: trims white space and refuses control characters.
 enum PersonName {
-    /// - Throws: `proto.payload` for nothing but white space, and for control characters.
+    /// - Throws: `proto.payload` for a name of white space only, and for control characters.
     static func required(_ text: Text, _ path: String) throws -> String {
         guard let name = try optional(text, path) else {
             throw RequestError.protoPayload("\(path): empty")
@@ -10,7 +10,7 @@ enum PersonName {
         return name
     }
 
-    /// Nil for nothing but white space.
+    /// Returns nil for a name of white space only.
     ///
     /// - Throws: `proto.payload` for control characters.
     static func optional(_ text: Text, _ path: String) throws -> String? {

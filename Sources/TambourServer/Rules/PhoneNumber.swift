@@ -1,8 +1,8 @@
 import TambourProtocol
 
-/// Telephone numbers as people and clients write them.
+/// Phone numbers as people and clients write them.
 package enum PhoneNumber {
-    /// The digits of an international number, or nil when the text is none.
+    /// Returns the digits of an international number; nil for a malformed one.
     ///
     /// A plus, spaces, dashes, dots and brackets are dropped; 5 to 15 digits remain (E.164).
     package static func parse(_ text: String) -> Int64? {
@@ -22,6 +22,6 @@ package enum PhoneNumber {
         return count >= 5 && digits > 0 ? digits : nil
     }
 
-    /// With a plus in front, as people write it.
+    /// Returns the number with a leading plus.
     package static func format(_ phone: Int64) -> String { "+\(phone)" }
 }

@@ -1,16 +1,16 @@
 import TambourProtocol
 import TambourStore
 
-/// What a poll may be, and what an edit or a forward makes of one.
+/// Which polls are valid, and how edits and forwards change one.
 enum PollRules {
-    /// What of a poll may change while it stays the same one.
+    /// The settings that an edit may change while the poll stays the same.
     private static let changeable: PollSettings = [.closed, .mayForward]
 
-    /// A poll as it is stored, and what only its server knows of it.
+    /// Returns a poll as stored, and the part of it that only the server sees.
     ///
     /// - Parameters:
-    ///   - path: where it stands in the request.
-    ///   - id: its id, unless it is the one that the edited message has.
+    ///   - path: the poll's place in the request.
+    ///   - id: the id of a new poll; an edit that keeps the poll keeps its id.
     ///   - old: the message that is edited.
     /// - Throws: `proto.payload`, `error.message.invalid`.
     static func poll(
@@ -82,8 +82,8 @@ enum PollRules {
         return attach
     }
 
-    /// The largest encoding of a poll: every answer shows as many votes as may be shown, the reader's own
-    /// among them, and every number has its longest encoding.
+    /// Returns the largest encoding of a poll: every answer shows the maximum number of votes,
+    /// including the reader's own, and every number has its longest encoding.
     static func fullest(_ poll: Attach, limits: Limits) -> Attach {
         let vote = PollVote(userID: UserID(.max), timestamp: .max)
         var poll = poll
@@ -104,7 +104,8 @@ enum PollRules {
         return poll
     }
 
-    /// The message as a forward carries it: a poll is closed there, and nobody learns who voted.
+    /// Returns the message as a forward carries it: its poll is closed and does not reveal who
+    /// voted.
     ///
     /// - Throws: `not.allowed` for a poll that may not be forwarded.
     static func copy(of record: MessageRecord) throws -> MessageRecord {
@@ -127,7 +128,7 @@ enum PollRules {
         return copy
     }
 
-    /// The poll of a message, if it is the one that is meant.
+    /// Returns the poll of a message, if it has this id.
     static func poll(_ id: Int64, of record: MessageRecord) -> Attach? {
         guard let attach = record.pollAttach, attach.pollID == id else { return nil }
         return attach

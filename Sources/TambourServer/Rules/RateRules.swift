@@ -1,7 +1,7 @@
 package import TambourProtocol
 
-/// What a request costs, and from which bucket: the table of the specification, and what depends on
-/// the form of a request.
+/// The price of a request and the bucket that pays it: the specification's table, and the prices
+/// that depend on a request's form.
 package enum RateRules {
     package struct Charge: Equatable, Sendable {
         package let bucket: RateBucket
@@ -13,7 +13,7 @@ package enum RateRules {
         }
     }
 
-    /// - Returns: at most two charges; the second is made only if there was enough for the first.
+    /// - Returns: at most two charges; the second is made only if the first succeeded.
     package typealias Charges = (first: Charge, second: Charge?)
 
     package static func charges(for request: CommandRequest, limits: Limits) -> Charges {
@@ -38,16 +38,17 @@ package enum RateRules {
         (declared(request.opcode, items: request.items(in: limits)), nil)
     }
 
-    /// Returns what the bytes of a reply cost, when they are known: units of `read`.
+    /// Returns the price of a reply's bytes, charged once they are known: units of `read`.
     ///
-    /// - Parameter bytes: of the payload, before compression.
+    /// - Parameter bytes: the payload size before compression.
     package static func units(forReplyOf bytes: Int, limits: Limits) -> Int {
         bytes / max(1, limits.replyBytesPerRow)
     }
 
-    /// Returns what the rows that a query has read cost beyond its price: units of `read`.
+    /// Returns the price of the rows that a query read beyond those that its base price covers:
+    /// units of `read`.
     ///
-    /// The price of a search pays for all that it may look at.
+    /// The price of a search covers all the rows that it may read.
     package static func units(
         forReading rows: Int,
         by query: QueryRequest,
@@ -63,7 +64,7 @@ package enum RateRules {
         return max(0, rows / max(1, limits.rowsPerReadUnit) - paid)
     }
 
-    /// What the specification says about an opcode.
+    /// Returns the price that the specification declares for an opcode.
     private static func declared(_ opcode: Opcode, items: Int) -> Charge {
         guard let cost = opcode.info?.cost else {
             preconditionFailure("the check lets no request pass without a cost")

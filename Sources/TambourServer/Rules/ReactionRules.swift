@@ -1,8 +1,8 @@
 import TambourProtocol
 
-/// What a reaction may be, and what one more does to the others.
+/// Which reactions are valid, and how one changes the counters.
 enum ReactionRules {
-    /// Whether the text is one character that is drawn as a picture.
+    /// Returns whether the text is a single emoji.
     static func isEmoji(_ text: Text) -> Bool {
         let string = String(text)
         guard string.count == 1 else { return false }
@@ -12,7 +12,7 @@ enum ReactionRules {
         }
     }
 
-    /// The counters after one member says `new` instead of `old`; nil is nothing.
+    /// Returns the counters after a member replaces reaction `old` by `new`; nil means no reaction.
     static func counters(
         _ counters: ReactionInfo,
         replacing old: Text?,
@@ -29,7 +29,7 @@ enum ReactionRules {
         }
         count(old, -1)
         count(new, 1)
-        // The most frequent first; of equal ones that which was there first.
+        // The most frequent first; equally frequent ones keep their order.
         let sorted = list.enumerated().filter { $0.element.count > 0 }.sorted {
             ($1.element.count, $0.offset) < ($0.element.count, $1.offset)
         }
@@ -39,7 +39,7 @@ enum ReactionRules {
         )
     }
 
-    /// What holds in a chat that nobody has set anything for.
+    /// The settings of a chat where nobody has set any.
     static func standard(of chat: ChatID, _ limits: Limits) -> ChatReactionsSettings {
         ChatReactionsSettings(
             chatID: chat,

@@ -1,6 +1,6 @@
 import TambourProtocol
 
-/// What people can say of what they report.
+/// The reasons that a report can give.
 enum ReportReason: Int64, CaseIterable {
     case spam = 1
     case fraud
@@ -13,7 +13,7 @@ enum ReportReason: Int64, CaseIterable {
 
     /// Rises by 2 with each change of the list.
     static let version: Int64 = 1
-    /// What clients call the kinds of things that are reported.
+    /// The kinds of reported things, by the clients' numbers.
     static let kinds: ClosedRange<Int64> = 1...8
 
     func title(in language: RequestError.Language) -> String {

@@ -1,13 +1,14 @@
 import TambourProtocol
 import TambourStore
 
-/// Which settings the server keeps, and what it obeys of them.
+/// Which settings the server stores, and which of them it applies.
 enum SettingRules {
     /// No settings.
     static let none = AnyValue(NameMap<AnyValue>([]))
 
-    /// What clients do where a setting was never set. They are told, for some read an absent one otherwise:
-    /// notifications without a text, an account that is hidden.
+    /// The values that clients assume for a setting that was never set. Clients receive them,
+    /// because some treat an absent one differently: notifications without a text, a hidden
+    /// account.
     private static let defaults: [(Text, AnyValue)] = {
         func all(_ names: [String], _ value: AnyValue) -> [(Text, AnyValue)] {
             names.map { (Text($0), value) }
@@ -33,15 +34,15 @@ enum SettingRules {
             + all(["FAMILY_PROTECTION"], AnyValue(Text("OFF")))
     }()
 
-    /// The settings as clients are told: those that were set, and the defaults of the others.
+    /// Returns the settings as sent to clients: those that were set, and defaults for the others.
     static func shown(_ settings: NameMap<AnyValue>) -> NameMap<AnyValue> {
         let set = Set(settings.pairs.map(\.0))
         return NameMap(settings.pairs + defaults.filter { !set.contains($0.0) })
     }
 
-    /// What holds after a change: in the order of their names, null takes a setting away.
+    /// Returns the settings after a change, in the order of their names. Null removes a setting.
     ///
-    /// - Throws: `proto.payload` for what is no short scalar, or too many of them.
+    /// - Throws: `proto.payload` for a value that is not a short scalar, or for too many settings.
     static func merged(
         _ known: NameMap<AnyValue>,
         _ change: NameMap<AnyValue>,
@@ -66,7 +67,8 @@ enum SettingRules {
             }
             settings[name] = value.isNil ? nil : value
         }
-        // Whoever has more, since the limit was lowered, may change and take away, not add.
+        // Users who exceeded the limit before it was lowered may change and remove settings, not
+        // add any.
         guard settings.count <= max(limits.maxSettings, known.count) else {
             throw RequestError.protoPayload(
                 "\(path): \(settings.count) settings, limit \(limits.maxSettings)"
@@ -76,12 +78,12 @@ enum SettingRules {
         return NameMap(names.compactMap { name in settings[name].map { (name, $0) } })
     }
 
-    /// The bytes that `maxSettingsBytes` counts of a user's own settings.
+    /// The bytes of a user's own settings, as counted by `maxSettingsBytes`.
     static func size(of settings: NameMap<AnyValue>) -> Int {
         settings.pairs.reduce(0) { $0 + $1.0.bytes.count + $1.1.bytes.count }
     }
 
-    /// - Throws: `proto.payload` for a value that cannot be obeyed.
+    /// - Throws: `proto.payload` for a value that the server cannot apply.
     static func privacy(_ settings: NameMap<AnyValue>, at path: String) throws -> Privacy {
         var privacy = Privacy()
         for (name, value) in settings.pairs {
@@ -112,9 +114,9 @@ enum SettingRules {
         return privacy
     }
 
-    /// After how many days without a sign of life the account is to be erased; 0 for never.
+    /// Returns the days of inactivity after which the account is erased; 0 for never.
     ///
-    /// - Throws: `proto.payload` for what is not a number from 1 to 999 and D, M or Y behind it.
+    /// - Throws: `proto.payload` for anything but a number from 1 to 999 followed by D, M or Y.
     static func inactiveDays(_ settings: NameMap<AnyValue>, at path: String) throws -> Int {
         guard let value = settings["INACTIVE_TTL"] else { return 0 }
         let text = value.text.map { "\($0)" } ?? ""
@@ -130,7 +132,7 @@ enum SettingRules {
         return number * days
     }
 
-    /// The settings of a chat as they were stored.
+    /// Decodes the stored settings of a chat.
     static func map(_ value: AnyValue) throws -> NameMap<AnyValue> {
         try MessagePackReader.read(value.bytes, limits: .standard) {
             (reader: inout MessagePackReader) throws(PayloadError) in

@@ -46,7 +46,8 @@ struct Sight {
         try meetings.isAtLeast(.near, user, as: contact, in: snapshot) && contact != nil
     }
 
-    /// The same as `sees`, for a command: sees the changes that its batch has made to chats so far.
+    /// The same as `sees`, for a command: includes the changes that its batch has made to chats so
+    /// far.
     mutating func sees(_ user: UserID, in tx: WriteTransaction) throws -> Bool {
         let contact = try tx.reader.contact(user, of: meetings.viewer)
         if contact?.wasMet == true { return true }
