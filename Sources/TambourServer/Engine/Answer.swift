@@ -1,35 +1,38 @@
 package import TambourProtocol
 package import TambourStore
 
-/// What came of a request, on its way back to the session that asked.
+/// The result of a request, on its way back to the session.
 package struct Answer: Sendable {
     package enum Outcome: Sendable {
-        /// A reply that its lane encodes: the engine, which everybody waits for, does not.
+        /// A reply that the lane encodes. The engine does not encode, because all commands wait for
+        /// it.
         case reply(any WirePayload)
-        /// A reply as it travels. Pages are encoded where they were read: no lane waits for that.
+        /// An encoded reply. Pages are encoded on the reader that read them, so that no lane waits
+        /// for that.
         case encoded([UInt8])
-        /// The same in its packet, compressed if that pays; `payloadBytes` is what it was before.
+        /// The same in its packet, compressed if that pays; `payloadBytes` is the size before
+        /// compression.
         case packet([UInt8], payloadBytes: Int)
         case refusal(RequestError)
-        /// What the server asks of itself has no reply.
+        /// The server's own commands have no reply.
         case done
     }
 
-    /// What a LOGIN has begun to follow, for the session to take over.
+    /// The presence that a LOGIN has begun to follow, for the session to take over.
     package struct Following: Sendable {
         package let watcher: UserID
         package let partners: [UserID]
         package let settingsVersion: Int64
-        /// Whether the presence of the watcher is shown to nobody.
+        /// Whether the watcher hides their own presence from everybody.
         package let isHidden: Bool
     }
 
-    /// A session that the request has opened: its connection is logged in with it.
+    /// A session that the request has opened; the connection is logged in with it.
     package struct Opened: Sendable {
         package let session: SessionRecord
         package let token: String
         package let settingsVersion: Int64
-        /// Whether the presence of the user is shown to nobody.
+        /// Whether the user hides their presence from everybody.
         package let isHidden: Bool
     }
 
@@ -37,7 +40,7 @@ package struct Answer: Sendable {
     package var interest: Interest?
     package var following: Following?
     package var opened: Opened?
-    /// The next step of the command, which runs in a transaction of its own; while there is one, `outcome`
+    /// The next step of the command, which runs in its own transaction. While it is set, `outcome`
     /// is not sent.
     package var rest: (@Sendable (WriteTransaction) throws -> Answer)?
     /// The same for a query.
@@ -79,7 +82,7 @@ package struct Answer: Sendable {
 
     /// - Parameters:
     ///   - check: called before each further step; throws to refuse it.
-    ///   - finish: makes the answer of what all steps have read.
+    ///   - finish: turns the result of all steps into the answer.
     static func read<Value>(
         _ progress: Progress<ReadTransaction, Value>,
         check: @escaping @Sendable (ReadTransaction) throws -> Void = { _ in },
@@ -97,7 +100,7 @@ package struct Answer: Sendable {
         }
     }
 
-    /// Whether the reply is a page, which may be long and waits for its turn on the lane.
+    /// Whether the reply is a page, which may be long and takes its turn on the lane.
     var isPage: Bool {
         switch outcome {
         case .encoded, .packet: true
@@ -105,7 +108,8 @@ package struct Answer: Sendable {
         }
     }
 
-    /// Puts a page into its packet, where it was read; one that is too long stays as it is.
+    /// Puts a page into its packet on the reader that read it. A page that is too long is left
+    /// unchanged.
     ///
     /// - Parameter capabilities: those that the page was encoded for.
     func framed(
@@ -138,7 +142,7 @@ package struct Answer: Sendable {
 
 /// What a connection subscribes to, or unsubscribes from, with an answer.
 package enum Interest: Sendable {
-    /// A dialog that is alive: the other side's presence is worth a push.
+    /// A dialog that the user watches: changes of the partner's presence are worth a push.
     case dialog(ChatID)
     /// The comments on a post.
     case opened(MessageAddress)

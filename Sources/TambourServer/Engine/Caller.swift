@@ -1,12 +1,12 @@
 package import TambourProtocol
 package import TambourStore
 
-/// Who asks: a logged-in user, the session it came by, the device behind it.
+/// The author of a request: a logged-in user with their session and device.
 package struct Caller: Sendable {
     package let userID: UserID
     package let sessionID: SessionID
     package let deviceID: DeviceID
-    /// The connection the request came by: it gets the reply, not the push.
+    /// The connection that the request came by: it gets the reply, not the push.
     package let connectionID: ConnectionID
 
     package init(
@@ -22,18 +22,19 @@ package struct Caller: Sendable {
     }
 }
 
-/// Everything a handler may know about the other end; one object for all requests of a state.
+/// Everything that a handler may know about the client; one object serves all requests until the
+/// session's state changes.
 package final class Requester: Sendable {
     /// Nil before login.
     package let caller: Caller?
-    /// What the client said of itself in SESSION_INIT.
+    /// The client's self-description in SESSION_INIT.
     package let origin: SessionOrigin
     package let capabilities: Capabilities
-    /// What the client was answered about the features it named; nil when it named none.
+    /// The feature decisions for the names that the client sent; nil when it named none.
     package let features: [SessionFeature]?
-    /// The token this session logged in with; SESSIONS_CLOSE gives it back.
+    /// The token this session logged in with; SESSIONS_CLOSE returns it.
     package let token: String?
-    /// The language of texts for people; nil when it named none.
+    /// The language of texts for people; nil when the client named none.
     package let language: RequestError.Language?
 
     package init(
@@ -52,7 +53,8 @@ package final class Requester: Sendable {
         self.language = language
     }
 
-    /// The caller; a table of states that lets a stranger through to a handler is a broken one.
+    /// Returns the caller. The state table must let no request before login reach a handler that
+    /// needs one.
     func requireCaller() -> Caller {
         guard let caller else {
             preconditionFailure("the opcode table lets only logged-in sessions ask this")

@@ -3,20 +3,20 @@ import TambourNet
 import TambourProtocol
 import TambourStore
 
-/// Sends scheduled messages when their time comes: as commands of its own between those of others.
+/// Sends scheduled messages when they are due, as commands of its own between other commands.
 ///
-/// `@unchecked Sendable`: what changes is touched on its queue only.
+/// `@unchecked Sendable`: mutable state is touched only on its queue.
 package final class DelayedTimer: @unchecked Sendable {
     private let engine: Engine
     private let dispatcher: Dispatcher
     private let wallMs: @Sendable () -> Int64
     private let queue: SerialQueue
     private var alarm: Alarm?
-    /// When the timer is to fire, Unix milliseconds; nil while nothing waits.
+    /// When the timer fires, Unix milliseconds; nil while no message waits.
     private var next: Int64?
     private let isStopped = Atomic(false)
 
-    /// The wall clock may be set: so often it is looked at again.
+    /// The wall clock may be set, so the timer checks it at least this often.
     private static let longestSleepMs: Int64 = 60_000
 
     init(engine: Engine, dispatcher: Dispatcher, environment: Environment) {
@@ -26,7 +26,7 @@ package final class DelayedTimer: @unchecked Sendable {
         queue = SerialQueue(label: "tambour.delayed", simulated: environment.scheduler)
     }
 
-    /// Sends what came due while the server was away, and waits for the rest.
+    /// Sends what became due while the server was down, and arms the timer for the rest.
     func start() {
         queue.async { [self] in
             alarm = Alarm(on: queue) { [weak self] in
@@ -43,7 +43,7 @@ package final class DelayedTimer: @unchecked Sendable {
         queue.async { self.alarm?.cancel() }
     }
 
-    /// Something is to be sent at `time`, Unix milliseconds.
+    /// Arms the timer for a message that is due at `time`, Unix milliseconds.
     func arm(at time: Int64) {
         queue.async { [self] in
             guard time < next ?? .max else { return }
@@ -53,9 +53,9 @@ package final class DelayedTimer: @unchecked Sendable {
         }
     }
 
-    /// Sends all that is due by the commit clock, a step a command.
+    /// Sends everything that is due by the commit clock, one command per step.
     ///
-    /// - Parameter completion: called on the engine's queue when the rest has to wait.
+    /// - Parameter completion: called on the engine's queue when no due message is left.
     package func run(_ completion: @escaping @Sendable () -> Void) {
         let dispatcher = dispatcher
         engine.work(
@@ -70,7 +70,7 @@ package final class DelayedTimer: @unchecked Sendable {
                 switch next {
                 case .some(.some(let time)): arm(at: time)
                 case .some(.none): break
-                // A store that fails is asked again.
+                // Retry after a failure of the store.
                 case .none: arm(at: wallMs() + Self.longestSleepMs)
                 }
             }

@@ -3,13 +3,13 @@ package import TambourNet
 import TambourProtocol
 import TambourStore
 
-/// The one thread that writes: takes the commands that wait, runs them in one transaction with one
-/// fsync, then lets events and replies go, in that order.
+/// The only thread that writes. Takes the waiting commands, runs them in one transaction with one
+/// fsync, then sends events and replies, in that order.
 ///
-/// The commands of one subject run in the order in which they were posted; subjects have their turns one
-/// after the other. A batch ends at `maxBatchCommands` or after `maxBatchMs`; a subject whose commands
-/// took more than `maxBatchMsPerUser` of it waits for the next one, and one whose command many must hear of
-/// (`FanOut`) waits until they have: lanes serve others in between.
+/// The commands of one subject run in the order in which they were posted; subjects take turns. A
+/// batch ends at `maxBatchCommands` or after `maxBatchMs`. A subject whose commands took more than
+/// `maxBatchMsPerUser` of it waits for the next batch. A subject whose command has a large fan-out
+/// (`FanOut`) waits until the lanes have delivered it, so lanes serve others in between.
 package final class Engine: Sendable {
     package let queue: SerialQueue
     private let mailbox: Mailbox<Command>
@@ -44,8 +44,8 @@ package final class Engine: Sendable {
         mailbox.post(command)
     }
 
-    /// Runs `body` on the engine's queue when everything posted before has run; called once, at the
-    /// end: what the engine does in its spare time it does no more.
+    /// Runs `body` on the engine's queue after everything posted before has run. Called once, at
+    /// shutdown: background work stops.
     package func whenIdle(_ body: @escaping @Sendable () -> Void) {
         queue.async {
             self.mailbox.drainNow()
@@ -55,18 +55,19 @@ package final class Engine: Sendable {
         }
     }
 
-    /// What a step of longer work came to.
+    /// The result of a step of longer work.
     package enum Step<Value: Sendable>: Sendable {
         case more
         case finished(Value)
     }
 
-    /// Does longer work a command a step, those of others in between.
+    /// Does longer work step by step, each a command of its own; other commands run in between.
     ///
     /// - Parameters:
     ///   - mayGoOn: asked before each further step.
-    ///   - step: may run twice: what its last run says counts.
-    ///   - completion: called on the engine's queue; nil when the store failed or the work had to end.
+    ///   - step: may run twice; the result of its last run counts.
+    ///   - completion: called on the engine's queue; with nil when the store failed or the work was
+    ///     stopped.
     func work<Value: Sendable>(
         while mayGoOn: @escaping @Sendable () -> Bool,
         step: @escaping @Sendable (WriteTransaction) throws -> Step<Value>,
@@ -89,9 +90,9 @@ package final class Engine: Sendable {
         )
     }
 
-    /// What happens on the engine's queue.
+    /// The part of the engine that lives on its queue.
     ///
-    /// `@unchecked Sendable`: touched on that queue only.
+    /// `@unchecked Sendable`: touched only on that queue.
     private final class Loop: @unchecked Sendable {
         private let core: EngineCore
         private let limits: Limits
@@ -102,22 +103,23 @@ package final class Engine: Sendable {
         private let queue: SerialQueue
         private let maxBatchUs: Int64
         private var waiting: FairQueue<WorkSubject, Command>
-        /// The subjects that have no further turn in this batch, or not before lanes have delivered, and
-        /// what their last commands have cost.
+        /// The subjects that get no further turn in this batch, or not before lanes have delivered,
+        /// and the costs of their last commands.
         private var held: [WorkSubject: Int64] = [:]
-        /// Whether a block that runs the next batch stands in the queue.
+        /// Whether a block that runs the next batch is queued.
         private var isNextPosted = false
         private var isWorkDue = false
         private var isStopped = false
-        /// When the last commands ran, and when a step of spare work is due however busy it is.
+        /// When the last commands ran, and when background work is due even on a busy engine.
         private var lastRun: Duration
         private var workIsDueAt: Duration
 
-        /// The engine does a step of spare work after this time without a command: where all processors are
-        /// busy, it may wait for commands without being idle.
+        /// The engine does background work after this time without a command. A shorter pause may
+        /// only mean that all processors are busy.
         private static let pause: Duration = .milliseconds(50)
-        /// A busy engine does the next step after this multiple of the time that the last one took. Spare work
-        /// gets 1 % of its time, and 10 % while users still see something that is being removed.
+        /// A busy engine does the next step of background work after this multiple of the last
+        /// step's time. Such work gets 1 % of the engine's time, and 10 % while users still see
+        /// content that is being removed.
         private var restPerWork: Int { core.hasPurges ? 9 : 99 }
 
         init(
@@ -142,7 +144,7 @@ package final class Engine: Sendable {
             workIsDueAt = lastRun
         }
 
-        /// Has a step of spare work done when there is time, if there is any to do.
+        /// Schedules a step of background work, if there is any.
         func workLater() {
             guard core.hasSpareWork, environment.doesSpareWork, !isWorkDue, !isStopped else {
                 return
@@ -158,14 +160,14 @@ package final class Engine: Sendable {
             let start = queue.now
             let isIdle = start - lastRun >= Self.pause
             if isIdle || start >= workIsDueAt {
-                // A store that fails is asked again when it has served somebody.
+                // If the store failed, wait until it has served a command again.
                 guard let events = core.runSpareWork(wall: environment.wallMs) else { return }
                 router.route(events)
                 let end = queue.now
                 workIsDueAt = end + (end - start) * restPerWork
             }
             guard isIdle, core.hasSpareWork else { return workLater() }
-            // Behind what was asked meanwhile.
+            // This step runs after the commands that arrived in the meantime.
             isWorkDue = true
             queue.async { [weak self] in self?.work() }
         }
@@ -179,7 +181,7 @@ package final class Engine: Sendable {
             if !isNextPosted { runBatch() }
         }
 
-        /// Runs all that waits.
+        /// Runs all waiting commands.
         func runAll() {
             while !waiting.isEmpty {
                 release(Set(held.keys))
@@ -187,7 +189,8 @@ package final class Engine: Sendable {
             }
         }
 
-        /// Gives subjects their next turns when lanes have told all others what their commands did.
+        /// Lets subjects take turns again once the lanes have delivered the pushes of their
+        /// commands.
         private func releaseLater(_ subjects: Set<WorkSubject>) {
             guard !subjects.isEmpty else { return }
             whenDelivered { [weak self, queue] in
@@ -205,7 +208,7 @@ package final class Engine: Sendable {
             }
         }
 
-        /// Runs a batch, and posts the next one behind what was asked meanwhile.
+        /// Runs a batch, and queues the next one after the commands that arrived in the meantime.
         private func runBatch() {
             waiting.beginRound()
             let start = queue.nowUs
@@ -213,7 +216,7 @@ package final class Engine: Sendable {
             var count = 0
             var running: WorkSubject?
             var (telling, unfinished) = (Set<WorkSubject>(), Set<WorkSubject>())
-            /// The command before has run, if there was one.
+            /// Settles the account of the previous command, if there was one.
             func finish() {
                 let before = now
                 now = queue.nowUs
@@ -240,7 +243,7 @@ package final class Engine: Sendable {
                 }
                 return command
             }
-            // A batch that failed was left in the middle.
+            // A batch that failed stopped inside a command.
             finish()
             router.route(result.events)
             for (command, answer) in zip(commands, result.answers) {
@@ -271,7 +274,7 @@ package final class Engine: Sendable {
 }
 
 extension Int64 {
-    /// Limits may be as large as an integer: those that are count as for ever.
+    /// Converts a limit; one too large for microseconds means no limit.
     fileprivate static func microseconds(ofMs ms: Int) -> Int64 {
         Int64(clamping: ms.multipliedReportingOverflow(by: 1000).overflow ? .max : ms * 1000)
     }

@@ -2,16 +2,17 @@ package import TambourProtocol
 import TambourSQL
 package import TambourStore
 
-/// Something for the engine to run in a write transaction.
+/// A piece of work that the engine runs in a write transaction.
 package struct Command: Sendable {
-    /// Whose turn it needs: the commands of one subject run in the order in which they were posted.
+    /// The subject whose turn it takes: the commands of one subject run in the order in which they
+    /// were posted.
     package let subject: WorkSubject
-    /// When the bytes of its request were read, microseconds of the queues' clock; nil for what the
-    /// server asks of itself.
+    /// When the bytes of its request were read, in microseconds of the queues' clock; nil for the
+    /// server's own commands.
     let arrivalUs: Int64?
-    /// What runs. It may run twice when the batch it was first in had to be rolled back.
+    /// The work. It may run twice if its first batch had to be rolled back.
     package let body: @Sendable (WriteTransaction) throws -> Answer
-    /// Hears of it after the commit, when the events of the batch have left.
+    /// Called after the commit, when the events of the batch have been sent.
     package let done: @Sendable (Answer) -> Void
 
     package init(
@@ -29,9 +30,9 @@ package struct Command: Sendable {
 
 /// The engine without its queue: runs batches of commands, one transaction each.
 ///
-/// What it knows of time it is given, so tests and simulations drive it directly.
+/// All times are passed in, so tests and simulations drive it directly.
 package final class EngineCore {
-    /// What a batch came to: an answer for each command, and what others must hear.
+    /// The result of a batch: an answer for each command, and the events to send.
     package struct Result: Sendable {
         package var answers: [Answer]
         package var events: [Event]
@@ -40,16 +41,16 @@ package final class EngineCore {
     private let writer: StoreWriter
     private let clock: CommitClock
     private let metrics: ServerMetrics
-    /// Tells of failures of the store; the text holds no user data.
+    /// Reports failures of the store; the text holds no user data.
     private let report: @Sendable (String) -> Void
     private let purger: ObjectPurger
     private let limits: Limits
-    /// Those of some users whose clients are told with each message what they have not read.
+    /// Returns which of some users have clients that receive unread counters with each message.
     private let countedReaders: @Sendable ([UserID]) -> [UserID]
     private var spareTurn = 0
-    /// What it takes to tell others of the command that ran last, by `FanOut`.
+    /// The estimated delivery work of the last command's events, by `FanOut`.
     private(set) var toldBytes = 0
-    /// Whether the command that ran last has left a rest.
+    /// Whether the last command has a further step.
     private(set) var hasRest = false
 
     private enum SpareWork: CaseIterable {
@@ -72,8 +73,8 @@ package final class EngineCore {
         purger = ObjectPurger(limits: limits)
     }
 
-    /// Runs all commands in one transaction, and what they leave in further ones; if that fails, each in
-    /// one of its own.
+    /// Runs all commands in one transaction, and their further steps in later ones. If that fails,
+    /// runs each command in its own transaction.
     ///
     /// - Parameter wall: reads the wall clock, Unix milliseconds.
     package func run(_ commands: ArraySlice<Command>, wall: () -> Int64) -> Result {
@@ -90,13 +91,13 @@ package final class EngineCore {
         return result
     }
 
-    /// Runs commands in one transaction, one after the other, until `next` gives none; if that fails,
-    /// each of them in a transaction of its own.
+    /// Runs commands in one transaction, one after another, until `next` returns nil. If that
+    /// fails, runs each of them in its own transaction.
     ///
     /// - Parameters:
     ///   - wall: reads the wall clock, Unix milliseconds.
-    ///   - next: called before each command. It need not give all there are: a batch may end early.
-    /// - Returns: the commands that ran, and what they came to; an answer may have a `rest` to run.
+    ///   - next: called before each command. It may return nil early to end the batch.
+    /// - Returns: the commands that ran, and their results; an answer may have a `rest` to run.
     package func run(
         wall: () -> Int64,
         next: () -> Command?
@@ -117,15 +118,15 @@ package final class EngineCore {
         return (commands, result)
     }
 
-    /// Whether there is something that can wait until nobody asks for anything.
+    /// Whether there is background work, which can wait until the engine is idle.
     package var hasSpareWork: Bool { hasPurges || writer.hasWordsToIndex }
 
-    /// Whether something may still have to be removed that users see until then.
+    /// Whether content that users can still see may have to be removed.
     package var hasPurges: Bool { writer.mayHavePurges }
 
-    /// Does a step of it, some milliseconds, in a transaction of its own.
+    /// Does one step of background work, some milliseconds, in its own transaction.
     ///
-    /// - Returns: what others must hear; nil when the store failed.
+    /// - Returns: the events to send; nil when the store failed.
     package func runSpareWork(wall: () -> Int64) -> [Event]? {
         // Kinds of work take turns, so endless or failing work of one kind cannot starve the others.
         spareTurn += 1
@@ -154,15 +155,15 @@ package final class EngineCore {
         return result.events
     }
 
-    /// Nil when the batch was rolled back.
+    /// Runs a batch once; returns nil when it was rolled back.
     ///
-    /// - Parameter commands: gets the commands that `next` gave.
+    /// - Parameter commands: receives the commands that `next` returned.
     private func attempt(
         wall: Int64,
         next: () -> Command?,
         _ commands: inout [Command]
     ) -> Result? {
-        // Taken before anything can fail: a batch without a command would be tried for ever.
+        // Taken before anything can fail: a batch without a command would be retried for ever.
         guard let first = next() else { return Result(answers: [], events: []) }
         commands.append(first)
         let stamp = clock.begin(wall: wall)
@@ -179,8 +180,8 @@ package final class EngineCore {
                     hasRest = answer.rest != nil
                     answers.append(answer)
                 } catch let refusal as RequestError {
-                    // A refusal before the first write leaves nothing behind. One after it takes
-                    // the whole batch back, and then fails alone.
+                    // A refusal before the first write leaves nothing behind. A later one rolls
+                    // back the whole batch, and the command fails alone when it is rerun.
                     guard tx.writes == writes else {
                         writer.rollback()
                         clock.end(committed: false)
@@ -197,7 +198,7 @@ package final class EngineCore {
                 clock.end(committed: false)
                 return Result(answers: answers, events: [])
             }
-            // In front of the pushes that they belong to.
+            // Counters precede the pushes that they belong to.
             let counters = try tx.counters(of: countedReaders)
             let events = counters + (try writer.commit())
             clock.end(committed: true)

@@ -1,34 +1,35 @@
 import TambourNet
 import TambourProtocol
 
-/// Jobs of many subjects: those of one subject in the order in which they were added, the subjects in turn.
+/// A queue of jobs that serves subjects in turn, and each subject's jobs in the order in which they
+/// were added.
 ///
-/// One job of a subject is out at a time: the next can be taken when `finish` was called for it. Each
-/// operation but `removeNewest` is O(1). Rounds bound what one subject costs the others: a subject whose
-/// jobs of this round have cost the budget rests until the next round begins.
+/// At most one job of a subject is out: the next can be taken after `finish` was called for it.
+/// Each operation except `removeNewest` is O(1). Rounds bound what one subject costs the others: a
+/// subject whose jobs exceed the budget of the round rests until the next one.
 struct FairQueue<Subject: Hashable, Job> {
     fileprivate struct Line {
-        /// The rest of the job that is out; taken before the others.
+        /// The next step of the job that is out; taken before the other jobs.
         var rest: Job?
         var jobs = FIFO<Job>()
         var isOut = false
-        /// What its jobs of the round `costRound` have cost.
+        /// The cost of its jobs in the round `costRound`.
         var cost: Int64 = 0
         var costRound = 0
     }
 
     private let budget: Int64
     private var lines: [Subject: Line] = [:]
-    /// The subjects with a job that can be taken, in the order of their turns.
+    /// The subjects with a job to take, in the order of their turns.
     private var ready = FIFO<Subject>()
     private var resting: [Subject] = []
     private var round = 0
-    /// Jobs that were added and not taken.
+    /// The number of jobs that were added and not taken.
     private(set) var count = 0
-    /// The number of rests among them.
+    /// How many of them are next steps of a job.
     private(set) var rests = 0
 
-    /// - Parameter budget: what the jobs of one subject may cost in a round.
+    /// - Parameter budget: the most that the jobs of one subject may cost in a round.
     init(budget: Int64 = .max) {
         self.budget = budget
     }
@@ -38,16 +39,16 @@ struct FairQueue<Subject: Hashable, Job> {
     /// Whether `take` returns a job.
     var hasReady: Bool { !ready.isEmpty }
 
-    /// Whether it does in the next round.
+    /// Whether `take` returns a job after the next round begins.
     var hasReadyNext: Bool { !ready.isEmpty || !resting.isEmpty }
 
-    /// The jobs of a subject that were added and not taken.
+    /// The number of a subject's jobs that were added and not taken.
     func count(of subject: Subject) -> Int { lines[subject]?.count ?? 0 }
 
     mutating func add(_ job: Job, of subject: Subject) {
         count += 1
         let isNext: Bool
-        // By index: a subscript that changes a line in place allocates.
+        // By index, because a subscript that changes a line in place allocates.
         if let index = lines.index(forKey: subject) {
             isNext = lines.values[index].add(job)
         } else {
@@ -58,8 +59,8 @@ struct FairQueue<Subject: Hashable, Job> {
         if isNext { ready.append(subject) }
     }
 
-    /// Adds the rest of the job of `subject` that was taken and is not finished: it comes before the
-    /// subject's other jobs.
+    /// Adds the next step of the job of `subject` that is out. It comes before the subject's other
+    /// jobs.
     mutating func addRest(_ job: Job, of subject: Subject) {
         guard let index = lines.index(forKey: subject), lines.values[index].isOut else {
             preconditionFailure("the job that leaves a rest is out")
@@ -83,7 +84,7 @@ struct FairQueue<Subject: Hashable, Job> {
         return (subject, job)
     }
 
-    /// Removes the newest job of the subject that has the most, if that is more than `held`.
+    /// Removes the newest job of the subject that has the most jobs, if they are more than `held`.
     ///
     /// - Parameter held: at least 1, so that the subject keeps a job for its turn.
     mutating func removeNewest(ofSubjectAbove held: Int) -> Job? {
@@ -95,8 +96,8 @@ struct FairQueue<Subject: Hashable, Job> {
         return lines[largest.key]?.jobs.popLast()
     }
 
-    /// Says that the job of `subject` that was taken is done, or the step of it that leaves a rest; the
-    /// subject's next turn comes after those of all others.
+    /// Ends the job of `subject` that is out, or one step of it. The subject's next turn comes
+    /// after all others'.
     mutating func finish(_ subject: Subject, cost: Int64 = 0, rest: Job? = nil) {
         if let rest { addRest(rest, of: subject) }
         guard let index = lines.index(forKey: subject) else { return }
@@ -109,7 +110,7 @@ struct FairQueue<Subject: Hashable, Job> {
         }
     }
 
-    /// Begins a round: subjects that rested have their turns again.
+    /// Begins a round: resting subjects take turns again.
     mutating func beginRound() {
         round += 1
         for subject in resting { ready.append(subject) }
@@ -121,7 +122,7 @@ extension FairQueue.Line {
     fileprivate var isEmpty: Bool { rest == nil && jobs.isEmpty }
     fileprivate var count: Int { jobs.count + (rest == nil ? 0 : 1) }
 
-    /// - Returns: whether its subject is to have a turn because of it.
+    /// - Returns: whether the subject becomes ready by it.
     fileprivate mutating func add(_ job: Job) -> Bool {
         defer { jobs.append(job) }
         return isEmpty && !isOut
@@ -132,7 +133,7 @@ extension FairQueue.Line {
         return rest.take() ?? jobs.popFirst()
     }
 
-    /// The job that was out is done.
+    /// Records the end of the job that was out.
     ///
     /// - Returns: whether its subject has used up the budget of the round.
     fileprivate mutating func isExhausted(

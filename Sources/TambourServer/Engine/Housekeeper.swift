@@ -3,9 +3,9 @@ import TambourNet
 import TambourProtocol
 import TambourStore
 
-/// What the server does by itself now and then, as commands of its own between those of others.
+/// The server's periodic work, as commands of its own between other commands.
 ///
-/// `@unchecked Sendable`: the alarm is touched on its queue only.
+/// `@unchecked Sendable`: the alarm is touched only on its queue.
 package final class Housekeeper: @unchecked Sendable {
     private let engine: Engine
     private let eraser: AccountEraser
@@ -47,9 +47,9 @@ package final class Housekeeper: @unchecked Sendable {
         }
     }
 
-    /// Does all that is due by the commit clock, a step a command.
+    /// Does everything that is due by the commit clock, one command per step.
     ///
-    /// - Parameter completion: called on the engine's queue when nothing is left to do.
+    /// - Parameter completion: called on the engine's queue when no work is left.
     package func run(_ completion: @escaping @Sendable () -> Void) {
         let eraser = eraser
         engine.work(

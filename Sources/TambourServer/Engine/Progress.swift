@@ -1,23 +1,24 @@
 import TambourProtocol
 import TambourStore
 
-/// The result of one step of a request that takes several transactions; requests of others run in between.
+/// The result of one step of a request that takes several transactions. Other requests run between
+/// the steps.
 package enum Progress<Transaction, Reply: Sendable>: Sendable {
     case finished(Reply)
-    /// The next step. After a crash only the first steps of a command are done, so this is for commands that
-    /// clients may send again. Each step of a query sees a later snapshot.
+    /// The next step. A crash may lose the later steps of a command, so this is for commands that
+    /// clients may retry. Each step of a query sees a later snapshot.
     case more(@Sendable (Transaction) throws -> Progress)
 }
 
 extension ReadTransaction {
-    /// Takes items one after the other until `take` returns false; goes on in further steps when it has taken
-    /// `itemsPerReadStep` or read `rowsPerReadStep`.
+    /// Takes items one by one until `take` returns false. Continues in a further step after taking
+    /// `itemsPerReadStep` items or reading `rowsPerReadStep` rows.
     ///
     /// - Parameters:
-    ///   - state: what `take` collects.
-    ///   - resume: called at the beginning of each further step, whose snapshot is later than that of the step
-    ///     before it.
-    ///   - finish: called at the end of the last one.
+    ///   - state: the results that `take` collects.
+    ///   - resume: called at the start of each further step, whose snapshot is later than the
+    ///     previous one.
+    ///   - finish: called at the end of the last step.
     func inSteps<Item: Sendable, State: Sendable, Reply: Sendable>(
         _ items: ArraySlice<Item>,
         _ state: State,

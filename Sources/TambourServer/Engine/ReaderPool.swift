@@ -4,17 +4,18 @@ import TambourNet
 import TambourProtocol
 package import TambourStore
 
-/// A few connections that only read, each on a queue of its own; jobs go to whichever is free.
+/// A few read-only connections, each on its own queue; jobs go to an idle one.
 ///
-/// One reader is for logins alone, so that no search keeps them waiting; the others take logins only
-/// while no query waits. Subjects have their turns one after the other, and a subject has one query and
-/// one login running at most: nobody holds all readers.
+/// One reader serves logins only, so that no search keeps them waiting; the others take logins only
+/// while no query waits. Subjects take turns, and each has at most one query and one login running,
+/// so nobody occupies all readers.
 ///
-/// `@unchecked Sendable`: each connection is touched on its own queue only, and the list of them
+/// `@unchecked Sendable`: each connection is touched only on its own queue, and the list of them
 /// never changes.
 package final class ReaderPool: @unchecked Sendable {
     package struct Job: Sendable {
-        /// Runs on a reader; returns what is to run after others had their turns, nil at the end.
+        /// Runs on a reader; returns the next step, to run after others had their turns, or nil
+        /// when done.
         let run: @Sendable (StoreConnection) -> Job?
 
         package init(_ run: @escaping @Sendable (StoreConnection) -> Job?) {
@@ -30,10 +31,10 @@ package final class ReaderPool: @unchecked Sendable {
     private struct State {
         var queries = FairQueue<WorkSubject, Job>()
         var logins = FairQueue<WorkSubject, Job>()
-        /// Readers of queries with nothing to do.
+        /// Idle readers of queries.
         var idle: [Int]
         var isLoginReaderIdle = true
-        /// Called when nothing is left to do.
+        /// Called when no job is left.
         var onIdle: (@Sendable () -> Void)?
 
         /// Takes the next job for a reader.
@@ -58,7 +59,7 @@ package final class ReaderPool: @unchecked Sendable {
             }
         }
 
-        /// Takes what is to be called when nothing is left to do, if that is so.
+        /// Takes the callback for the end, if no job is left.
         mutating func takeOnIdle(readers: Int) -> (@Sendable () -> Void)? {
             guard idle.count == readers, isLoginReaderIdle, queries.isEmpty, logins.isEmpty else {
                 return nil
@@ -66,7 +67,7 @@ package final class ReaderPool: @unchecked Sendable {
             return onIdle.take()
         }
 
-        /// Takes an idle reader that has something to do off the list.
+        /// Removes an idle reader that has a job to do from the list.
         mutating func wake(loginReader: Int) -> Int? {
             if logins.hasReady, isLoginReaderIdle {
                 isLoginReaderIdle = false
@@ -84,8 +85,8 @@ package final class ReaderPool: @unchecked Sendable {
     /// - Parameters:
     ///   - stores: connections for queries, at least one.
     ///   - logins: the connection for logins.
-    ///   - maxUnfinished: how many jobs of each kind may wait for their next step. While that many wait, a
-    ///     job runs its next step at once.
+    ///   - maxUnfinished: how many jobs of each kind may wait for their next step. At that number,
+    ///     a job runs its next step at once.
     package init(
         _ stores: [StoreConnection],
         logins: StoreConnection,
@@ -101,7 +102,7 @@ package final class ReaderPool: @unchecked Sendable {
         state = Mutex(State(idle: Array(stores.indices)))
     }
 
-    /// Queues a job. The jobs of one kind and subject run one after the other, in the order in which
+    /// Queues a job. The jobs of one kind and subject run one after another, in the order in which
     /// they were posted.
     package func post(
         _ kind: Kind = .query,
@@ -115,7 +116,7 @@ package final class ReaderPool: @unchecked Sendable {
         post(kind, for: subject, job)
     }
 
-    /// The same for a job of several steps: the subject's next job follows the last one.
+    /// Queues a job of several steps: the subject's next job follows the last step.
     package func post(_ kind: Kind = .query, for subject: WorkSubject, _ job: Job) {
         let reader: Int? = state.withLock { state in
             switch kind {
@@ -145,7 +146,7 @@ package final class ReaderPool: @unchecked Sendable {
                         state.idle.append(reader)
                     }
                 }
-                // What just became possible may be for another reader than this one.
+                // A job that has just become ready may need another reader.
                 let other = state.wake(loginReader: loginReader)
                 return (next, other, state.takeOnIdle(readers: loginReader))
             }
@@ -160,7 +161,7 @@ package final class ReaderPool: @unchecked Sendable {
         }
     }
 
-    /// Runs `body` when everything posted before has run; used once, at the end.
+    /// Runs `body` after everything posted before has run; used once, at shutdown.
     package func close(_ body: @escaping @Sendable () -> Void) {
         let isIdle = state.withLock { state in
             state.onIdle = body

@@ -2,10 +2,10 @@ package import TambourNet
 package import TambourProtocol
 import TambourStore
 
-/// On whose account work waits: engine and readers serve subjects in turn.
+/// The party whose turn a piece of work takes: engine and readers serve subjects in turn.
 package enum WorkSubject: Hashable, Sendable {
     case user(UserID)
-    /// All who have not logged in and share an address.
+    /// All clients that have not logged in and share an address.
     case address(PeerAddress)
     /// The server itself, and its administrators.
     case server
