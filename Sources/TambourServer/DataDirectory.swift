@@ -1,6 +1,6 @@
 import Glibc
 
-/// The directory that holds everything of one server, and the lock that says whose it is.
+/// The directory that holds all data of one server, and the lock that marks its owner.
 package final class DataDirectory {
     /// Why a data directory cannot be used.
     package struct Failure: Error, CustomStringConvertible {
@@ -31,7 +31,7 @@ package final class DataDirectory {
         }
     }
 
-    /// Lets another server have it; once is enough.
+    /// Releases the lock, so that another server may use the directory; further calls do nothing.
     func release() {
         guard lock >= 0 else { return }
         close(lock)

@@ -5,11 +5,11 @@ import TambourNet
 import TambourProtocol
 import TambourStore
 
-/// Hashes passwords with scrypt, which is slow on purpose, one after the other on a queue of its own.
+/// Hashes passwords with scrypt, which is slow on purpose, one after another on its own queue.
 ///
-/// A password is hashed only when the command that carries it may need the hash: its track exists,
-/// tries are left, and everything else that the handler checks holds. Requests wait in a
-/// `PasswordLine`, so one account or address delays the others by one hash at most.
+/// A password is hashed only when its command may need the hash: its track exists, tries are left,
+/// and all other checks of the handler succeed. Requests wait in a `PasswordLine`, so one account
+/// or address delays the others by one hash at most.
 ///
 /// `@unchecked Sendable`: the connection is touched on the queue only.
 final class PasswordHasher: @unchecked Sendable {
@@ -38,7 +38,7 @@ final class PasswordHasher: @unchecked Sendable {
     private let report: @Sendable (String) -> Void
 
     private static let hashBytes = 32
-    /// The usual ones; the rounds alone say how much a hash costs.
+    /// The usual values; only the rounds set the cost of a hash.
     private static let blockSize = 8
     private static let parallelism = 1
 
@@ -63,7 +63,8 @@ final class PasswordHasher: @unchecked Sendable {
         self.report = report
     }
 
-    /// Whether a command passes through here. All commands of a track do, so they keep their order.
+    /// Returns whether a command passes through here. All commands of a track do, so they keep
+    /// their order.
     static func concerns(_ request: CommandRequest) -> Bool {
         switch request {
         case .authCheckPassword, .authSet2fa, .authVerifyEmail, .authCheckEmail,
@@ -75,7 +76,7 @@ final class PasswordHasher: @unchecked Sendable {
 
     /// Queues a command and calls `start` when its password has been hashed, if it needs a hash.
     ///
-    /// Too many that wait are refused with `overloaded`.
+    /// When too many requests wait, one is refused with `overloaded`.
     func post(_ request: CommandRequest, from requester: Requester, start: @escaping Start) {
         let job = Job(request: request, requester: requester, start: start)
         switch line.withLock({ $0.add(job, of: WorkSubject(requester)) }) {
@@ -129,8 +130,8 @@ final class PasswordHasher: @unchecked Sendable {
         )
     }
 
-    /// scrypt uses its input as an HMAC key, which is padded with zeros: a password and the same with
-    /// NULs after it would be one. The digest has one length, so nothing is padded.
+    /// scrypt uses its input as an HMAC key, which is padded with zeros, so a password with and
+    /// without trailing NULs would hash alike. The digest has a fixed length and needs no padding.
     private static func input(of password: PasswordToHash) -> [UInt8] {
         switch password.version {
         case .plain: Array(password.password.utf8)
@@ -138,7 +139,7 @@ final class PasswordHasher: @unchecked Sendable {
         }
     }
 
-    /// Runs `body` when the hash under way is done; what still waits is dropped. Used once, at the end.
+    /// Runs `body` after the hash in progress; drops the waiting requests. Used once, at shutdown.
     func close(_ body: @escaping @Sendable () -> Void) {
         isClosed.store(true, ordering: .relaxed)
         line.withLock { $0.removeAll() }

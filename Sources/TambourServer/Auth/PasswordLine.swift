@@ -3,15 +3,15 @@ import TambourProtocol
 /// The requests that wait for the password hasher: a `FairQueue` with a capacity.
 ///
 /// A subject is an account, or an address before login. However many requests one of them sends,
-/// everybody else waits for one of its passwords at most. A subject gets its next turn when the
-/// engine has finished the last one, so the checks before a hash see everything that came before.
+/// everybody else waits for one of its passwords at most. A subject gets its next turn when its
+/// last command has been answered, so the checks before a hash see all earlier commands.
 struct PasswordLine<Job> {
     /// The outcome of adding a request.
     enum Admission {
         case taken
-        /// The line is full, or the subject already holds its share.
+        /// The line is full, or the subject already has its share of jobs.
         case refused
-        /// Taken in place of this job, the newest of the subject that held the most.
+        /// Taken in place of this job, the newest of the subject with the most jobs.
         case displaced(Job)
     }
 
@@ -21,7 +21,7 @@ struct PasswordLine<Job> {
 
     /// - Parameters:
     ///   - capacity: the number of jobs that may wait.
-    ///   - share: the number of them that may be of one subject.
+    ///   - share: the number of them that may belong to one subject.
     init(capacity: Int, share: Int) {
         self.capacity = capacity
         self.share = share
@@ -43,10 +43,10 @@ struct PasswordLine<Job> {
         return displaced.map { .displaced($0) } ?? .taken
     }
 
-    /// The next job. Call `finished` with its subject when it has been answered.
+    /// Takes the next job. Call `finished` with its subject once the job has been answered.
     mutating func next() -> (subject: WorkSubject, job: Job)? { queue.take() }
 
-    /// The last job of a subject has been answered: its next turn comes after those of all others.
+    /// Ends the current job of a subject: its next turn comes after all others'.
     mutating func finished(_ subject: WorkSubject) { queue.finish(subject) }
 
     /// Removes all waiting jobs.

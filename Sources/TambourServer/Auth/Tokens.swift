@@ -1,7 +1,7 @@
 import Crypto
 import TambourProtocol
 
-/// Tokens are 256 random bits in hex; the store sees their SHA-256 only.
+/// Tokens are 256 random bits in hex; the store holds only their SHA-256.
 package enum Tokens {
     static func make(_ environment: Environment) -> String {
         hex(environment.randomBytes(32))
@@ -14,12 +14,12 @@ package enum Tokens {
         return Array(sha.finalize())
     }
 
-    /// A code is stored bound to its request, so equal codes do not look equal.
+    /// Hashes a code together with its request, so that equal codes have different hashes.
     static func hash(code: String, request token: String) -> [UInt8] {
         hash("\(token) \(code)")
     }
 
-    /// Compares without telling by its duration where the difference is.
+    /// Compares in a time that does not reveal where the difference is.
     static func areEqual(_ a: [UInt8], _ b: [UInt8]) -> Bool {
         guard a.count == b.count else { return false }
         var difference: UInt8 = 0
@@ -31,7 +31,7 @@ package enum Tokens {
     static func makeCode(digits: Int, _ environment: Environment) -> String {
         var code = ""
         while code.count < digits {
-            // 250 is the largest multiple of 10 below 256: what is above would favour 0 to 5.
+            // 250 is the largest multiple of 10 below 256: larger bytes would favour 0 to 5.
             for byte in environment.randomBytes(digits) where byte < 250 && code.count < digits {
                 code.append(String(byte % 10))
             }

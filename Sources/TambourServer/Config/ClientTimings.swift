@@ -1,14 +1,14 @@
 import Synchronization
 import TambourProtocol
 
-/// How long things took in the apps, as LOG tells it: a histogram for each kind of span and version of the
-/// app. No event, user, session or time is kept, and what a client calls things never becomes a label.
+/// Durations inside the apps, as reported by LOG: a histogram for each kind of span and version of
+/// the app. No event, user, session or time is kept, and no text of a client becomes a label.
 package final class ClientTimings: Sendable {
     /// One histogram.
     package struct Key: Hashable, Comparable, Sendable {
         /// A name of `LogSpan`, or `other`.
         package let span: String
-        /// As `AppVersion.label`, or `other`.
+        /// An `AppVersion.label`, or `other`.
         package let version: String
 
         package init(span: String, version: String) {
@@ -22,14 +22,14 @@ package final class ClientTimings: Sendable {
     }
 
     package struct Histogram: Equatable, Sendable {
-        /// How many took no longer than the bound of the same index, and longer than the one before; those
-        /// above every bound are in `count` only.
+        /// The durations in each bucket: at most the bound of the same index, and above the
+        /// previous one. Durations above every bound are in `count` only.
         package fileprivate(set) var counts = [Int](repeating: 0, count: bounds.count)
         package fileprivate(set) var count = 0
         package fileprivate(set) var sumMs: Int64 = 0
     }
 
-    /// Upper bounds, milliseconds: what feels instant, what is noticed, what is given up.
+    /// Upper bounds in milliseconds, from what feels instant to where users give up.
     package static let bounds: [Int64] = [
         10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000,
     ]
@@ -57,8 +57,8 @@ package final class ClientTimings: Sendable {
 
     /// Counts the timings of events.
     ///
-    /// - Parameter version: what the client called itself; nil for who has not logged in, or a stranger
-    ///   could fill the list of versions.
+    /// - Parameter version: the version that the client reported; nil before login, so that a
+    ///   stranger cannot fill the list of versions.
     func count(_ events: [LogEvent], version: AppVersion?) {
         var spans: [LogSpanReader.Span] = []
         for event in events { LogSpanReader.append(spansOf: event, to: &spans) }
@@ -83,7 +83,7 @@ extension ClientTimings.Histogram {
 }
 
 extension ClientTimings {
-    /// The histograms in the Prometheus text format.
+    /// Appends the histograms in the Prometheus text format.
     func append(to text: inout String) {
         let name = "tambour_client_timing_seconds"
         text += "# HELP \(name) What apps say took them how long, by span and version.\n"

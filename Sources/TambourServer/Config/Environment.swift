@@ -4,22 +4,22 @@ import TambourProtocol
 package import TambourSQL
 package import TambourStore
 
-/// What the server takes from outside itself: the wall clock and randomness, and what a simulation puts
-/// in place of threads and disk.
+/// The server's inputs from outside: the wall clock, randomness, and a simulation's replacements
+/// for threads and disk.
 ///
-/// Nothing on a request's path reads them in another way, so a test or a simulation can drive them.
+/// The code on a request's path reads them only here, so a test or a simulation can drive them.
 package struct Environment: Sendable {
     /// Unix milliseconds.
     package var wallMs: @Sendable () -> Int64
-    /// As many unpredictable bytes as asked for.
+    /// Returns that many unpredictable bytes.
     package var randomBytes: @Sendable (_ count: Int) -> [UInt8]
-    /// Where the ids of new users come from.
+    /// The source of new users' ids.
     package var userIDs: UserIDSource
-    /// Runs all queues and is their clock; nil for Dispatch and the machine's.
+    /// Runs all queues and is their clock; nil for Dispatch and the machine's clock.
     package var scheduler: (any SimulatedScheduler)?
-    /// Stands before the connections of engine and readers; nil for nothing.
+    /// Wraps the connections of engine and readers; nil for none.
     package var disk: Disk?
-    /// Whether the engine works on what can wait; tests that count what a request costs say no.
+    /// Whether the engine does background work. Tests that count the cost of a request turn it off.
     package var doesSpareWork = true
 
     package typealias Disk =
@@ -27,7 +27,7 @@ package struct Environment: Sendable {
             _ connection: any SQLConnection, _ mode: SQLiteConnection.Mode
         ) -> any SQLConnection
 
-    /// - Parameter userIDs: nil for random ones, made of `randomBytes`.
+    /// - Parameter userIDs: nil for random ones, drawn from `randomBytes`.
     package init(
         wallMs: @escaping @Sendable () -> Int64,
         randomBytes: @escaping @Sendable (_ count: Int) -> [UInt8],

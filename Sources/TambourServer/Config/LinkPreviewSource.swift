@@ -1,8 +1,8 @@
-/// Who knows what is behind a link: somebody else, for the server fetches nothing from the web.
+/// Looks up the pages behind links. The server itself fetches nothing from the web.
 package struct LinkPreviewSource: Sendable {
-    /// What a page says of itself.
+    /// A page's description of itself.
     package struct Page: Sendable, Equatable {
-        /// Its address, if it is another one than the link.
+        /// The page's own address, if it differs from the link.
         package var url: String?
         package var title: String?
         package var description: String?
@@ -37,14 +37,14 @@ package struct LinkPreviewSource: Sendable {
     package enum Finding: Sendable {
         case page(Page)
         case nothing
-        /// In words for the operator, without the link.
+        /// The text is for the operator and does not contain the link.
         case failure(String)
     }
 
-    /// Begins to look at a link, which is all it is told, and returns at once.
+    /// Starts to look up a link and returns at once. The link is all that the source learns.
     ///
-    /// Calls `done` once, on any thread and within a time of its own.
-    /// - Returns: what ends it before that; `done` is called all the same.
+    /// Calls `done` once, on any thread, within a time limit of its own.
+    /// - Returns: a closure that cancels the lookup; `done` is still called.
     package var look:
         @Sendable (_ link: String, _ done: @escaping @Sendable (Finding) -> Void)
             -> @Sendable () -> Void

@@ -1,9 +1,9 @@
 package import TambourNet
 package import TambourProtocol
 
-/// A listener: where, and which dialect its clients speak.
+/// A listener: its address, and the dialect of its clients.
 package struct ListenEndpoint: Hashable, Sendable, CustomStringConvertible {
-    /// What is wrong with it, in words for the person who typed it.
+    /// An error in a listener's text, in words for the person who typed it.
     package struct ParseError: Error, Hashable, CustomStringConvertible {
         package let text: String
         package let reason: String
@@ -12,7 +12,8 @@ package struct ListenEndpoint: Hashable, Sendable, CustomStringConvertible {
     }
 
     package let address: ListenAddress
-    /// The dialect of its clients, with those that it builds on; nil where each client shows its own.
+    /// The dialect of its clients, including the dialects that it builds on; nil where each client
+    /// shows its own.
     package let dialect: Capabilities?
 
     package init(_ address: ListenAddress, dialect: Capabilities? = nil) {
@@ -20,7 +21,7 @@ package struct ListenEndpoint: Hashable, Sendable, CustomStringConvertible {
         self.dialect = dialect
     }
 
-    /// Reads `HOST:PORT` or `tcp://HOST:PORT`, either with `?dialect=NAME` after it.
+    /// Parses `HOST:PORT` or `tcp://HOST:PORT`, either with `?dialect=NAME` after it.
     ///
     /// - Throws: `ParseError`.
     package init(_ text: String) throws {

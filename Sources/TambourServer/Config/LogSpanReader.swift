@@ -2,15 +2,15 @@ import TambourProtocol
 
 /// Reads the timings of a telemetry event in one pass over its bytes, without an allocation per span.
 ///
-/// Strangers send telemetry, and one frame holds thousands of spans: reading a span must cost about as
-/// much as stepping over it.
+/// Clients can send telemetry before login, and one frame holds thousands of spans. So reading a
+/// span must cost about as much as skipping it.
 enum LogSpanReader {
     /// A name of `LogSpan`, or `other`, and the milliseconds it took.
     typealias Span = (name: String, ms: Int64)
 
     private static let longestMs: Int64 = 86_400_000
 
-    /// Appends the spans of `params.spans`; spans of another shape are skipped.
+    /// Appends the spans of `params.spans`; skips malformed spans.
     static func append(spansOf event: LogEvent, to spans: inout [Span]) {
         guard let params = event.params else { return }
         let known = spans.count
@@ -57,7 +57,7 @@ enum LogSpanReader {
             } else if reader.matches(key, "duration"), let duration = try? reader.readInt() {
                 ms = duration
             } else {
-                // `readInt` does not move over what it cannot read.
+                // `readInt` does not advance past a value that it cannot read.
                 try reader.skip()
             }
         }

@@ -1,17 +1,17 @@
 import Synchronization
 import TambourProtocol
 
-/// How long requests waited inside the server: from the moment their bytes were read to the start of
-/// their work.
+/// The times that requests waited inside the server, from reading their bytes to the start of their
+/// work.
 package final class QueueTimes: Sendable {
-    /// Where the work of a request is done.
+    /// The place where the work of a request is done.
     package enum Place: Int, CaseIterable, Sendable {
         case lane, engine, reader, login
     }
 
     package struct Histogram: Equatable, Sendable {
-        /// How many waited no longer than the bound of the same index, and longer than the one before;
-        /// those above every bound are in `count` only.
+        /// The waits in each bucket: at most the bound of the same index, and above the previous
+        /// one. Waits above every bound are in `count` only.
         package fileprivate(set) var counts = [Int](repeating: 0, count: boundsUs.count)
         package fileprivate(set) var count = 0
         package fileprivate(set) var sumUs: Int64 = 0
@@ -23,7 +23,7 @@ package final class QueueTimes: Sendable {
         5_000_000,
     ]
 
-    /// One histogram; a place is written by few threads, so its lock is free as a rule.
+    /// One histogram. Few threads write to a place, so its lock is usually free.
     private final class Guarded: Sendable {
         let histogram = Mutex(Histogram())
     }
@@ -52,7 +52,7 @@ package final class QueueTimes: Sendable {
         (isStranger ? strangers : members)[place.rawValue].histogram.withLock { $0 }
     }
 
-    /// The histograms in the Prometheus text format.
+    /// Appends the histograms in the Prometheus text format.
     func append(to text: inout String) {
         let name = "tambour_queue_seconds"
         text += "# HELP \(name) From reading a request to the start of its work, by place.\n"

@@ -2,19 +2,20 @@ package import Logging
 package import TambourProtocol
 package import TambourStore
 
-/// Everything `tambourd serve` can be told.
+/// All options of `tambourd serve`.
 package struct ServerConfiguration: Sendable {
-    /// Where to listen; port 0 takes a free one.
+    /// The listeners; port 0 takes a free one.
     package var listen: [ListenEndpoint]
-    /// The directory that holds everything: database, lock, admin socket. Created when missing.
+    /// The directory that holds database, lock and admin socket. Created when missing.
     package var dataDirectory: String
     /// How login codes reach people.
     package var loginCodes: LoginCodeSource
-    /// Who knows what is behind links; without it there are no previews.
+    /// Looks up the pages behind links; nil for no previews.
     package var linkPreviews: LinkPreviewSource?
     /// Lanes that serve connections; at least 1.
     package var lanes: Int
-    /// Countries that apps offer for signing in, two letters each, the first one to begin with; all if empty.
+    /// Countries that apps offer for signing in, as two letters each; apps preselect the first.
+    /// Empty for all.
     package var countries: [String]
     package var limits: Limits
     package var features: FeatureSource
@@ -50,16 +51,15 @@ package struct ServerConfiguration: Sendable {
     }
 }
 
-/// Where codes come from and how they reach the person who asked.
+/// Creates login codes and delivers them to the person who asked.
 package struct LoginCodeSource: Sendable {
-    /// The same digits for everybody; nil for fresh random ones. Never beyond a loopback listener.
+    /// The same digits for everybody; nil for fresh random ones. Only for loopback listeners.
     package var fixedDigits: String?
-    /// Whether one more code can be taken; requests for codes are refused otherwise.
+    /// Whether another code can be accepted; otherwise requests for codes are refused.
     package var hasRoom: @Sendable () -> Bool
-    /// Ends everything that is under way, within seconds, and calls `body` once; nothing is delivered
-    /// afterwards.
+    /// Ends all deliveries within seconds, then calls `body` once; nothing is delivered afterwards.
     package var stop: @Sendable (_ body: @escaping @Sendable () -> Void) -> Void
-    /// Hands over a code; called on a queue of its own, may block it.
+    /// Hands over a code; called on a queue of its own, which it may block.
     package var deliver: @Sendable (_ recipient: CodeRecipient, _ code: String) -> Void
 
     package init(
@@ -76,7 +76,7 @@ package struct LoginCodeSource: Sendable {
 }
 
 extension CodeRecipient {
-    /// The phone with its plus, or the address; on one line and without blanks.
+    /// The phone with its plus, or the e-mail address; on one line and without blanks.
     package var address: String {
         switch self {
         case .phone(let phone): PhoneNumber.format(phone)

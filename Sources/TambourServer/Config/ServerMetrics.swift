@@ -1,7 +1,7 @@
 import Synchronization
 package import TambourProtocol
 
-/// A number that only grows, counted from any thread.
+/// A number that only grows; any thread may add to it.
 package final class Counter: Sendable {
     private let value = Atomic<Int>(0)
 
@@ -14,17 +14,17 @@ package final class Counter: Sendable {
     package var count: Int { value.load(ordering: .relaxed) }
 }
 
-/// What becomes of a request for a preview that has a link.
+/// The outcome of a request to preview a text with a link.
 package enum LinkPreviewOutcome: String, Sendable {
-    /// Looked at: there is something to show, or nothing, or it could not be found out.
+    /// Looked up: there is something to show, there is nothing, or the lookup failed.
     case found, nothing, failed
-    /// Answered from memory.
+    /// Answered from the cache.
     case kept
-    /// Too many wait.
+    /// Too many lookups wait.
     case busy
 }
 
-/// What the server counts about itself; `tambourd admin metrics` prints it.
+/// The server's metrics; `tambourd admin metrics` prints them.
 package final class ServerMetrics: Sendable {
     package let startedMs: Int64
     package let connectionsOpened = Counter()
@@ -39,12 +39,12 @@ package final class ServerMetrics: Sendable {
     package let failedBatches = Counter()
     package let rerunBatches = Counter()
     package let pushes = Counter()
-    /// Of the payloads of replies, before compression.
+    /// The payloads of replies, before compression.
     package let replyBytes = Counter()
     package let repliesOverLimit = Counter()
     package let pushesOverLimit = Counter()
     package let bytesIn = Counter()
-    /// Connections without a login that were closed because descriptors ran out, or because their
+    /// Connections that were closed before login, because descriptors ran out or because their
     /// address had too many.
     package let strangersClosedForRoom = Counter()
     package let strangersClosedForAddress = Counter()
@@ -66,7 +66,7 @@ package final class ServerMetrics: Sendable {
         timings = ClientTimings(maxVersions: limits.maxTelemetryVersions)
     }
 
-    /// Numbers that nobody knows share one counter, or a stranger could make 65,536 of them.
+    /// Unknown opcodes share one counter, or a stranger could create 65,536 of them.
     func countRequest(_ opcode: Opcode) {
         let number = opcode.info == nil ? Self.unknownOpcode : opcode.rawValue
         requests.withLock { $0[number, default: 0] += 1 }
@@ -80,10 +80,10 @@ package final class ServerMetrics: Sendable {
         linkPreviews.withLock { $0[outcome.rawValue, default: 0] += 1 }
     }
 
-    /// Types that the specification does not name share one counter: a label that a client may choose
-    /// could hold anything.
+    /// Unknown types share one counter, because a label that a client chooses could contain
+    /// anything.
     ///
-    /// - Parameter version: of the app; nil before login.
+    /// - Parameter version: the version of the app; nil before login.
     func countLog(_ events: [LogEvent], version: AppVersion?) {
         guard !events.isEmpty else { return }
         logEvents.withLock { counts in
@@ -96,15 +96,15 @@ package final class ServerMetrics: Sendable {
         timings.count(events, version: version)
     }
 
-    /// How often each opcode was asked for, by name; what tests look at.
+    /// The number of requests by opcode number; for tests.
     package var requestCounts: [UInt16: Int] { requests.withLock { $0 } }
     package var refusalCounts: [String: Int] { refusals.withLock { $0 } }
     package var logEventCounts: [String: Int] { logEvents.withLock { $0 } }
     package var linkPreviewCounts: [String: Int] { linkPreviews.withLock { $0 } }
 
-    /// The Prometheus text format, version 0.0.4.
+    /// Returns the metrics in the Prometheus text format, version 0.0.4.
     ///
-    /// - Parameter gauges: what others know at this moment.
+    /// - Parameter gauges: current values from other parts of the server.
     package func prometheusText(gauges: [Gauge]) -> String {
         var text = ""
         func metric(_ name: String, _ kind: String, _ help: String) {
@@ -197,7 +197,7 @@ package final class ServerMetrics: Sendable {
         return text
     }
 
-    /// What is read when somebody asks, rather than counted.
+    /// A metric that is read on demand rather than counted.
     package struct Gauge {
         let name: String
         let help: String
@@ -215,7 +215,7 @@ package final class ServerMetrics: Sendable {
             samples = values.enumerated().map { ("{\(label)=\"\($0)\"}", "\($1)") }
         }
 
-        /// - Parameter features: what each lane counts.
+        /// - Parameter features: the counts of each lane.
         init(_ name: String, _ help: String, features: [[String: FeatureCount]]) {
             self.name = name
             self.help = help

@@ -1,7 +1,7 @@
 import Logging
 
-/// Log lines of one kind that peers may cause as often as they like: one line in a while, which says how
-/// many were suppressed since the one before.
+/// Log lines of one kind that peers may cause at will: at most one per interval, with the number of
+/// lines suppressed since the last one.
 struct ThrottledLog: Sendable {
     private let logger: Logger
     private let throttle = LogThrottle()

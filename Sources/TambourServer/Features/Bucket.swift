@@ -1,16 +1,16 @@
 import Crypto
 import TambourProtocol
 
-/// Where a subject falls for one feature.
+/// The bucket of a subject for one feature.
 ///
-/// The SHA-256 of `feature|salt|subject`: its first four bytes, modulo 10,000, are held against a
-/// percentage; the next four choose a variation. So the two do not depend on each other, nor does
-/// either on another feature.
+/// The first four bytes of the SHA-256 of `feature|salt|subject`, modulo 10,000, are compared with
+/// a percentage; the next four choose a variation. So the two are independent of each other and of
+/// other features.
 struct Bucket {
-    /// How many there are: a percentage has two decimals.
+    /// The number of buckets: a percentage has two decimals.
     static let count = 10_000
 
-    /// Made when the first rule asks: most rules do not.
+    /// Computed on first use, because most rules do not need it.
     private lazy var numbers: (bucket: Int, share: UInt64) = {
         var sha = SHA256()
         for text in [feature, "|", salt, "|", subject ?? ""] { sha.update(data: Array(text.utf8)) }
@@ -24,24 +24,25 @@ struct Bucket {
     private let salt: String
     private let subject: String?
 
-    /// - Parameter subject: nil for who has no name: in everybody's percentage only, and in no variation.
+    /// - Parameter subject: nil for a client without a name, which only 100 % includes and which
+    ///   gets no variation.
     init(feature: String, salt: String, subject: String?) {
         self.feature = feature
         self.salt = salt
         self.subject = subject
     }
 
-    /// Whether it is among the first `percent` hundredths of a percent.
+    /// Returns whether the bucket is among the first `percent` hundredths of a percent.
     mutating func isWithin(_ percent: Int) -> Bool {
         if percent >= Self.count { return true }
         return percent > 0 && subject != nil && numbers.bucket < percent
     }
 
-    /// The variation it falls into by weight.
+    /// Returns the variation that the subject falls into by weight.
     mutating func share(of variations: [FeaturePlan.Variation]) -> String? {
         let sum = variations.reduce(0) { $0 + UInt64($1.weight) }
         guard subject != nil, sum > 0 else { return nil }
-        // The product may need more than 64 bits: weights are many.
+        // The product of share and weights may need more than 64 bits.
         let (high, low) = numbers.share.multipliedFullWidth(by: sum)
         var left = high << 32 | low >> 32
         for variation in variations {

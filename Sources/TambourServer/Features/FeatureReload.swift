@@ -2,13 +2,13 @@ import Dispatch
 import Synchronization
 import TambourProtocol
 
-/// Where the rules come from.
+/// The source of the feature rules.
 package struct FeatureSource: Sendable {
-    /// What the server begins with.
+    /// The rules at startup.
     package var rules: FeatureRules
-    /// Reads the rules again, on the admin queue; nil when they come from nowhere.
+    /// Reads the rules again, on the admin queue; nil without a file.
     ///
-    /// Throws what is wrong with them, in words for the person who wrote them.
+    /// Throws an error in words for the person who wrote the rules.
     package var reload: (@Sendable () throws -> FeatureRules)?
 
     package static let none = FeatureSource(rules: .none)
@@ -19,7 +19,7 @@ package struct FeatureSource: Sendable {
     }
 }
 
-/// Rules on their way to all lanes, and what the lanes say of them.
+/// New rules on their way to all lanes, and the lanes' results.
 final class FeatureReload: Sendable {
     let rules: FeatureRules
     private let lanes = DispatchGroup()
@@ -30,21 +30,21 @@ final class FeatureReload: Sendable {
         for _ in 0..<count { lanes.enter() }
     }
 
-    /// A lane goes by these rules now.
+    /// Records that a lane has applied the rules.
     ///
-    /// - Parameter told: how many of its sessions got other answers.
+    /// - Parameter told: how many of its sessions got new answers.
     func laneIsDone(told: Int) {
         self.told.withLock { $0 += told }
         lanes.leave()
     }
 
-    /// - Returns: how many sessions got other answers; nil when a lane has not come to it yet.
+    /// - Returns: how many sessions got new answers; nil when a lane did not finish in time.
     func wait(_ timeout: DispatchTimeInterval) -> Int? {
         lanes.wait(timeout: .now() + timeout) == .success ? told.withLock { $0 } : nil
     }
 }
 
-/// How many connections have which answer about a feature.
+/// The number of connections with each answer about a feature.
 struct FeatureCount: Sendable, Equatable {
     var on = 0
     var off = 0

@@ -3,18 +3,20 @@ package import TambourProtocol
 /// Which features are on for whom: a pure value.
 ///
 /// The same rules give the same subject the same answer on every server and after every restart.
-/// Raising a percentage only adds subjects, and nobody's variation changes by it: what would break
-/// that is refused when the rules are made.
+/// Raising a percentage only adds subjects and changes nobody's variation; rules that would break
+/// this are refused by `init`.
 package struct FeatureRules: Sendable, Hashable {
     private let plans: [String: FeaturePlan]
-    /// The features of the specification that are off for everybody, asked for or not.
+    /// The features of the specification that are off for everybody, whether the client names them
+    /// or not.
     package let killed: Features
 
     /// Every feature of the specification is on.
     package static let none = FeatureRules(plans: [:])
 
-    /// - Parameter plans: what is said of each feature; those of the specification that have none are on.
-    /// - Throws: what makes no sense, by feature and rule.
+    /// - Parameter plans: the plan of each feature; features of the specification without one are
+    ///   on.
+    /// - Throws: the first mistake, with its feature and rule.
     package init(_ plans: [FeaturePlan]) throws(FeaturePlan.Mistake) {
         var byName: [String: FeaturePlan] = [:]
         for plan in plans {
@@ -31,12 +33,12 @@ package struct FeatureRules: Sendable, Hashable {
         killed = Features(names: plans.values.filter(\.isKilled).map(\.name))
     }
 
-    /// Names of the features that somebody could be answered about, in order.
+    /// The names of all known features, in order.
     package var names: [String] {
         Set(plans.keys).union(Features.table.map(\.name)).sorted()
     }
 
-    /// A line for each feature that somebody could be answered about.
+    /// One line for each known feature.
     package var summary: [String] {
         names.map { name in
             guard let plan = plans[name] else { return "\(name): on, no rules" }
@@ -44,12 +46,12 @@ package struct FeatureRules: Sendable, Hashable {
         }
     }
 
-    /// The answers to those of `names` that are known, in their order.
+    /// Returns the answers for the known ones of `names`, in the same order.
     package func answers(to names: [String], for subject: FeatureSubject) -> [SessionFeature] {
         names.compactMap { answer(to: $0, for: subject) }
     }
 
-    /// - Returns: nil when nobody knows the feature.
+    /// - Returns: nil for an unknown feature.
     package func answer(to name: String, for subject: FeatureSubject) -> SessionFeature? {
         guard let plan = plans[name] else {
             guard Features.table.contains(where: { $0.name == name }) else { return nil }
@@ -59,19 +61,19 @@ package struct FeatureRules: Sendable, Hashable {
     }
 }
 
-/// What is said of one feature.
+/// The rules of one feature.
 package struct FeaturePlan: Sendable, Hashable {
     package var name: String
     /// Off for everybody, whatever the rules say.
     package var isKilled: Bool
-    /// Other text, other buckets: shuffles the subjects of this feature.
+    /// A different text gives different buckets: it reshuffles the subjects of this feature.
     package var salt: String
-    /// Shares of those for whom the feature is on; no variations when empty. In the order of their
-    /// names, so that the order in a file means nothing.
+    /// The shares of the subjects for whom the feature is on; empty for no variations. Sorted by
+    /// name, so that the order in a file does not matter.
     package var variations: [Variation] {
         didSet { variations.sort { $0.name < $1.name } }
     }
-    /// The first that fits decides; none that fits means off.
+    /// The first rule that fits decides; without one the feature is off.
     package var rules: [FeatureRule]
 
     package struct Variation: Sendable, Hashable {
@@ -85,10 +87,10 @@ package struct FeaturePlan: Sendable, Hashable {
         }
     }
 
-    /// What makes no sense.
+    /// A mistake in the rules.
     package struct Mistake: Error, Hashable, CustomStringConvertible {
         package let feature: String
-        /// Counted from 0; nil when it is about the whole feature.
+        /// The rule's index, from 0; nil for a mistake that concerns the whole feature.
         package let rule: Int?
         package let reason: String
 
@@ -120,7 +122,8 @@ package struct FeaturePlan: Sendable, Hashable {
         self.rules = rules
     }
 
-    /// Whether a feature or a variation may be called so: lower-case letters, digits and hyphens.
+    /// Returns whether the text is a valid name of a feature or variation: lower-case letters,
+    /// digits and hyphens.
     package static func isName(_ name: String) -> Bool {
         guard let first = name.utf8.first, name.utf8.count <= maxNameBytes else { return false }
         let letters = UInt8(ascii: "a")...UInt8(ascii: "z")
@@ -156,7 +159,8 @@ package struct FeaturePlan: Sendable, Hashable {
                 guard (0...Bucket.count).contains(percent) else {
                     throw mistake("percent is not 0 to 100", rule: index)
                 }
-                // Raising it would take the feature away from somebody, or change a variation.
+                // Raising the percentage would take the feature away from somebody, or change a
+                // variation.
                 guard rule.isEnabled, rule.variation == nil else {
                     throw mistake(
                         "percent goes with neither \"enabled: false\" nor a variation",
@@ -194,20 +198,20 @@ package struct FeaturePlan: Sendable, Hashable {
     }
 }
 
-/// One rule of a feature: it fits a subject when all that it names does.
+/// One rule of a feature: it fits a subject when all its conditions do.
 package struct FeatureRule: Sendable, Hashable {
-    /// What it says of those it fits.
+    /// Whether the feature is on for the subjects that it fits.
     package var isEnabled: Bool
-    /// The variation of those it fits; nil leaves that to the weights.
+    /// The variation of the subjects that it fits; nil to choose by weight.
     package var variation: String?
     /// Hundredths of a percent: 0 to 10,000.
     package var percent: Int?
-    /// Kinds of device as SESSION_INIT names them, in upper case; empty means any.
+    /// Kinds of device as in SESSION_INIT, in upper case; empty means any.
     package var systems: Set<String>
     package var appVersion: AppVersionRange?
-    /// Languages: `de` fits de-AT too; empty means any.
+    /// Languages: `de` also fits de-AT; empty means any.
     package var locales: Set<LocaleName>
-    /// Fits nobody before login; empty means anybody.
+    /// Users; empty means anybody. Before login a non-empty set fits nobody.
     package var userIDs: Set<Int64>
 
     package init(

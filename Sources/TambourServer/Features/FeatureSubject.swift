@@ -1,10 +1,10 @@
 package import TambourProtocol
 
-/// Whom a rule is asked about: a device, and once it has logged in its user.
+/// The subject of a rule: a device and, after login, its user.
 package struct FeatureSubject: Sendable, Hashable {
     /// Nil before login.
     package var userID: UserID?
-    /// As SESSION_INIT named the installation; empty when it did not.
+    /// The installation that SESSION_INIT named; empty when it named none.
     package var deviceID: String
     /// The kind of device in upper case: `ANDROID`, `IOS`, `DESKTOP`, `WEB`.
     package var system: String
@@ -25,19 +25,20 @@ package struct FeatureSubject: Sendable, Hashable {
         self.locale = LocaleName(locale)
     }
 
-    /// What falls into a bucket: the user, before login the device; nil when neither has a name.
+    /// The name that determines the bucket: the user, before login the device; nil when neither has
+    /// a name.
     var name: String? {
         if let userID { return String(userID.rawValue) }
         return deviceID.isEmpty ? nil : deviceID
     }
 }
 
-/// The version of an app: numbers between dots. What follows the digits of a part is ignored, and so is
+/// The version of an app: numbers between dots. Ignores what follows the digits of a part, and
 /// everything from the first part without digits.
 package struct AppVersion: Sendable, Hashable, Comparable {
     private let parts: [Int]
 
-    /// - Returns: nil when it does not begin with a digit.
+    /// - Returns: nil for a text that does not begin with a digit.
     package init?(_ text: String) {
         var parts: [Int] = []
         for part in text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
@@ -47,12 +48,13 @@ package struct AppVersion: Sendable, Hashable, Comparable {
             parts.append(Int(String(Substring(digits))) ?? .max)
         }
         guard !parts.isEmpty else { return nil }
-        // 2 is 2.0.
+        // 2.0 equals 2.
         while parts.last == 0 { parts.removeLast() }
         self.parts = parts
     }
 
-    /// For metrics: nil for what no app is called, so that a label says nothing else.
+    /// The label for metrics; nil for implausible versions, so that a client cannot smuggle other
+    /// data into it.
     package var label: String? {
         guard (1...4).contains(parts.count), parts.allSatisfy({ $0 < 100_000 }) else { return nil }
         return parts.map(String.init).joined(separator: ".")
@@ -63,7 +65,7 @@ package struct AppVersion: Sendable, Hashable, Comparable {
     }
 }
 
-/// Versions from one, which belongs to it, to below another, which does not.
+/// A range of versions, including `from` and excluding `below`.
 package struct AppVersionRange: Sendable, Hashable {
     private let from: AppVersion?
     private let below: AppVersion?

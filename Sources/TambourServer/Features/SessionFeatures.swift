@@ -1,18 +1,18 @@
 import TambourProtocol
 
-/// The features that one client build named, and what it was answered about them.
+/// The features that one client named, and the answers it got.
 ///
-/// Answers stay as they are until it logs in, says SESSION_INIT again, or other rules come. Touched
-/// on the lane of its session only; clients that name nothing have none.
+/// Answers stay the same until the client logs in, sends SESSION_INIT again, or the rules change.
+/// Touched only on the session's lane; clients that name no feature have none.
 final class SessionFeatures {
     private let names: [String]
     private let device: FeatureSubject
-    /// In the order of their names; names that nobody knows are left out.
+    /// In the order of their names; unknown names are omitted.
     private(set) var answers: [SessionFeature] = []
-    /// Those of the specification that are off for this client.
+    /// The features of the specification that are off for this client.
     private(set) var off: Features = []
 
-    /// - Returns: nil when no feature could ever have such a name.
+    /// - Returns: nil when none of the names is a valid feature name.
     init?(_ hello: SessionInitRequest) {
         names = Set(hello.features ?? []).filter(FeaturePlan.isName).sorted()
         let agent = hello.userAgent
@@ -25,7 +25,7 @@ final class SessionFeatures {
         if names.isEmpty { return nil }
     }
 
-    /// Asks the rules.
+    /// Evaluates the rules.
     ///
     /// - Parameter user: nil before login.
     /// - Returns: whether an answer changed.

@@ -1,21 +1,22 @@
 import TambourProtocol
 
-/// A push on its way out of one lane: encoded once for all readers who are sent the same bytes.
+/// A push that leaves one lane, encoded once for all receivers of the same bytes.
 ///
-/// These differ by compression, and by the capabilities that decide what is written. Only the
-/// sequence number differs between receivers; it is put in when the packet leaves.
+/// The bytes differ by compression, and by the capabilities that decide what is written. Between
+/// receivers only the sequence number differs; it is set when the packet leaves.
 struct EncodedPush<Content: WirePush> {
-    /// What a reader gets.
+    /// The form of a push for one receiver.
     enum Delivery {
         /// The whole packet with sequence number 0.
         case packet([UInt8])
-        /// Nothing: the reader did not name a capability that the push needs.
+        /// Nothing: the receiver lacks a capability that the push needs.
         case nothing
-        /// Nothing, although the push is for this reader: its payload has more bytes than clients read.
+        /// Nothing, although the push is for this receiver: its payload is longer than clients
+        /// read.
         case tooLong(Int)
     }
 
-    /// What goes to readers with these of the capabilities that matter.
+    /// The form for receivers with these of the relevant capabilities.
     private struct Form {
         let capabilities: Capabilities
         let delivery: Delivery
@@ -28,16 +29,16 @@ struct EncodedPush<Content: WirePush> {
     private let isCompressed: Bool
     private let mostBytes: Int
     private let needs: Capabilities
-    /// Capabilities that make a difference to the bytes.
+    /// The capabilities that affect the bytes.
     private let matters: Capabilities
-    /// Two in place: most pushes differ by compression alone.
+    /// Two stored inline: most pushes differ by compression alone.
     private var first: Form?
     private var second: Form?
     private var others: [Form] = []
 
-    /// Costs nothing until somebody is to receive it.
+    /// Costs nothing until somebody receives it.
     ///
-    /// - Parameter isCompressed: false for what one reader alone gets.
+    /// - Parameter isCompressed: false for a push to a single receiver.
     init(_ push: Content, limits: Limits, isCompressed: Bool = true) {
         self.push = push
         self.isCompressed = isCompressed
@@ -47,7 +48,7 @@ struct EncodedPush<Content: WirePush> {
         matters = push.gates.union(.lz4Large)
     }
 
-    /// What a reader with these capabilities gets; encoded when the first such reader is met.
+    /// Returns the form for these capabilities; encodes it for the first such receiver.
     mutating func delivery(for capabilities: Capabilities) -> Delivery {
         guard capabilities.isSuperset(of: needs) else { return .nothing }
         let capabilities = capabilities.intersection(matters)
@@ -86,11 +87,12 @@ struct EncodedPush<Content: WirePush> {
 }
 
 extension Limits {
-    /// What a reply may hold beyond the page it is cut to, bytes: with the standard limits 1 MiB in all,
-    /// which every known client reads.
+    /// The bytes that a reply may have beyond the limit of its page. With the standard limits a
+    /// reply takes 1 MiB at most, which every known client reads.
     private static let replySlack = 124 * 1024
 
-    /// The longest payload that is sent: a page with what surrounds it, and what a frame can hold.
+    /// The longest payload that is sent: a page with its surroundings, within what a frame can
+    /// hold.
     var mostPayloadBytes: Int {
         min(
             maxReplyBytes.addingReportingOverflow(Self.replySlack).partialValue,

@@ -1,14 +1,14 @@
 import TambourProtocol
 import TambourStore
 
-/// Estimates the work of the lanes to deliver pushes, in bytes: the payload to each receiver, and a fixed
-/// part for each push.
+/// Estimates the lanes' work to deliver pushes, in bytes: the payload for each receiver, and a
+/// fixed part for each push.
 enum FanOut {
     private static let bytesPerPush = 512
     /// One user may have many connections.
     private static let fewestReceivers = 16
-    /// From here on a command's subject waits for the lanes: about a hundred short pushes, or one of 4 KB
-    /// to a user who may have many connections.
+    /// At this estimate a command's subject waits for the lanes: about a hundred short pushes, or
+    /// one of 4 KB to a user who may have many connections.
     static let most = 65_536
 
     static func bytes(of events: ArraySlice<Event>) -> Int {
@@ -18,7 +18,7 @@ enum FanOut {
     private static func bytes(of event: Event) -> Int {
         switch event {
         case .push(let push, let users, _):
-            // Of comments few of a channel's readers are told.
+            // Only a few of a channel's readers receive pushes of comments.
             (push.comments == nil ? max(users.count, fewestReceivers) : fewestReceivers)
                 * (bytesPerPush + push.sizeEstimate)
         case .settingsChanged: most
@@ -28,7 +28,7 @@ enum FanOut {
 }
 
 extension Push {
-    /// About how many bytes its payload takes.
+    /// The approximate size of the payload in bytes.
     fileprivate var sizeEstimate: Int {
         switch self {
         case .notifMessage(let push): push.message.wireSizeEstimate

@@ -2,33 +2,39 @@ import Synchronization
 package import TambourProtocol
 package import TambourStore
 
-/// Who is online, and who wants to know. In memory only: `seen` is stored by a deferred command.
+/// Who is online, and who follows whose presence. In memory only: `seen` is stored by a deferred
+/// command.
 ///
-/// A user is online while at least one live session is interactive. Going offline is told after a
-/// delay, so a reconnect is not worth two pushes; who comes back soon after that is told of at the end of
-/// one more. A session follows its most recent dialog partners and those whose chats it opens.
+/// A user is online while at least one live session is interactive. Going offline is pushed after a
+/// delay, so that a short reconnect causes no pushes. If the user comes back soon after that push,
+/// the next one follows only after another delay. A session follows its most recent dialog partners
+/// and those whose chats it opens.
 package final class PresenceRegistry: Sendable {
     fileprivate struct User {
         var interactive = 0
-        /// Changes with every coming and going: what ends a delay knows whether it was the last.
+        /// Changes with every entry and exit, so that the end of a delay can tell whether anything
+        /// happened since.
         var turn = 0
-        /// What those see who ask: going shows after the delay.
+        /// The state that readers see: going offline shows after the delay.
         var isOnline = false
-        /// What others were told last.
+        /// The state that was pushed last.
         var isToldOnline = false
-        /// Others were told a moment ago that the user went: that much later they hear how it goes on.
+        /// The user's going was pushed recently; until another delay is over, nothing more is
+        /// pushed.
         var isResting = false
-        /// Unix milliseconds; when it was online last, 0 for unknown.
+        /// When the user was online last, Unix milliseconds; 0 for unknown.
         var seen: Int64 = 0
-        /// When what others see of it changed last, on the commit clock: logins compare it with a mark.
+        /// When the visible state changed last, by the commit clock: logins compare it with a
+        /// cursor.
         var changed: Int64 = 0
     }
 
-    /// Those who follow a user, in the order in which they began to.
+    /// The followers of a user, in the order in which they last began to follow.
     private struct Watchers {
-        /// How many sessions of each follow, and where in `order` the one stands that began last.
+        /// For each follower the number of sessions that follow, and the index in `order` of the
+        /// latest.
         private var places: [UserID: (sessions: Int, place: Int)] = [:]
-        /// Nil where somebody stood who follows no more, or has begun anew.
+        /// Nil for a follower who has left or moved to a later place.
         private var order: [UserID?] = []
 
         var isEmpty: Bool { places.isEmpty }
@@ -41,7 +47,7 @@ package final class PresenceRegistry: Sendable {
             order.append(watcher)
         }
 
-        /// One session less.
+        /// Removes one session of a follower.
         mutating func remove(_ watcher: UserID) {
             guard let (sessions, place) = places[watcher] else { return }
             if sessions > 1 {
@@ -52,7 +58,7 @@ package final class PresenceRegistry: Sendable {
             }
         }
 
-        /// Those who began last, at most `limit`, in the order of their ids.
+        /// Returns the latest followers, at most `limit`, in the order of their ids.
         func newest(_ limit: Int) -> [UserID] {
             order.reversed().lazy.compactMap(\.self).prefix(limit).sorted()
         }
@@ -72,20 +78,20 @@ package final class PresenceRegistry: Sendable {
 
     private let state = Mutex(State())
     private let clock: CommitClock
-    /// What clients were told before is not known here: commit clock.
+    /// When the registry began, by the commit clock; earlier pushes are unknown to it.
     private let started: Int64
-    /// How many users hear of a change, at most.
+    /// The most users who receive a change.
     private let audience: Int
 
-    /// - Parameter wall: the wall clock, Unix milliseconds, as everywhere here.
+    /// - Parameter wall: the wall clock, Unix milliseconds, as in all methods here.
     package init(clock: CommitClock, wall: Int64, limits: Limits) {
         self.clock = clock
         started = clock.now(wall: wall)
         audience = limits.presencePushes
     }
 
-    /// A session became interactive: the presence to push when that made the user come online. After
-    /// a short absence that was told, `rested` has it.
+    /// Records that a session became interactive. Returns the push if that made the user come
+    /// online; after a short absence that was pushed, `rested` returns it instead.
     func entered(_ id: UserID, wall: Int64) -> Event? {
         state.withLock { state in
             var user = state.users[id] ?? User()
@@ -100,14 +106,14 @@ package final class PresenceRegistry: Sendable {
         }
     }
 
-    /// Whether the user has a live session that is interactive.
+    /// Returns whether the user has a live interactive session.
     func isThere(_ id: UserID) -> Bool {
         state.withLock { $0.users[id, default: User()].interactive > 0 }
     }
 
-    /// A session went to the background or closed.
+    /// Records that a session went to the background or closed.
     ///
-    /// - Returns: when it was the last: what `settled` is to be called with after the delay.
+    /// - Returns: the turn to call `settled` with after the delay, if it was the last session.
     func left(_ id: UserID, wall: Int64) -> Int? {
         state.withLock { state in
             guard var user = state.users[id], user.interactive > 0 else { return nil }
@@ -119,7 +125,8 @@ package final class PresenceRegistry: Sendable {
         }
     }
 
-    /// A login that is not interactive: nobody is told, but it shows at the next login of others.
+    /// Records a login that is not interactive: nothing is pushed, but it shows at the next login
+    /// of others.
     func noted(_ id: UserID, wall: Int64) {
         state.withLock { state in
             var user = state.users[id] ?? User()
@@ -129,10 +136,11 @@ package final class PresenceRegistry: Sendable {
         }
     }
 
-    /// The delay after the last `left` is over.
+    /// Ends the delay after the last `left`.
     ///
-    /// - Parameter turn: what `left` returned.
-    /// - Returns: the push when the user stayed away all the time: then call `rested` after one more delay.
+    /// - Parameter turn: the value that `left` returned.
+    /// - Returns: the push, if the user stayed away all the time; then call `rested` after another
+    ///   delay.
     func settled(_ id: UserID, turn: Int, wall: Int64) -> Event? {
         state.withLock { state in
             guard var user = state.users[id], user.turn == turn, user.isOnline else { return nil }
@@ -142,19 +150,19 @@ package final class PresenceRegistry: Sendable {
         }
     }
 
-    /// The delay after the push of `settled` is over: the push when the user is there again.
+    /// Ends the delay after the push of `settled`. Returns a push if the user is back.
     func rested(_ id: UserID) -> Event? {
         state.withLock { state in
             guard var user = state.users[id] else { return nil }
             user.isResting = false
-            // Whoever is about to go again has not come for others.
+            // A user without a session is about to go offline again, so their return is not pushed.
             if user.interactive > 0 { return tell(id, &user, &state) }
             state.users[id] = user
             return nil
         }
     }
 
-    /// Stores what has become of the user, and says what others are to be told of it now.
+    /// Stores the user's new state, and returns the push that others get now.
     private func tell(_ id: UserID, _ user: inout User, _ state: inout State) -> Event? {
         defer { state.users[id] = user }
         guard user.isOnline != user.isToldOnline, !user.isResting else { return nil }
@@ -184,9 +192,9 @@ package final class PresenceRegistry: Sendable {
         }
     }
 
-    /// The presence of each of `users` that changed after `since` (commit clock).
+    /// Returns the presence of each of `users` that changed after `since` (commit clock).
     ///
-    /// - Parameter users: with what the store knows of when each was online last.
+    /// - Parameter users: each with the stored time at which they were online last.
     func presence(
         of users: [(id: UserID, seen: Int64)],
         since: Int64

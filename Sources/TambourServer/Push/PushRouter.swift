@@ -2,7 +2,7 @@ import Synchronization
 import TambourNet
 import TambourStore
 
-/// Counts the lanes that have delivered something.
+/// Counts the lanes that have delivered what was posted before it.
 final class DeliveryReceipt: Sendable {
     private let left: Atomic<Int>
     private let body: @Sendable () -> Void
@@ -12,15 +12,15 @@ final class DeliveryReceipt: Sendable {
         self.body = body
     }
 
-    /// Called by each lane once.
+    /// Called once by each lane.
     func laneIsDone() {
         if left.subtract(1, ordering: .relaxed).newValue == 0 { body() }
     }
 }
 
-/// Hands events to every lane, and login codes to whoever delivers them.
+/// Hands events to every lane, and login codes to their delivery.
 ///
-/// The only place that pushes come from: the engine calls it after each commit, readers for what is
+/// All pushes come from here. The engine calls it after each commit, readers for events that are
 /// not stored (typing), presence for its own.
 package final class PushRouter: Sendable {
     private let gateways = Mutex<[LaneGateway]>([])
@@ -41,13 +41,14 @@ package final class PushRouter: Sendable {
         delayed.withLock { $0 = timer }
     }
 
-    /// Calls `body` when the codes that were routed before are handed over and their delivery has ended.
+    /// Calls `body` after the codes that were routed before are handed over and their delivery has
+    /// ended.
     func stopCodes(then body: @escaping @Sendable () -> Void) {
         let codes = codes
         codeQueue.async { codes.stop(body) }
     }
 
-    /// Posts the events to all lanes; whoever posts a reply afterwards posts it behind them.
+    /// Posts the events to all lanes. A reply that is posted afterwards comes after them.
     func route(_ events: [Event]) {
         guard !events.isEmpty else { return }
         var pushes: [Event] = []
@@ -66,7 +67,7 @@ package final class PushRouter: Sendable {
         for gateway in gateways.withLock({ $0 }) { gateway.post(.events(pushes)) }
     }
 
-    /// Calls `body` when every lane has delivered what was routed before; on any queue.
+    /// Calls `body`, on any queue, once every lane has delivered what was routed before.
     func whenDelivered(_ body: @escaping @Sendable () -> Void) {
         let gateways = gateways.withLock { $0 }
         guard !gateways.isEmpty else { return body() }
@@ -74,7 +75,7 @@ package final class PushRouter: Sendable {
         for gateway in gateways { gateway.post(.delivered(receipt)) }
     }
 
-    /// Posts other rules of features to all lanes: behind every push that was routed before.
+    /// Posts new feature rules to all lanes, after every push that was routed before.
     func route(_ reload: FeatureReload) {
         for gateway in gateways.withLock({ $0 }) { gateway.post(.features(reload)) }
     }
