@@ -7,9 +7,10 @@ package import TambourProtocol
 import TambourSQL
 import TambourStore
 
-/// The whole messenger in one object: opens the store, starts lanes and listeners, stops gracefully.
+/// The whole messenger in one object: opens the store, starts lanes and listeners, stops
+/// gracefully.
 ///
-/// `@unchecked Sendable`: what changes after `init` is in `state`, which a lock guards.
+/// `@unchecked Sendable`: what changes after `init` is in `state`, guarded by a lock.
 package final class Server: @unchecked Sendable {
     /// Why a server cannot start.
     package struct StartError: Error, CustomStringConvertible {
@@ -40,7 +41,7 @@ package final class Server: @unchecked Sendable {
     package let delayed: DelayedTimer
     private let admission: Admission
 
-    /// How long a stop waits for what is under way.
+    /// How long a stop waits for requests in flight.
     private static let stopDeadline: Duration = .seconds(5)
     private static let readers = 2
     private static let laneTimeout = DispatchTimeInterval.seconds(5)
@@ -60,7 +61,7 @@ package final class Server: @unchecked Sendable {
         let environment = configuration.environment
         directory = try DataDirectory(configuration.dataDirectory)
         metrics = ServerMetrics(startedMs: environment.wallMs(), limits: limits)
-        // A disk that is full fails every batch.
+        // A full disk fails every batch.
         let reports = ThrottledLog(logger, nowMs: environment.wallMs)
         let report: @Sendable (String) -> Void = { reports.error("\($0)") }
 
@@ -211,7 +212,7 @@ package final class Server: @unchecked Sendable {
         router.connect(gateways)
     }
 
-    /// FULL. A debug build can be told to be careless, so that the crash tests can show that they
+    /// FULL. A debug build can be told to be careless, so that the crash tests can prove that they
     /// would notice.
     private static var synchronousMode: SQLiteConnection.SynchronousMode {
         #if DEBUG
@@ -222,9 +223,9 @@ package final class Server: @unchecked Sendable {
         return .full
     }
 
-    /// Begins to serve.
+    /// Starts serving.
     ///
-    /// - Returns: the addresses it listens on, ports filled in.
+    /// - Returns: the addresses it listens on, with their actual ports.
     package func start() throws -> [String] {
         startWithoutDoors()
         let admin = try AdminSocket(
@@ -254,18 +255,18 @@ package final class Server: @unchecked Sendable {
         return addresses
     }
 
-    /// Begins to serve whom `accept` is given, and nobody else.
+    /// Starts serving without listeners and admin socket: only connections passed to `accept`.
     package func startWithoutDoors() {
         for lane in lanes { lane.start() }
         housekeeper.start()
         delayed.start()
     }
 
-    /// Serves a connected socket, which is the server's from now on.
+    /// Serves a connected socket and takes ownership of it.
     ///
     /// - Parameters:
     ///   - peer: the other side's address, as `127.0.0.1:43211`.
-    ///   - dialect: what the listener's clients speak; nil where each shows its own.
+    ///   - dialect: the dialect of the listener's clients; nil where each shows its own.
     package func accept(_ socket: Int32, _ peer: String, dialect: Capabilities? = nil) {
         let index = nextLane.add(1, ordering: .relaxed).oldValue
         let gateway = gateways[(index & Int.max) % gateways.count]
@@ -278,18 +279,18 @@ package final class Server: @unchecked Sendable {
 
     /// Live connections, logged in or not.
     package var connectionCount: Int { metrics.connectionCount }
-    /// Whom users have found lately: tests introduce people to each other by it.
+    /// The users whom others have recently found; tests use it to introduce people to each other.
     package var foundPeople: FoundPeople { shared.dispatcher.found }
 
-    /// What a lane says of itself.
+    /// The state of a lane.
     struct LaneReport {
-        /// How long a block that was posted to it waited for its turn, seconds.
+        /// How long a block that was posted to it waited for its turn, in seconds.
         let delay: Double
         let features: [String: FeatureCount]
     }
 
-    /// Waits until all of them have answered: not for a lane or the engine to call.
-    /// - Returns: nil when one has not had its turn for five seconds.
+    /// Waits until all lanes have answered, so it must not be called on a lane or the engine.
+    /// - Returns: nil when a lane has not had its turn for five seconds.
     func laneReports() -> [LaneReport]? {
         let reports = Mutex([LaneReport?](repeating: nil, count: lanes.count))
         let answered = DispatchGroup()
@@ -307,17 +308,17 @@ package final class Server: @unchecked Sendable {
         return reports.withLock { $0.compactMap(\.self) }
     }
 
-    /// Reads the rules of features again and goes by them.
+    /// Reads the feature rules again and applies them.
     ///
-    /// When it returns, every session whose answers changed has been sent them: a PING after it is
-    /// answered behind that. Waits for the lanes, as `laneReports` does.
-    /// - Returns: the rules, and how many sessions were told.
-    /// - Throws: what is wrong with them; then the old ones hold.
+    /// When it returns, every session whose answers changed has been sent them: the reply to a
+    /// later PING comes after them. Waits for the lanes, as `laneReports` does.
+    /// - Returns: the rules, and the number of sessions that were told.
+    /// - Throws: the mistakes in the rules; then the old ones stay in force.
     func reloadFeatures() throws -> (rules: FeatureRules, told: Int) {
         guard let load = configuration.features.reload else {
             throw AdminService.Failure(description: "the server was started without --features")
         }
-        // One after the other, or two lanes could end up with different rules.
+        // One reload at a time, or two lanes could end up with different rules.
         return try reloading.withLock { _ in
             let reload = FeatureReload(try load(), lanes: gateways.count)
             shared.router.route(reload)
@@ -330,7 +331,7 @@ package final class Server: @unchecked Sendable {
         }
     }
 
-    /// A further connection that reads, for what takes long.
+    /// Opens another read-only connection, for work that takes long.
     func openStore() throws -> StoreConnection {
         try StoreConnection(
             SQLiteConnection(path: directory.databasePath, mode: .readOnly),
@@ -338,9 +339,9 @@ package final class Server: @unchecked Sendable {
         )
     }
 
-    /// Writes the store anew, without what was deleted; commands wait meanwhile.
+    /// Rewrites the store without deleted data; commands wait meanwhile.
     ///
-    /// - Returns: the size of the file before and after, bytes.
+    /// - Returns: the size of the file before and after, in bytes.
     func vacuum() throws -> (before: Int64, after: Int64) {
         let result = Mutex<Result<(before: Int64, after: Int64), any Error>?>(nil)
         let done = DispatchSemaphore(value: 0)
@@ -360,7 +361,7 @@ package final class Server: @unchecked Sendable {
         return try outcome.get()
     }
 
-    /// Stops accepting, answers what is under way, checkpoints, lets go of the data directory.
+    /// Stops accepting, answers requests in flight, checkpoints, releases the data directory.
     ///
     /// - Parameter completion: called once, on some queue, when all of that is done.
     package func stop(completion: @escaping @Sendable () -> Void) {

@@ -4,7 +4,7 @@ import TambourProtocol
 import TambourServer
 
 extension Tambourd {
-    /// How long lists are read page by page.
+    /// Options for reading lists page by page.
     struct PageOptions: ParsableArguments {
         @Option(help: "So many lines at most; all of them by default.")
         var limit: Int?
@@ -12,9 +12,9 @@ extension Tambourd {
         @Option(help: "Goes on after the line with this id.")
         var after: String?
 
-        /// Prints a page, and to standard error how to go on when there may be more.
+        /// Prints a page, and to standard error how to continue when there may be more.
         ///
-        /// - Parameter idColumn: which word of a line is its id.
+        /// - Parameter idColumn: the index of the word in a line that is its id.
         func run(
             _ values: [AdminFilter.Key: String?],
             _ data: DataOption,
@@ -204,7 +204,7 @@ extension Tambourd.Admin {
             do {
                 try data.run(.export(user: user)) { try file.writeLine($0) }
             } catch {
-                // Half of what is kept looks like all of it.
+                // An incomplete export looks like a complete one.
                 unlink(out)
                 throw error
             }
@@ -265,7 +265,7 @@ extension Tambourd.Admin {
     }
 }
 
-/// A file that is made, never replaced: readable by its owner alone.
+/// A new file, readable only by its owner; never replaces an existing one.
 struct NewFile {
     private let handle: FileHandle
 

@@ -21,7 +21,8 @@ extension Tambourd {
             data ?? ProcessInfo.processInfo.environment["TAMBOUR_DATA"] ?? "./var"
         }
 
-        /// Asks the server that holds the directory, or opens the store when none does.
+        /// Sends the request to the server that holds the directory, or opens the store when no
+        /// server runs.
         func run(
             _ request: AdminService.Request,
             output: (String) throws -> Void = { print($0) }
@@ -129,7 +130,7 @@ extension Tambourd.Admin.Users {
             }
             let request = AdminService.Request.createUsers(count: count, firstPhone: phone)
             guard let tokensOut else { return try data.run(request) }
-            // Tokens are shown once: a file that is there may hold the only copy of others.
+            // Tokens are shown once: an existing file may hold the only copy of others.
             let file = try NewFile(tokensOut)
             try data.run(request) { try file.writeLine($0) }
         }

@@ -63,7 +63,7 @@ extension Tambourd {
     }
 }
 
-/// Runs `body` and says what went wrong in its own words.
+/// Runs `body` and rethrows errors as a `Failure` with their description.
 private func told(_ body: () throws -> Void) throws {
     do {
         try body()

@@ -4,32 +4,33 @@ import TambourProtocol
 import TambourServer
 import TambourStore
 
-/// Runs a program for each code: phone or e-mail address and code on its standard input, one line each.
+/// Runs a program for each code, with phone or e-mail address and code on its standard input, one
+/// line each.
 ///
-/// At most `maxCodeProgramsRunning` run at a time; further codes wait in line. A program that fails or
-/// hangs is tried again after 1, 2, 4 … s, behind the codes that wait; after five tries the code is
-/// given up and the person asks for another one. Nothing here ever blocks the server.
+/// At most `maxCodeProgramsRunning` run at a time; further codes wait. A program that fails or
+/// hangs is retried after 1, 2, 4 … s, behind the waiting codes. After five tries the code is
+/// dropped, and the person must request another one. Nothing here ever blocks the server.
 final class CodeProgram: Sendable {
     private struct Job: Sendable {
         let recipient: CodeRecipient
         let code: String
-        /// How often the program has failed at it.
+        /// The number of failed runs.
         var failures = 0
     }
 
     private struct State {
         var waiting: [Job] = []
-        /// Jobs that wait for their next try.
+        /// The number of jobs that wait for their next retry.
         var resting = 0
         var running: [Int: Task<Void, Never>] = [:]
         var lastID = 0
         var isClosed = false
-        /// Called when nothing runs any more.
+        /// Called when nothing runs any longer.
         var ended: (@Sendable () -> Void)?
     }
 
     private static let tries = 5
-    /// How long a program that runs may go on once the server stops.
+    /// How long a running program may continue after the server begins to stop.
     private static let grace: Duration = .seconds(2)
 
     private let program: Program
@@ -43,7 +44,7 @@ final class CodeProgram: Sendable {
         self.logger = logger
     }
 
-    /// Whether a code may be asked for: not too many wait.
+    /// Whether another code may be requested: not too many wait.
     var hasRoom: Bool {
         state.withLock { $0.waiting.count + $0.resting < limits.maxCodesWaiting }
     }
@@ -53,8 +54,8 @@ final class CodeProgram: Sendable {
         startNext()
     }
 
-    /// Drops what waits, gives what runs a moment to finish, and ends the rest with all that it has
-    /// started.
+    /// Drops waiting codes and gives running programs a moment to finish; then ends them with all
+    /// their children.
     func stop(then body: @escaping @Sendable () -> Void) {
         let (dropped, isIdle) = state.withLock { state in
             state.isClosed = true
@@ -118,7 +119,7 @@ final class CodeProgram: Sendable {
         }
     }
 
-    /// Puts a job back into the line after a rest that doubles with every failure.
+    /// Queues a job again after a delay that doubles with every failure.
     private func retry(_ job: Job) {
         let isOpen = state.withLock { state in
             if !state.isClosed { state.resting += 1 }

@@ -3,9 +3,9 @@ import TambourProtocol
 import TambourServer
 import Yams
 
-/// Reads the file of `--features`: a map of names of features to what is said of each, in YAML or JSON.
+/// Reads the file of `--features`: a map from feature names to their rules, in YAML or JSON.
 ///
-/// Every mistake is told with the file and, where it has one place, with line, feature and rule.
+/// Errors name the file and, where possible, line, feature and rule.
 struct FeatureFile {
     let path: String
     let limits: Limits
@@ -17,7 +17,8 @@ struct FeatureFile {
         } catch let error as YamlError {
             throw Failure("\(path)\(Self.place(of: error))")
         }
-        // An editor that is still writing leaves an empty file for a moment, and that must not let in what was shut.
+        // An editor that is still writing leaves an empty file for a moment; that must not turn
+        // features on.
         guard let root else {
             throw Failure("\(path): is empty; {} says that there are no features")
         }
@@ -57,7 +58,7 @@ struct FeatureFile {
         return text
     }
 
-    /// Where and why a text is no YAML, on one line.
+    /// Returns the place and the reason of a YAML error, on one line.
     private static func place(of error: YamlError) -> String {
         switch error {
         case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _),
@@ -70,7 +71,7 @@ struct FeatureFile {
         }
     }
 
-    /// What is said of one feature, and the line of each of its rules.
+    /// Returns the plan of one feature, and the line of each of its rules.
     private func plan(_ name: String, _ node: Node) throws -> (FeaturePlan, lines: [Int]) {
         var plan = FeaturePlan(name: name)
         var lines: [Int] = []
@@ -126,7 +127,7 @@ struct FeatureFile {
                     }
                     return Int64(id)
                 }
-                // An empty list would be anybody.
+                // An empty list would fit anybody.
                 if userIDs.isEmpty { throw mistake(value, "\(place): is empty") }
             default: throw mistake(value, "\(name): unknown key \"\(key)\"")
             }
@@ -159,7 +160,7 @@ struct FeatureFile {
         return AppVersionRange(from: range["from"], below: range["below"])
     }
 
-    /// A percentage with two decimals, in hundredths: floating point would round some.
+    /// Parses a percentage with two decimals, in hundredths: floating point would round some.
     private func hundredths(_ node: Node, _ place: String) throws -> Int {
         let text = try text(node, place)
         guard let match = text.wholeMatch(of: /([0-9]{1,3})(?:\.([0-9]{1,2}))?/),
@@ -189,17 +190,17 @@ struct FeatureFile {
         return Array(sequence)
     }
 
-    /// Scalars as they are written: 2.10 is not 2.1.
+    /// Returns a scalar as written: 2.10 is not 2.1.
     private func text(_ node: Node, _ place: String) throws -> String {
         guard let scalar = node.scalar else { throw mistake(node, "\(place): not a text") }
         return scalar.string
     }
 
-    /// A list of texts, or one alone.
+    /// Returns a list of texts; a single text counts as a list.
     private func texts(_ node: Node, _ place: String) throws -> [String] {
         let nodes = node.sequence.map(Array.init) ?? [node]
         let texts = try nodes.map { try text($0, place) }
-        // An empty list would be anybody.
+        // An empty list would fit anybody.
         if texts.isEmpty || texts.contains("") { throw mistake(node, "\(place): is empty") }
         return texts
     }

@@ -4,7 +4,7 @@ import TambourProtocol
 import TambourServer
 
 extension LoginCodeSource {
-    /// Reads `console`, `file:PATH`, `exec:PROGRAM` or `fixed:DIGITS`.
+    /// Parses `console`, `file:PATH`, `exec:PROGRAM` or `fixed:DIGITS`.
     static func parse(
         _ text: String,
         limits: Limits,
@@ -55,7 +55,7 @@ extension LoginCodeSource {
         }
     }
 
-    /// One write of one line: readers of the file never see half of it.
+    /// Writes one line with a single write, so that readers of the file never see a part of it.
     private static func append(_ line: String, to path: String) throws {
         let file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw Failure(String(cString: strerror(errno))) }

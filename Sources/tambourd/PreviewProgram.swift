@@ -3,7 +3,7 @@ import TambourProtocol
 import TambourServer
 
 extension LinkPreviewSource {
-    /// Reads `exec:PROGRAM`.
+    /// Parses `exec:PROGRAM`.
     static func parse(_ text: String, limits: Limits) throws -> LinkPreviewSource {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, parts[0] == "exec", !parts[1].isEmpty else {
@@ -21,10 +21,11 @@ extension LinkPreviewSource {
     }
 }
 
-/// Runs a program for each link, which it gets as a line on its standard input; what it knows of the page it
-/// prints as JSON. Nothing, `null` or an object without title and description means that there is no preview.
+/// Runs a program for each link. It gets the link as a line on its standard input, and prints a
+/// description of the page as JSON. Nothing, `null` or an object without title and description
+/// means no preview.
 struct PreviewProgram: Sendable {
-    /// What the program prints. `image` may also be an address alone.
+    /// The program's output. `image` may also be only an address.
     private struct Output: Decodable {
         enum Image: Decodable {
             struct Known: Decodable {
@@ -83,7 +84,7 @@ struct PreviewProgram: Sendable {
             let output = try JSONDecoder().decode(Output?.self, from: Data(printed))
             return output.map { .page($0.page) } ?? .nothing
         } catch {
-            // Not what the decoder says: it may quote the page.
+            // The decoder's message is omitted: it may quote the page.
             return .failure("it printed something else than the JSON of a preview")
         }
     }

@@ -2,12 +2,12 @@ import Foundation
 import Subprocess
 import SystemPackage
 
-/// A program of the operator that the server runs with something on its standard input, never through
-/// a shell. Its standard error is the server's.
+/// An operator's program that the server runs with some standard input, never through a shell. It
+/// shares the server's standard error.
 struct Program: Sendable {
     let path: String
 
-    /// - Parameter purpose: what it is for, as the refusal says it.
+    /// - Parameter purpose: what the program is for, as the error says it.
     init(path: String, for purpose: String) throws {
         guard FileManager.default.isExecutableFile(atPath: path) else {
             throw Failure("\(purpose): \(path) is not a program")
@@ -15,22 +15,24 @@ struct Program: Sendable {
         self.path = path
     }
 
-    /// Why a run came to nothing, in words for a log.
+    /// The reason why a run failed, in words for a log.
     struct Failed: Error, CustomStringConvertible {
         let description: String
     }
 
-    /// Runs it once. When it has done what it should, what it has started may go on; otherwise that is ended too.
+    /// Runs the program once. Its children may continue after a success; otherwise they are killed.
     ///
-    /// - Throws: `Failed` unless it exits with 0 in time; so does cancelling the task, which ends it.
+    /// - Throws: `Failed` unless the program exits with 0 in time. Cancelling the task kills the
+    ///   program and throws too.
     func run(_ input: String, within time: Duration) async throws {
         try await run(input, output: .discarded, within: time, leavesChildren: true).get()
     }
 
-    /// Runs it once. Whatever it has started and left in its session is ended with it.
+    /// Runs the program once. Any children left in its session are killed with it.
     ///
-    /// - Parameter maxBytes: of its standard output; what prints more is ended.
-    /// - Returns: what it printed.
+    /// - Parameter maxBytes: the limit of its standard output; a program that prints more is
+    ///   killed.
+    /// - Returns: its standard output.
     /// - Throws: as `run`.
     func output(
         of input: String,
@@ -63,7 +65,7 @@ struct Program: Sendable {
                     return .failure(Failed(description: "it was ended"))
                 }
             }
-            // The one that is left is cancelled, which kills a program that is still running.
+            // The remaining task is cancelled, which kills a program that is still running.
             defer { group.cancelAll() }
             guard let first = await group.next() else {
                 preconditionFailure("a group of two tasks has a first")
@@ -78,15 +80,15 @@ struct Program: Sendable {
         leavesChildren: Bool
     ) async -> Result<Output.OutputType, Failed> {
         var options = PlatformOptions()
-        // A session of its own, so that what it has started goes with it.
+        // A session of its own, so that its children are killed with it.
         options.createSession = true
         options.teardownSequence = [
             .send(signal: .kill, toProcessGroup: true, allowedDurationToNextStep: .zero)
         ]
         var group: pid_t?
         var mayLeave = false
-        // What it has started may outlive it. A number is not given to another process while a group has it;
-        // if the group is gone, there is nobody under this number yet.
+        // Its children may outlive it. While its process group exists, no other process gets its
+        // number; if the group is gone, the number is not yet in use again.
         defer { if let group, !mayLeave { kill(-group, SIGKILL) } }
         do {
             let result = try await Subprocess.run(
@@ -97,7 +99,7 @@ struct Program: Sendable {
                 error: .currentStandardError
             ) { execution in
                 group = execution.processIdentifier.value
-                // A program that does not read its input may do its work all the same.
+                // A program that does not read its input may still do its work.
                 _ = try? await execution.standardInputWriter.write(input)
                 try? await execution.standardInputWriter.finish()
             }

@@ -80,7 +80,7 @@ extension Tambourd {
                 environment: ProcessInfo.processInfo.environment
             )
             let logger = Self.logger(settings.logLevel)
-            // What is kept here concerns nobody else on this machine.
+            // Other users of this machine may not read the data.
             umask(0o077)
             let server: Server
             do {
@@ -113,7 +113,7 @@ extension Tambourd {
             return logger
         }
 
-        /// Takes as many descriptors as the system lets it: each connection is one.
+        /// Raises the descriptor limit to the system's maximum: each connection takes one.
         private static func descriptorLimit() -> Int {
             var limit = rlimit()
             let files = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
@@ -126,7 +126,7 @@ extension Tambourd {
     }
 }
 
-/// An error whose words are all there is to say.
+/// An error whose description is the whole message to the user.
 struct Failure: Error, CustomStringConvertible {
     let description: String
 
@@ -135,17 +135,18 @@ struct Failure: Error, CustomStringConvertible {
     }
 }
 
-/// Lines for whoever started the program; unbuffered, for the reader may be a pipe.
+/// Prints lines for the person who started the program; unbuffered, because the reader may be a
+/// pipe.
 enum StandardOutput {
     static func writeLine(_ line: String) {
         try? FileHandle.standardOutput.write(contentsOf: Data("\(line)\n".utf8))
     }
 }
 
-/// SIGTERM and SIGINT ask for a graceful stop; a second one ends the process at once.
+/// SIGTERM and SIGINT request a graceful stop; a second one ends the process at once.
 ///
-/// The main thread waits for them by `sigwait`. A dispatch source for signals would have to ignore
-/// them meanwhile, and one that comes before the source is registered would be lost.
+/// The main thread waits for them with `sigwait`. A dispatch source for signals would require
+/// ignoring them, and a signal that arrives before the source is registered would be lost.
 enum Signals {
     private static var termination: sigset_t {
         var signals = sigset_t()
@@ -155,29 +156,30 @@ enum Signals {
         return signals
     }
 
-    /// Who waits for them. `nonisolated(unsafe)`: set once, before there is a handler or another thread.
+    /// The thread that waits for them. `nonisolated(unsafe)`: set once, before there is a handler
+    /// or another thread.
     private nonisolated(unsafe) static var waiting = pthread_t()
 
-    /// From now on signals wait for `waitForTermination`; before any thread is started, for threads
-    /// inherit it.
+    /// Blocks the signals until `waitForTermination`. Call it before any thread is started, because
+    /// threads inherit the mask.
     static func block() {
         signal(SIGPIPE, SIG_IGN)
-        // The thread with which swift-subprocess watches over programs blocks none, and what comes to it would
-        // end the server on the spot: it is passed on.
+        // The swift-subprocess thread that watches programs blocks no signals. One that it received
+        // would end the server at once, so a handler forwards it to the waiting thread.
         waiting = pthread_self()
         for number in [SIGTERM, SIGINT] { signal(number) { pthread_kill(Signals.waiting, $0) } }
         var signals = termination
         pthread_sigmask(SIG_BLOCK, &signals, nil)
     }
 
-    /// Calls `stop` with the first signal and ends the process with 1 at the second.
+    /// Calls `stop` on the first signal and ends the process with status 1 on the second.
     static func waitForTermination(_ stop: (Int32) -> Void) -> Never {
         var signals = termination
         var number: Int32 = 0
         while sigwait(&signals, &number) != 0 {}
         stop(number)
         while sigwait(&signals, &number) != 0 {}
-        // Not `exit`: its handlers may wait for what hangs.
+        // Not `exit`: its handlers may wait for a hanging thread.
         _exit(1)
     }
 }

@@ -6,7 +6,8 @@ import TambourProtocol
 import TambourServer
 import Yams
 
-/// What the server is told, from flags over environment over file.
+/// The server's options: flags take precedence over the environment, and the environment over the
+/// file.
 struct Settings {
     var listen: [ListenEndpoint]
     var data: String
@@ -86,7 +87,7 @@ struct Settings {
         )
     }
 
-    /// A flat map of strings, numbers and lists of strings.
+    /// Reads a flat map of strings, numbers and lists of strings.
     private static func file(_ path: String) throws -> [String: ConfigValue] {
         let keys: Set = [
             "listen", "data", "loginCodes", "linkPreviews", "lanes", "countries", "limits",
@@ -97,7 +98,7 @@ struct Settings {
             guard keys.contains(key) else { throw Failure("\(path): unknown key \"\(key)\"") }
             switch value {
             case let text as String:
-                // A single item need not be written as a list.
+                // A single item may be written without a list.
                 let isList = ["listen", "countries"].contains(key)
                 let content: ConfigContent = isList ? .stringArray([text]) : .string(text)
                 values[key] = ConfigValue(content, isSecret: false)
@@ -126,7 +127,7 @@ struct Settings {
         }
     }
 
-    /// YAML, of which JSON is a part.
+    /// Reads YAML, of which JSON is a subset.
     private static func map(_ path: String) throws -> [String: Any] {
         guard let bytes = FileManager.default.contents(atPath: path) else {
             throw Failure("cannot read \(path)")

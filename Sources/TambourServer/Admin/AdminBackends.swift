@@ -3,7 +3,7 @@ package import TambourProtocol
 import TambourSQL
 package import TambourStore
 
-/// A running server: admin commands are engine commands like any other.
+/// A running server: admin commands run as ordinary engine commands.
 package struct LiveAdminBackend: AdminBackend {
     private unowned let server: Server
 
@@ -22,7 +22,7 @@ package struct LiveAdminBackend: AdminBackend {
             do {
                 try body(tx)
             } catch let error as AdminService.Failure {
-                // A refusal like any other: it must not take the batch of others with it.
+                // A refusal, so that the failure does not roll back the batch with other commands.
                 failure.value = error
                 throw RequestError.notAllowed
             }
@@ -56,7 +56,7 @@ package struct LiveAdminBackend: AdminBackend {
     package func vacuum() throws -> (before: Int64, after: Int64) { try server.vacuum() }
 
     package var metricsText: String? {
-        // Health checks ask for this: a lane, an engine or a reader that hangs must not look healthy.
+        // Health checks read this: a hung lane, engine or reader must not look healthy.
         guard let lanes = server.laneReports(), (try? write { _ in }) != nil,
             (try? read { _ in }) != nil
         else { return nil }
@@ -100,12 +100,13 @@ package struct LiveAdminBackend: AdminBackend {
 
 /// A store that no server has open: commands run here, under the directory's lock.
 ///
-/// `@unchecked Sendable`: used by the one thread of a command-line program.
+/// `@unchecked Sendable`: used only by the single thread of a command-line program.
 package final class OfflineAdminBackend: AdminBackend, @unchecked Sendable {
     package let environment: Environment
     package let limits: Limits
     private let directory: DataDirectory
-    /// Made by the first command that writes: a store that no server can go on with is still looked at.
+    /// Created by the first command that writes, so that a store no server can continue with can
+    /// still be read.
     private var core: EngineCore?
     private let store: StoreConnection
     private let connection: SQLiteConnection

@@ -1,9 +1,9 @@
 import Glibc
 
-/// Asks a running server.
+/// Sends admin requests to a running server.
 package struct AdminClient {
     private let path: String
-    /// Longest line of an answer, bytes: a message in JSON, every byte of it escaped.
+    /// The longest line of an answer in bytes: a message in JSON with every byte escaped.
     private static let maxAnswerLine = 1 << 24
 
     package init(dataDirectory: String) {

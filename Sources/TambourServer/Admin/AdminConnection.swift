@@ -4,8 +4,8 @@ import TambourProtocol
 
 /// One connection to the admin socket: a line in, lines out.
 ///
-/// `@unchecked Sendable`: reading happens on the queue of `readLine`; whoever has been handed the line
-/// writes and closes, and nobody else does from then on.
+/// `@unchecked Sendable`: reading happens on the queue of `readLine`; from then on only the
+/// receiver of the line writes and closes.
 final class AdminConnection: @unchecked Sendable {
     private enum Reading {
         case goesOn
@@ -16,17 +16,17 @@ final class AdminConnection: @unchecked Sendable {
     private let descriptor: Int32
     private var source: (any DispatchSourceRead)?
     private var line: [UInt8] = []
-    /// Called when the source has let go of the descriptor.
+    /// Called when the source has released the descriptor.
     private var afterReading: (() -> Void)?
 
-    /// Longest request line, bytes.
+    /// The longest request line, in bytes.
     private static let maxLine = 4096
-    /// How long a request may take to arrive.
+    /// The time limit for a request to arrive.
     private static let patience = DispatchTimeInterval.seconds(10)
-    /// How long the other side may take nothing of an answer, seconds.
+    /// How long the client may read nothing of an answer, in seconds.
     private static let writePatience = 10
 
-    /// - Parameter descriptor: is this connection's from now on.
+    /// - Parameter descriptor: owned by this connection from now on.
     init(_ descriptor: Int32) {
         self.descriptor = descriptor
         UnixSocket.setTimeouts(descriptor, seconds: Self.writePatience)
@@ -35,10 +35,10 @@ final class AdminConnection: @unchecked Sendable {
     /// Whether the request has not arrived yet.
     var isReading: Bool { source != nil }
 
-    /// Reads the first line without keeping the queue waiting.
+    /// Reads the first line without blocking the queue.
     ///
-    /// - Parameter then: called once on the queue, unless the connection is refused before: with nil when
-    ///   the line is too long, or does not end in time.
+    /// - Parameter then: called once on the queue, unless the connection is refused before. Gets
+    ///   nil when the line is too long or does not end in time.
     func readLine(on queue: DispatchQueue, then: @escaping @Sendable (String?) -> Void) {
         let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
         self.source = source
@@ -75,13 +75,13 @@ final class AdminConnection: @unchecked Sendable {
         source = nil
     }
 
-    /// - Returns: false when the other side has gone, or takes nothing.
+    /// - Returns: false when the client has gone, or reads nothing.
     @discardableResult
     func write(_ text: String) -> Bool {
         UnixSocket.write(descriptor, text)
     }
 
-    /// Says why nothing is done, and closes; does not wait.
+    /// Sends a reason and closes; does not wait for a request.
     func refuse(_ reason: String) {
         guard !isReading else { return endReading { self.refuse(reason) } }
         write("!\(reason)\n=\n")

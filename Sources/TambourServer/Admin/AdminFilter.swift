@@ -1,16 +1,16 @@
-/// What a list of an admin command is cut to, as words `key=value`.
+/// The filters of a list of an admin command, as words `key=value`.
 package struct AdminFilter: Equatable, Sendable {
     package enum Key: String, CaseIterable, Sendable {
         case user, chat
         case state, kind
-        /// Letters that occur in it, whatever their case.
+        /// Letters that the field contains, in any case.
         case name, title, client, address
-        /// Beginning with these digits.
+        /// The first digits of the phone.
         case phone
-        /// Not seen for so many days.
+        /// Not seen for this number of days.
         case idleDays = "idle-days"
         case minMembers = "min-members"
-        /// The id of the last line of the page before.
+        /// The id of the last line of the previous page.
         case after
         case limit
     }
@@ -38,7 +38,7 @@ package struct AdminFilter: Equatable, Sendable {
 
     subscript(key: Key) -> String? { values[key] }
 
-    /// - Throws: when it is there and no number.
+    /// - Throws: when the value is present and not a number.
     func number(_ key: Key) throws -> Int64? {
         guard let value = values[key] else { return nil }
         guard let number = Int64(value) else {
@@ -47,7 +47,7 @@ package struct AdminFilter: Equatable, Sendable {
         return number
     }
 
-    /// Returns a number of days: what is counted back from now stays a time.
+    /// Returns a number of days, bounded so that counting back from now gives a valid time.
     ///
     /// - Throws: when it is present and not a number from 0 to a century.
     func days(_ key: Key) throws -> Int64? {
@@ -64,7 +64,7 @@ package struct AdminFilter: Equatable, Sendable {
 
     private static let dayRange: ClosedRange<Int64> = 0...36_500
 
-    /// - Throws: when it is there and none of `choices`.
+    /// - Throws: when the value is present and none of `choices`.
     func choice(_ key: Key, of choices: [String]) throws -> String? {
         guard let value = values[key] else { return nil }
         guard choices.contains(value) else {
@@ -75,7 +75,7 @@ package struct AdminFilter: Equatable, Sendable {
         return value
     }
 
-    /// Whether `text` has in it what was asked for.
+    /// Returns whether `text` contains the filter's letters.
     func matches(_ key: Key, _ text: String) -> Bool {
         guard let part = values[key] else { return true }
         return text.lowercased().contains(part.lowercased())

@@ -2,9 +2,10 @@ import TambourProtocol
 import TambourStore
 
 extension AdminService {
-    /// Erases a user at once, as PROFILE_DELETE does at its time: step by step, others in between.
+    /// Erases a user at once, as PROFILE_DELETE does when due: step by step, with other commands in
+    /// between.
     ///
-    /// - Parameter isConfirmed: false says what there is and erases nothing.
+    /// - Parameter isConfirmed: if false, prints what would be erased and erases nothing.
     func erase(
         _ user: String,
         isConfirmed: Bool,
@@ -34,7 +35,7 @@ extension AdminService {
         let eraser = AccountEraser(limits: backend.limits)
         if !account.isErased {
             try backend.write { tx in
-                // Somebody else may have begun meanwhile.
+                // Another erasure may have begun since.
                 guard let account = try tx.reader.account(id), !account.isErased else { return }
                 try eraser.begin(account, in: tx)
             }

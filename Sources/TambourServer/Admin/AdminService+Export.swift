@@ -2,10 +2,11 @@ import TambourProtocol
 import TambourStore
 
 extension AdminService {
-    /// Everything that is kept of one user, a JSON object a line, from one snapshot.
+    /// Exports everything that is stored about one user, one JSON object per line, from one
+    /// snapshot.
     ///
-    /// Of others it has what the user sees: ids, names, the phones that are shown. Tokens, codes and
-    /// what became of the password stay where they are.
+    /// About other users it contains only what this user sees: ids, names and visible phones.
+    /// Tokens, codes and the hash of the password are omitted.
     func export(_ user: String, _ output: (String) throws -> Void) throws {
         try backend.readApart { store in
             try store.read { snapshot in
@@ -20,7 +21,7 @@ extension AdminService {
     }
 }
 
-/// The lines of one user.
+/// Writes the lines of one user's export.
 private struct Export {
     let account: Account
     let snapshot: ReadTransaction
@@ -217,7 +218,7 @@ private struct Export {
         }
     }
 
-    /// The id by which the user knows a chat; nil for a dialog that is gone.
+    /// Returns the id by which the user knows a chat; nil for a dialog that is gone.
     private func chatID(of key: ChatKey) throws -> ChatID? {
         if key.rawValue < 0 { return ChatID(key.rawValue) }
         if let post = try snapshot.post(of: key) { return ChatID(post.channel.rawValue) }
@@ -248,7 +249,7 @@ private struct Export {
         try own(in: key, as: view.address)
     }
 
-    /// One that the user has left: what they wrote there is theirs still.
+    /// Exports a chat that the user has left: their messages there are still theirs.
     private func chat(_ former: FormerChat) throws {
         guard let wireID = try chatID(of: former.key) else { return }
         try line(

@@ -1,17 +1,18 @@
 import TambourProtocol
 import TambourStore
 
-// Users, chats and sessions: lists in pages, and one of each.
+// Users, chats and sessions: lists in pages, and details of one.
 extension AdminService {
     private static let rowsPerRead = 500
     private static let dayMs: Int64 = 86_400_000
     private static let shownMembers = 100
 
-    /// Reads pages until enough lines are found or nothing is left, each page in a snapshot of its own.
+    /// Reads pages until enough lines are found or nothing is left, each page in its own snapshot.
     ///
     /// - Parameters:
-    ///   - first: after which id to begin.
-    ///   - page: reads so many rows after an id: each with its id, and a line unless it is filtered out.
+    ///   - first: the id to begin after.
+    ///   - page: reads a number of rows after an id. Returns each with its id, and a line unless it
+    ///     is filtered out.
     private func list<ID: Sendable>(
         _ filter: AdminFilter,
         from first: ID,
@@ -271,7 +272,7 @@ extension Account {
 }
 
 extension ChatSummary {
-    /// Who or what it is: its title, or the two of a dialog.
+    /// The title of a group, or the two members of a dialog.
     private var subject: String {
         guard let pair else { return AdminText.quoted(title ?? .empty) }
         return pair.low == pair.high ? "of \(pair.low)" : "\(pair.low) and \(pair.high)"

@@ -4,8 +4,8 @@ import TambourStore
 extension AdminService {
     private static let reportsPerRead = 200
 
-    /// A line for each report: id, time, who, about what, reason, and in quotes what the reporter says
-    /// and what the message or comment says now.
+    /// Prints a line for each report: id, time, reporter, subject and reason; in quotes the
+    /// reporter's words and the message's or comment's present text.
     func reports(_ output: (String) throws -> Void) throws {
         var last: Int64 = 0
         while true {

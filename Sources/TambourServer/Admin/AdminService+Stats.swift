@@ -5,9 +5,11 @@ import TambourStore
 extension AdminService {
     private static let dayMs: Int64 = 86_400_000
 
-    /// Tables with rows, bytes and growth, then what a message takes; keeps the sizes as those of today.
+    /// Prints each table's rows, bytes and growth, then the size of a message; stores the sizes as
+    /// today's.
     ///
-    /// - Parameter days: growth is counted from the newest sizes that are so old, or else the oldest.
+    /// - Parameter days: growth is counted from the newest stored sizes that are this old, else
+    ///   from the oldest.
     func stats(since days: Int, _ output: (String) throws -> Void) throws {
         guard days > 0 else { throw Failure(description: "since: a day or more") }
         let today = backend.environment.wallMs() / Self.dayMs
@@ -19,7 +21,7 @@ extension AdminService {
                 )
             }
         }
-        // Today's own are no growth.
+        // Today's sizes are no base for growth.
         let before = kept.flatMap { $0.day < today ? $0 : nil }
         try table(of: sizes, before, output)
         try perMessage(sizes, messages, output)
@@ -65,7 +67,7 @@ extension AdminService {
         now < before ? "\(now - before)" : "+\(now - before)"
     }
 
-    /// The first column begins where the line does, the others end below each other.
+    /// Aligns the first column left, the others right.
     private static func columns(_ rows: [[String]]) -> [String] {
         let widths = rows[0].indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
         return rows.map { row in
@@ -76,7 +78,7 @@ extension AdminService {
         }
     }
 
-    /// What one message takes of the disk: its row with the indexes over it, and with what finds its words.
+    /// Prints the disk space of one message: its row with indexes, and with the search index.
     private func perMessage(
         _ sizes: [TableSize],
         _ messages: Int64,
@@ -95,7 +97,7 @@ extension AdminService {
         )
     }
 
-    /// Writes the store anew, so that nothing is left in it of what was deleted.
+    /// Rewrites the store, so that nothing is left of deleted data.
     func vacuum(_ output: (String) throws -> Void) throws {
         do {
             let (before, after) = try backend.vacuum()
@@ -108,7 +110,8 @@ extension AdminService {
         }
     }
 
-    /// The clock of the last commit, Unix milliseconds: whatever was acknowledged is in it or before.
+    /// Prints the clock of the last commit, Unix milliseconds: every acknowledged change is in it
+    /// or before.
     func clock(_ output: (String) throws -> Void) throws {
         let clock = Box<Int64>(0)
         try backend.write { tx in clock.value = try tx.reader.lastCommit() }

@@ -1,35 +1,36 @@
 package import TambourProtocol
 package import TambourStore
 
-/// What admin commands run against: a server's engine and readers, or a store nobody serves.
+/// The back end of admin commands: a running server's engine and readers, or a store without a
+/// server.
 package protocol AdminBackend: Sendable {
     /// Runs `body` in a write transaction and waits for its commit.
     func write(_ body: @escaping @Sendable (WriteTransaction) throws -> Void) throws
-    /// Runs `body` over a connection that reads.
+    /// Runs `body` with a connection that reads.
     func read(_ body: @escaping @Sendable (StoreConnection) throws -> Void) throws
-    /// Runs `body` on this thread over a connection of its own, for as long as it takes: nobody else
+    /// Runs `body` on this thread with its own connection, for as long as it takes: no other work
     /// waits for it.
     func readApart<Result>(_ body: (StoreConnection) throws -> Result) throws -> Result
-    /// Writes the store anew while everybody waits.
+    /// Rewrites the store while all commands wait.
     ///
-    /// - Returns: the size of the file before and after, bytes.
+    /// - Returns: the size of the file before and after, in bytes.
     func vacuum() throws -> (before: Int64, after: Int64)
     var environment: Environment { get }
     var limits: Limits { get }
     /// The Prometheus text, or nil when no server runs.
     var metricsText: String? { get }
-    /// Reads the rules of features again; nil when no server runs.
+    /// Reads the feature rules again; nil when no server runs.
     func reload() throws -> (rules: FeatureRules, told: Int)?
 }
 
-/// The admin commands, the same through the socket and on a store nobody serves.
+/// The admin commands, the same through the socket and on a store without a server.
 package struct AdminService: Sendable {
-    /// A command that cannot be done, in words for the person who gave it.
+    /// The failure of a command, in words for the person who gave it.
     package struct Failure: Error, CustomStringConvertible {
         package let description: String
     }
 
-    /// What can be asked, as words on the wire of the admin socket.
+    /// The requests, as words on the admin socket.
     package enum Request: Sendable {
         case createUsers(count: Int, firstPhone: Int64)
         case users(AdminFilter)
@@ -77,7 +78,7 @@ package struct AdminService: Sendable {
             }
         }
 
-        /// Whether it may take long: then others are answered meanwhile.
+        /// Whether the command may take long and must not delay others.
         var isLong: Bool {
             switch self {
             case .createUsers, .erase, .export, .stats, .check, .vacuum: true
@@ -126,7 +127,7 @@ package struct AdminService: Sendable {
     }
 
     let backend: any AdminBackend
-    /// Users made per transaction: other commands get their turn in between.
+    /// The number of users created per transaction: other commands run in between.
     private static let usersPerBatch = 200
     private static let maxUsersAtOnce = 1_000_000
 
@@ -134,7 +135,7 @@ package struct AdminService: Sendable {
         self.backend = backend
     }
 
-    /// Runs a request; `output` gets its lines one by one.
+    /// Runs a request; passes its lines to `output` one by one.
     package func run(_ request: Request, output: (String) throws -> Void) throws {
         switch request {
         case .createUsers(let count, let phone):
@@ -265,9 +266,9 @@ package struct AdminService: Sendable {
     }
 }
 
-/// Carries a result out of a closure that another queue runs before its caller goes on.
+/// Carries a result out of a closure that runs on another queue while its caller waits.
 ///
-/// `@unchecked Sendable`: written by the one before the other waits for it.
+/// `@unchecked Sendable`: written before the waiting caller continues.
 final class Box<Value>: @unchecked Sendable {
     var value: Value
 

@@ -3,28 +3,29 @@ import Glibc
 import Logging
 import TambourNet
 
-/// The admin commands' door: a Unix socket of mode 0600 in the data directory.
+/// The socket for admin commands: a Unix socket of mode 0600 in the data directory.
 ///
-/// One line of words separated by tabs asks; lines that begin with `>` answer, one that begins with
-/// `!` says what went wrong, and `=` ends it. Lines are read as they come, by a dispatch source for each
-/// connection, so that a silent one keeps nobody waiting. Commands run beside each other and may block;
-/// those that may take long run one after the other on a queue of their own.
+/// A request is one line of words separated by tabs. In the answer, lines that begin with `>` are
+/// output, a line that begins with `!` is an error, and `=` ends it. A dispatch source for each
+/// connection reads, so a silent one blocks no other. Commands run concurrently and may block;
+/// those that may take long run one after another on a separate queue.
 ///
-/// `@unchecked Sendable`: `connections` is touched on `queue` only, nothing else changes after `init`.
+/// `@unchecked Sendable`: `connections` is touched only on `queue`; nothing else changes after
+/// `init`.
 final class AdminSocket: @unchecked Sendable {
     private let service: AdminService
     private let logger: Logger
     private let path: String
     private let acceptor: Acceptor
     private let maxConnections: Int
-    /// Accepts and reads, and never waits.
+    /// Accepts and reads; never blocks.
     private let queue = DispatchQueue(label: "tambour.admin")
     private let shortQueue = DispatchQueue(label: "tambour.admin-short", attributes: .concurrent)
     private let longQueue = DispatchQueue(label: "tambour.admin-long")
     /// Oldest first.
     private var connections: [AdminConnection] = []
 
-    /// - Parameter onExhausted: called when there is no descriptor for an administrator.
+    /// - Parameter onExhausted: called when no descriptor is left for an administrator.
     init(
         path: String,
         backend: any AdminBackend,
@@ -90,7 +91,7 @@ final class AdminSocket: @unchecked Sendable {
             leave(connection)
             return connection.refuse("not an admin command")
         }
-        // Held, not weak: whoever asked hears the end of it.
+        // Held strongly, so that the administrator gets the whole answer.
         (request.isLong ? longQueue : shortQueue).async {
             self.answer(request, connection)
             self.queue.async { self.leave(connection) }
@@ -106,15 +107,16 @@ final class AdminSocket: @unchecked Sendable {
                 }
             }
         } catch {
-            // The reason may name a phone: it goes to who asked, not into the log.
+            // The reason may contain a phone number, so it goes to the administrator and not into
+            // the log.
             logger.notice("an admin command failed", metadata: ["command": "\(request.words[0])"])
             connection.write("!\(Self.printable("\(error)"))\n")
         }
         connection.write("=\n")
     }
 
-    /// A line that is one line wherever it is read, and does nothing to a terminal: names come from
-    /// users.
+    /// Replaces control characters: names come from users, and must neither break a line nor
+    /// control a terminal.
     private static func printable(_ line: String) -> String {
         var text = ""
         for scalar in line.unicodeScalars {

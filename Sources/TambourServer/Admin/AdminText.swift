@@ -1,7 +1,7 @@
 import Glibc
 import TambourProtocol
 
-/// How admin commands say things.
+/// Formats values for admin commands.
 enum AdminText {
     /// Unix milliseconds as `2026-11-22T11:30:05Z`; 0 as `never`.
     static func time(_ ms: Int64) -> String {
@@ -20,7 +20,7 @@ enum AdminText {
         number < 10 ? "0\(number)" : "\(number)"
     }
 
-    /// As `1.2 MB`; a kilobyte is 1,000 bytes.
+    /// Returns a size like `1.2 MB`; a kilobyte is 1,000 bytes.
     static func bytes(_ count: Int64) -> String {
         var value = Double(count)
         for unit in ["bytes", "kB", "MB", "GB"] {
@@ -36,7 +36,7 @@ enum AdminText {
         "\((value * 10).rounded() / 10)"
     }
 
-    /// Words of people, in quotes and cut to what a line shows.
+    /// Returns a user's text in quotes, cut to a length that fits a line.
     static func quoted(_ text: some CustomStringConvertible) -> String {
         let text = text.description
         let cut = text.prefix(maxShown)

@@ -4,10 +4,11 @@ import TambourProtocol
 import TambourSQL
 import TambourStore
 
-/// A copy of a store while its server writes, and the way back.
+/// Copies a store while its server writes, and restores it.
 ///
-/// A backup is a directory: `tambour.db`, one file without a log, and `digests`, which says what the
-/// snapshot held that was copied and what the file's bytes are. It is there as a whole or not at all.
+/// A backup is a directory: `tambour.db`, one file without a log, and `digests`, which describes
+/// the content of the copied snapshot and the bytes of the file. A backup appears as a whole or not
+/// at all.
 package struct Backup: Sendable {
     package typealias Failure = AdminService.Failure
 
@@ -24,10 +25,10 @@ package struct Backup: Sendable {
 
     // MARK: - Taking one
 
-    /// Copies the store of a data directory, served or not.
+    /// Copies the store of a data directory, with or without a running server.
     ///
     /// The copy is of one snapshot, and is read again before this returns.
-    /// - Parameter output: gets what an operator wants to know, line by line.
+    /// - Parameter output: receives information for the operator, line by line.
     /// - Throws: also when the path exists.
     package func take(from dataDirectory: String, output: (String) throws -> Void) throws {
         try Self.refusePostgreSQL(dataDirectory)
@@ -36,7 +37,8 @@ package struct Backup: Sendable {
             throw Failure(description: "there is no store in \(dataDirectory)")
         }
         guard access(path, F_OK) != 0 else { throw Failure(description: "\(path) exists") }
-        // What the server has told anybody is stored is in its last commit, which this one follows.
+        // Everything that the server has acknowledged is in its last commit or earlier; the
+        // snapshot is taken after it.
         let acknowledged = try Self.clock(of: dataDirectory)
         let partial = "\(path).partial"
         Self.remove(partial)
@@ -81,7 +83,7 @@ package struct Backup: Sendable {
         do {
             let copied = try SQLiteConnection(path: copy, mode: .readWrite)
             try manifest.compare(with: copied)
-            // One file, for whoever carries it away.
+            // A single file is easier to carry away.
             try copied.execute("PRAGMA journal_mode = DELETE")
         }
         manifest.file = try SQLiteFile.copy(copy, to: nil)
@@ -91,7 +93,7 @@ package struct Backup: Sendable {
         return manifest
     }
 
-    /// The clock of the last commit of the server that serves the directory; nil when none does.
+    /// Returns the clock of the last commit of the directory's server; nil when no server runs.
     private static func clock(of dataDirectory: String) throws -> Int64? {
         var clock: Int64?
         let client = AdminClient(dataDirectory: dataDirectory)
@@ -101,7 +103,7 @@ package struct Backup: Sendable {
 
     // MARK: - The way back
 
-    /// Makes a data directory of it, after looking whether it is what was copied.
+    /// Creates a data directory from the backup, after verifying the backup.
     ///
     /// - Throws: also when the directory has a store.
     package func restore(to dataDirectory: String, output: (String) throws -> Void) throws {
@@ -126,7 +128,7 @@ package struct Backup: Sendable {
         try output("\(dataDirectory) restored: \(manifest.rows) rows in \(manifest.count) tables")
     }
 
-    /// Clients that were there before hear at their next login that what they hold may be no more.
+    /// Tells clients at their next login that the data they hold may be gone.
     private func noteRestore(_ path: String) throws {
         let connection = try SQLiteConnection(path: path, mode: .readWrite)
         let store = try StoreConnection(connection, limits: .standard)
@@ -134,9 +136,9 @@ package struct Backup: Sendable {
         try connection.checkpoint()
     }
 
-    /// Restores it into a directory that goes again, and says whether all was well.
+    /// Verifies the backup by restoring it into a temporary directory.
     ///
-    /// - Parameter scratch: where that directory is made.
+    /// - Parameter scratch: where that directory is created.
     package func verify(in scratch: String, output: (String) throws -> Void) throws {
         let manifest = try manifest()
         let directory = "\(scratch)/tambour-verify-\(getpid())-\(environment.wallMs())"
@@ -151,7 +153,7 @@ package struct Backup: Sendable {
         )
     }
 
-    /// Copies the file, compares every digest, and checks it as `admin check` does.
+    /// Copies the file, compares every digest, and runs the checks of `admin check`.
     private func check(
         _ copy: String,
         against manifest: Manifest,
@@ -199,7 +201,7 @@ package struct Backup: Sendable {
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    /// Removes a directory of ours with what may be in it.
+    /// Removes a directory that this program created, with its files.
     private static func remove(_ directory: String) {
         SQLiteFile.remove("\(directory)/\(database)")
         unlink("\(directory)/\(digests)")
@@ -210,8 +212,8 @@ package struct Backup: Sendable {
 // MARK: - What a snapshot held
 
 extension Backup {
-    /// The file `digests`: a line that says what it is, `taken` (Unix ms), `clock` (that of the last
-    /// commit), `file` (SHA-256 of its bytes), then a line for each table.
+    /// The file `digests`: a title line, `taken` (Unix ms), `clock` (of the last commit), `file`
+    /// (SHA-256 of its bytes), then a line for each table.
     package struct Manifest: Equatable {
         private static let title = "tambour backup 1"
 
@@ -248,13 +250,13 @@ extension Backup {
             return (head + tables.map(\.line)).map { "\($0)\n" }.joined()
         }
 
-        /// Tables, without the digest of the schema.
+        /// The number of tables; the digest of the schema does not count.
         package var count: Int { tables.count - 1 }
         package var rows: Int { tables.dropLast().reduce(0) { $0 + $1.rows } }
 
-        /// Reads a store and compares it.
+        /// Computes the digests of a store and compares them with these.
         ///
-        /// - Returns: its digests, all equal to these.
+        /// - Returns: the store's digests, all equal to these.
         /// - Throws: a failure that names every table that differs.
         @discardableResult
         func compare(with connection: SQLiteConnection) throws -> [TableDigest] {
@@ -276,7 +278,7 @@ extension Backup {
 extension TableDigest {
     fileprivate var line: String { "\(table) \(rows) sha256 \(sha256)" }
 
-    /// What a file can say; the sum over all tables stays an `Int`.
+    /// The rows that a file may claim; the sum over all tables fits an `Int`.
     private static let rowRange = 0...(1 << 48)
 
     fileprivate init?(words: [Substring]) {
@@ -288,7 +290,7 @@ extension TableDigest {
 }
 
 extension Substring {
-    /// Whether it is a digest as this program writes it: 64 lower-case hexadecimal digits.
+    /// Whether the text is a digest as this program writes it: 64 lower-case hexadecimal digits.
     fileprivate var isSHA256: Bool {
         utf8.count == 64
             && utf8.allSatisfy { byte in
@@ -300,11 +302,11 @@ extension Substring {
 
 // MARK: - Files
 
-/// The little that is done with files here.
+/// The file operations of backups.
 private enum SQLiteFile {
     private typealias Failure = AdminService.Failure
 
-    /// A database with what lies beside it.
+    /// Removes a database and the files beside it.
     static func remove(_ path: String) {
         for suffix in ["", "-wal", "-shm", "-journal"] { unlink(path + suffix) }
     }
@@ -315,7 +317,7 @@ private enum SQLiteFile {
         return Int64(status.st_size)
     }
 
-    /// Nil when it cannot be read or is no UTF-8.
+    /// Returns nil for a file that cannot be read or is not UTF-8.
     static func text(_ path: String) -> String? {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return nil }
@@ -338,9 +340,9 @@ private enum SQLiteFile {
         guard fsync(file) == 0 else { throw failure("write", path) }
     }
 
-    /// Reads a file, and writes it to another if there is one.
+    /// Reads a file, and copies it to `path` unless that is nil.
     ///
-    /// - Returns: SHA-256 of its bytes, as hex digits.
+    /// - Returns: the SHA-256 of its bytes, as hex digits.
     static func copy(_ source: String, to path: String?) throws -> String {
         let input = open(source, O_RDONLY | O_CLOEXEC)
         guard input >= 0 else { throw failure("read", source) }
@@ -370,7 +372,7 @@ private enum SQLiteFile {
         }
     }
 
-    /// A file or a directory.
+    /// Syncs a file or a directory to disk.
     static func sync(_ path: String) throws {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { throw failure("read", path) }

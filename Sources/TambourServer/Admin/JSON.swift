@@ -1,6 +1,6 @@
 import TambourProtocol
 
-/// A JSON value, for what people get of theirs.
+/// A JSON value, for exports of user data.
 indirect enum JSON {
     case null
     case bool(Bool)
@@ -10,7 +10,7 @@ indirect enum JSON {
     case array([JSON])
     case object([(String, JSON)])
 
-    /// One line of ASCII and beyond, without control characters.
+    /// The value as one line of text, without control characters.
     var text: String {
         var text = ""
         append(to: &text)
@@ -66,15 +66,15 @@ extension JSON {
     init(_ text: String?) { self = text.map { .string($0) } ?? .null }
     init(_ id: some WireID) { self = .int(id.rawValue) }
 
-    /// Unix milliseconds as people write it; null for 0.
+    /// Formats Unix milliseconds for people; null for 0.
     init(time ms: Int64) { self = ms > 0 ? .string(AdminText.time(ms)) : .null }
 
-    /// An object without the entries that are null.
+    /// Returns an object without the null entries.
     static func some(_ entries: [(String, JSON)]) -> JSON {
         .object(entries.filter { if case .null = $0.1 { false } else { true } })
     }
 
-    /// What was stored as MessagePack; null when it cannot be read.
+    /// Decodes stored MessagePack; null when it cannot be read.
     init(packed bytes: Bytes?) {
         guard let bytes else {
             self = .null

@@ -3,15 +3,16 @@ package import TambourProtocol
 import TambourSQL
 package import TambourStore
 
-/// A store where nothing can be written, as a copy on a place that is mounted read-only: it can be looked at.
+/// A store that cannot be written, such as a copy on a read-only mount. It can only be read.
 ///
-/// `@unchecked Sendable`: used by the one thread of a command-line program.
+/// `@unchecked Sendable`: used only by the single thread of a command-line program.
 package final class ReadOnlyAdminBackend: AdminBackend, @unchecked Sendable {
     package let environment: Environment
     package let limits: Limits
     private let store: StoreConnection
 
-    /// - Throws: `AdminService.Failure` while a write-ahead log beside the file holds what is not in it.
+    /// - Throws: `AdminService.Failure` while a write-ahead log holds changes that are not in the
+    ///   file.
     package init(
         dataDirectory: String,
         environment: Environment = .live,
@@ -33,7 +34,7 @@ package final class ReadOnlyAdminBackend: AdminBackend, @unchecked Sendable {
         )
     }
 
-    /// Whether a data directory, or the store in it, cannot be written.
+    /// Returns whether a data directory, or the store in it, cannot be written.
     package static func isNeeded(for dataDirectory: String) -> Bool {
         let path = "\(dataDirectory)/tambour.db"
         return size(of: path) != nil

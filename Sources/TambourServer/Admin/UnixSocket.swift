@@ -25,8 +25,8 @@ enum UnixSocket {
         guard descriptor >= 0 else {
             throw Server.StartError("no admin socket: \(DataDirectory.reason())")
         }
-        // Nobody else may connect, at no moment: the file gets the mode that the socket has when it
-        // is bound. The process's umask would do the same to every file made meanwhile.
+        // Nobody else may connect at any moment: the file gets the mode that the socket has when it
+        // is bound. The process's umask would affect every file created meanwhile.
         guard fchmod(descriptor, 0o600) == 0 else {
             let reason = DataDirectory.reason()
             close(descriptor)
@@ -45,7 +45,7 @@ enum UnixSocket {
         return descriptor
     }
 
-    /// Accepts one connection; reading and writing wait until there is something, or room.
+    /// Accepts one connection; reading and writing on it block.
     @Sendable
     static func accept(_ listener: Int32) -> Acceptor.Acceptance {
         let descriptor = Glibc.accept(listener, nil, nil)
