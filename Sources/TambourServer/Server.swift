@@ -312,7 +312,7 @@ package final class Server: @unchecked Sendable {
     ///
     /// When it returns, every session whose answers changed has been sent them: the reply to a
     /// later PING comes after them. Waits for the lanes, as `laneReports` does.
-    /// - Returns: the rules, and the number of sessions that were told.
+    /// - Returns: the rules, and the number of sessions that got new answers.
     /// - Throws: the mistakes in the rules; then the old ones stay in force.
     func reloadFeatures() throws -> (rules: FeatureRules, told: Int) {
         guard let load = configuration.features.reload else {

@@ -191,14 +191,14 @@ struct ChatsHandler: Sendable {
             let first = max(1, min(asked, chat.head.id.timeMs))
             try tx.lowerRead(to: first - 1, of: caller.userID, in: chat)
         }
-        // Others are told only of a change of the mark that is shown to them.
+        // Others receive only changes of the mark that they see.
         let tellsOwn = member.readTime != before.own
         let tellsOthers = member.shownTime != before.shown && !chat.isBig
         if tellsOwn || tellsOthers {
             let push = NotifMark(
                 chatID: chat.wireID,
                 userID: caller.userID,
-                // When both marks are told they are equal.
+                // If both marks are pushed, they are equal.
                 mark: tellsOwn ? member.readTime : member.shownTime,
                 setAsUnread: setAsUnread
             )
