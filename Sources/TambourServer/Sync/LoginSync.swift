@@ -282,7 +282,7 @@ struct LoginSync: Sendable {
         }
         var gone: [Chat] = []
         if let mark {
-            // Even a full list does not mention chats that were left, so their tombstones always come.
+            // Even a full list does not mention chats that were left, so it gets their tombstones.
             let left = try snapshot.leftChats(of: caller.userID, since: mark)
             let changed = left.map { ($0.chat, $0.changed) }
             gone = room.take(.chats, changed, since: mark, part: 2) { $0.wireSizeEstimate }
@@ -331,8 +331,8 @@ private struct Delta {
         if fits { chats.append(chat) }
     }
 
-    /// Counts a chat that the caller left between two steps, so that a lookup that reached its limit
-    /// never fits a reply.
+    /// Counts a chat that the caller left between two steps, so that a lookup that reached its
+    /// limit never fits a reply.
     mutating func appendLeft() { bytes += Chat.bareSize }
 }
 
