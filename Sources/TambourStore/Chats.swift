@@ -2,15 +2,15 @@ package import TambourProtocol
 import TambourSQL
 
 struct ChatStatements {
-    /// What building a `Chat` for one member needs of `chat` and `member`.
+    /// The columns of `chat` and `member` from which a `Chat` for one member is built.
     static let viewColumns =
         "c.id, c.kind, c.low_user, c.high_user, c.owner, c.title, c.created, c.member_count, "
         + "c.ct_head, m.user_id, m.joined, m.read_time, m.read_n, m.ct, m.big, "
         + "c.description, c.options, c.pinned, m.permissions, m.floor, c.link, c.reactions, "
         + "c.is_public, m.hidden_n, m.delayed_updated, m.delayed_failed"
-    /// How many of them there are.
+    /// The number of columns in `viewColumns`.
     static let viewColumnCount = 26
-    /// What one may know of a chat before joining.
+    /// The columns shown before joining.
     static let cardColumns =
         "c.id, c.kind, c.owner, c.title, c.created, c.member_count, c.description, c.is_public, "
         + "c.link, c.options"
@@ -36,7 +36,8 @@ struct ChatStatements {
     let recentPartners: any SQLStatement
 
     init(_ sql: any SQLConnection) throws {
-        // Big is what the members' rows say: the limit may have changed since the chat was made.
+        // Whether the chat is big is read from a member's row: the limit may have changed since the
+        // chat was created.
         byID = try sql.prepare(
             """
             SELECT \(Self.chatColumns),
@@ -86,7 +87,8 @@ struct ChatStatements {
             ORDER BY m.ct DESC, m.chat LIMIT $4
             """
         )
-        // A big chat touches its own clock instead of every member's row: one row a big chat.
+        // A change in a big chat moves the chat's own clock, not every member's row: one row per
+        // change.
         changedBigViews = try sql.prepare(
             """
             SELECT \(Self.viewColumns) FROM member m JOIN chat c ON c.id = m.chat
@@ -161,7 +163,7 @@ struct MemberStatements {
         marksOfChat = try sql.prepare(
             "SELECT user_id, shown_time, permissions FROM member WHERE chat = $1 ORDER BY user_id"
         )
-        // Where members are many an index answers alone.
+        // In a big chat, the index alone answers this query.
         readersOfBig = try sql.prepare(
             """
             SELECT count(*) FROM (
@@ -177,9 +179,9 @@ struct MemberStatements {
             FROM member m JOIN account a ON a.id = m.user_id
             WHERE m.chat = $1 AND m.user_id > $2
             """
-        // By the column of the index: SQLite would sort all members by the other one.
+        // Ordered by the indexed column: SQLite would sort all members if it were the other one.
         pageOfChat = try sql.prepare("\(accountsOfChat) ORDER BY m.user_id LIMIT $3")
-        // The row of the owner, whose rights are not in it, is found by its key.
+        // The owner's row does not contain the owner's rights, so it is found by its key.
         pageOfAdmins = try sql.prepare(
             """
             \(accountsOfChat) AND m.permissions > 0
@@ -247,17 +249,17 @@ struct MemberStatements {
     }
 }
 
-/// Somebody with rights in a group or channel.
+/// A user with rights in a group or channel.
 package typealias Admin = (id: UserID, permissions: RoleTable.Permissions)
 
-/// A chat as one member sees it, before its messages are looked at.
+/// A chat as one member sees it, without its messages.
 package struct ChatView: Sendable {
     package private(set) var key: ChatKey
     package private(set) var kind: ChatKind
-    /// The post of `channel` that these are the comments on; nil for a chat of its own.
+    /// The post of `channel` that this chat holds the comments on; nil for other chats.
     package private(set) var post: (channel: ChatKey, id: MessageID)?
     package let viewer: UserID
-    /// The other one of a dialog, the viewer in saved messages, nil where people join.
+    /// The other user of a dialog, the viewer in saved messages, nil in chats that people join.
     package let partner: UserID?
     package let owner: UserID
     package let title: Text?
@@ -270,30 +272,30 @@ package struct ChatView: Sendable {
     package let readNumber: Int64
     /// Commit clock of the last change that the viewer can see.
     package let modified: Int64
-    /// Above the fan-out threshold: changes move the chat's own clock.
+    /// Whether the chat is above the fan-out threshold, so that changes move the chat's own clock.
     package let isBig: Bool
     package let description: Text?
     package let options: RoleTable.Options
-    /// The pinned message.
     package let pinned: MessageID?
-    /// What the viewer may as an administrator.
+    /// The viewer's rights as an administrator.
     package let permissions: RoleTable.Permissions
-    /// Nothing up to this message is there for the viewer.
+    /// The last message that is not visible to the viewer; everything up to it is hidden.
     package let floor: MessageID
-    /// The public name, or the invitation for those who may be shown it.
+    /// The public name, or the invitation if the viewer may see it.
     package let link: Text?
     /// Whether `link` is a public name.
     package let isPublic: Bool
-    /// The dense number of the newest message when the viewer put the chat away; 0 for never.
+    /// The dense number of the newest message when the viewer hid the chat; 0 for never.
     package let hiddenNumber: Int64
-    /// Which reactions it allows; nil for every one.
+    /// The reactions that the chat allows; nil for all.
     package let reactions: Packed<ChatReactionsSettings>?
-    /// When the viewer's scheduled messages changed, Unix milliseconds; 0 for never.
+    /// When the viewer's scheduled messages last changed, Unix milliseconds; 0 for never.
     package let delayedUpdated: Int64
-    /// When one of them could not be sent, Unix milliseconds; 0 for never.
+    /// When one of the viewer's scheduled messages last failed to send, Unix milliseconds; 0 for
+    /// never.
     package let delayedFailed: Int64
 
-    /// The id that travels to this viewer.
+    /// The chat id that this viewer sees on the wire.
     package var wireID: ChatID {
         switch kind {
         case .group, .channel, .comments: ChatID((post?.channel ?? key).rawValue)
@@ -301,12 +303,13 @@ package struct ChatView: Sendable {
         }
     }
 
-    /// Where its messages stand for clients.
+    /// The address of the chat's messages for clients.
     package var address: MessageAddress { MessageAddress(chatID: wireID, postID: post?.id) }
 
-    /// The comments on a post, of which the viewer sees what they see of this channel.
+    /// Returns the comments on a post of this channel, with the channel's visibility for the
+    /// viewer.
     ///
-    /// - Parameter key: theirs.
+    /// - Parameter key: the key of the comments.
     func comments(on post: MessageID, key: ChatKey) -> ChatView {
         var view = self
         view.post = (self.key, post)
@@ -353,7 +356,7 @@ package struct ChatView: Sendable {
 }
 
 extension ReadTransaction {
-    /// The key of the dialog of two users, or of the saved messages when they are the same.
+    /// Returns the key of the dialog of two users, or of the saved messages when they are the same.
     package func pairKey(_ a: UserID, _ b: UserID) throws -> ChatKey? {
         let statement = store.chats.byPair
         defer { statement.reset() }
@@ -362,8 +365,8 @@ extension ReadTransaction {
         return try statement.step() ? ChatKey(statement.int(0)) : nil
     }
 
-    /// When the dialog was made that is so many-th, counted from the newest, of those that `user`
-    /// began after `time` (both Unix milliseconds); nil when there are fewer.
+    /// Returns the creation time of the dialog at `place`, counted from the newest, among those
+    /// that `user` began after `time` (both Unix milliseconds); nil when there are fewer.
     package func dialog(begunBy user: UserID, after time: Int64, place: Int) throws -> Int64? {
         let statement = store.chats.begun
         defer { statement.reset() }
@@ -373,13 +376,13 @@ extension ReadTransaction {
         return try statement.step() ? statement.int(0) : nil
     }
 
-    /// The chat that `wireID` means to `viewer`, if it exists and the viewer is a member.
+    /// Returns the chat that `wireID` names for `viewer`, if it exists and the viewer is a member.
     package func view(_ wireID: ChatID, for viewer: UserID) throws -> ChatView? {
         guard let key = try key(wireID, for: viewer) else { return nil }
         return try view(key, for: viewer)
     }
 
-    /// The key that `wireID` would have for `viewer`; for groups no membership is checked.
+    /// Returns the key that `wireID` has for `viewer`; does not check membership of groups.
     func key(_ wireID: ChatID, for viewer: UserID) throws -> ChatKey? {
         guard let partner = wireID.partner(of: viewer) else { return ChatKey(wireID.rawValue) }
         return try pairKey(viewer, partner)
@@ -393,12 +396,12 @@ extension ReadTransaction {
         return try statement.step() ? ChatView(row: statement) : nil
     }
 
-    /// What changed for `viewer` after `since` (commit clock): small chats, then big ones, each the newest
-    /// change first.
+    /// Returns the chats that changed for `viewer` after `since` (commit clock): small chats, then
+    /// big ones, each with the newest change first.
     ///
     /// - Parameters:
-    ///   - end: the last clock that is looked at.
-    ///   - limit: how many small ones, at most.
+    ///   - end: the last commit clock that is included.
+    ///   - limit: the maximum number of small chats.
     package func changedViews(
         for viewer: UserID,
         since: Int64,
@@ -425,7 +428,7 @@ extension ReadTransaction {
         return views
     }
 
-    /// The members of a chat in the order of their ids.
+    /// Returns the members of a chat in the order of their ids.
     package func memberIDs(of chat: ChatKey) throws -> [UserID] {
         let statement = store.members.idsOfChat
         defer { statement.reset() }
@@ -435,12 +438,15 @@ extension ReadTransaction {
         return ids
     }
 
-    /// Goes through the groups of `viewer` with all of `users` in them, the most recently active first.
+    /// Passes to `take` the groups of `viewer` that all of `users` are in, the most recently active
+    /// first.
     ///
     /// - Parameters:
-    ///   - cursor: where to begin.
-    ///   - take: takes a group; false when the page has no room for it, which an empty one has.
-    /// - Returns: where to go on when the page is full, or as much was read as one request may; nil at the end.
+    ///   - cursor: where to start.
+    ///   - take: accepts a group; returns false when the page has no room for it. An empty page
+    ///     always has room.
+    /// - Returns: where to continue when the page is full or the request has read its limit of
+    ///   rows; nil at the end.
     package func commonGroups(
         of viewer: UserID,
         and users: Set<UserID>,
@@ -453,11 +459,11 @@ extension ReadTransaction {
         defer { statement.reset() }
         statement.bind(1, viewer.rawValue)
         statement.bind(2, cursor.time)
-        // One more than may be looked at tells that there are more.
+        // One row above the limit shows that there are more.
         statement.bind(3, Int64(limits.maxScannedRows) + 1)
         statement.bind(4, Int64(skipped))
         var scan = ScanBudget(limits)
-        // When the chats that were looked at were last active.
+        // When the chats scanned so far were last active.
         var times: [Int64] = []
         while try statement.step() {
             let active = statement.int(ChatStatements.viewColumnCount)
@@ -493,9 +499,9 @@ extension ReadTransaction {
         return try statement.step()
     }
 
-    /// The dialog partners among the `limit` chats that changed last, and after `since` (commit
-    /// clock), but those who blocked the viewer or hide theirs, and when each was last online
-    /// according to the store (Unix milliseconds, 0 for never).
+    /// Returns the dialog partners among the `limit` most recently changed chats that changed after
+    /// `since` (commit clock), and when the store last recorded each as online (Unix milliseconds,
+    /// 0 for never). Partners who block the viewer or hide their presence are omitted.
     package func recentPartners(
         of viewer: UserID,
         since: Int64,
@@ -511,7 +517,8 @@ extension ReadTransaction {
         return partners
     }
 
-    /// How many messages of the chat the viewer has not read: removed and hidden ones do not count.
+    /// Counts the messages of the chat that the viewer has not read, without removed and hidden
+    /// ones.
     package func unread(
         in chat: ChatKey,
         viewer: UserID,
@@ -539,7 +546,7 @@ extension ReadTransaction {
         return max(0, candidates - removedCount - hiddenCount)
     }
 
-    /// The object that travels to `view.viewer`.
+    /// Returns the chat object that is sent to `view.viewer`.
     package func chat(_ view: ChatView) throws -> Chat {
         let head = try head(of: view.key)
         let wireID = view.wireID
@@ -556,7 +563,7 @@ extension ReadTransaction {
         return Chat(
             id: wireID,
             type: view.kind.onWire,
-            // Whatever is new brings it back.
+            // Any new message makes the chat active again.
             status: view.hiddenNumber > 0 && view.hiddenNumber == head.number ? .hidden : .active,
             owner: view.owner,
             participants: participants,
@@ -588,7 +595,7 @@ extension ReadTransaction {
         )
     }
 
-    /// Nil also when it was deleted, or is not there for the viewer.
+    /// Returns the pinned message; nil also when it was deleted or is not visible to the viewer.
     private func pinnedMessage(of view: ChatView) throws -> Message? {
         guard let id = view.pinned,
             let record = try visibleRecord(id, in: view.key, for: view.viewer, above: view.floor)
@@ -596,7 +603,7 @@ extension ReadTransaction {
         return try message(record, at: view.address, for: view.viewpoint)
     }
 
-    /// The administrators beside the owner, in the order of their ids.
+    /// Returns the administrators other than the owner, in the order of their ids.
     package func admins(of chat: ChatKey) throws -> [Admin] {
         let statement = store.members.adminsOfChat
         defer { statement.reset() }
@@ -610,12 +617,12 @@ extension ReadTransaction {
         return admins
     }
 
-    /// A page of members in the order of their ids, read until it is full.
+    /// Returns a page of members in the order of their ids, reading until it is full.
     ///
     /// - Parameters:
-    ///   - onlyAdmins: leaves out who has no rights in a group.
-    ///   - isWanted: says of an account whether it belongs there.
-    /// - Returns: where the next page begins; nil at the end.
+    ///   - onlyAdmins: omits members without rights in a group.
+    ///   - isWanted: returns whether an account belongs on the page.
+    /// - Returns: the members and where the next page starts; nil at the end.
     package func members(
         of view: ChatView,
         after marker: UserID,
@@ -627,7 +634,7 @@ extension ReadTransaction {
         defer { statement.reset() }
         statement.bind(1, view.key.rawValue)
         statement.bind(2, marker.rawValue)
-        // One more than may be looked at tells that there are more.
+        // One row above the limit shows that there are more.
         statement.bind(3, limits.maxScannedRows + 1)
         if onlyAdmins { statement.bind(4, view.owner.rawValue) }
         let joined = AccountStatements.columnCount
@@ -645,8 +652,8 @@ extension ReadTransaction {
         }
     }
 
-    /// Reads rows that begin with an account until there are `limit`, as many as a reply may hold, or as many
-    /// were looked at as one request may.
+    /// Reads rows that start with an account until there are `limit` members, the reply is full, or
+    /// the request has read its limit of rows.
     func page(
         of statement: any SQLStatement,
         limit: Int,
@@ -672,8 +679,9 @@ extension ReadTransaction {
         return (members, nil)
     }
 
-    /// The chats that `viewer` has left or was removed from after `since` (commit clock), as they
-    /// travel, the newest first. Nothing in them is younger than the viewer's last moment there.
+    /// Returns tombstones of the chats that `viewer` left or was removed from after `since` (commit
+    /// clock), the newest first. They contain nothing later than the viewer's last moment in the
+    /// chat.
     package func leftChats(
         of viewer: UserID,
         since: Int64,
@@ -701,8 +709,9 @@ extension ReadTransaction {
         return left
     }
 
-    /// Read marks by user as the viewer sees them: of every member up to the fan-out threshold, above it
-    /// only one's own. Beside them the administrators of a group but its owner, in the order of their ids.
+    /// Returns the read marks that the viewer sees, by user, and the administrators of a group
+    /// without its owner, in the order of their ids. Up to the fan-out threshold there is a mark
+    /// for every member, above it only the viewer's own.
     package func people(
         of view: ChatView
     ) throws -> (participants: IDMap<UserID, Int64>, admins: [Admin]) {
@@ -712,7 +721,8 @@ extension ReadTransaction {
         return try everybody(in: view)
     }
 
-    /// The read marks of all members as the viewer sees them, also where `people` tells only one's own.
+    /// Returns the read marks of all members as the viewer sees them, even where `people` returns
+    /// only the viewer's own.
     package func marks(of view: ChatView) throws -> IDMap<UserID, Int64> {
         try everybody(in: view).participants
     }
@@ -738,10 +748,10 @@ extension ReadTransaction {
 }
 
 extension Chat {
-    /// The size of a chat with nothing in it.
+    /// The wire size of an empty chat.
     package static let bareSize = 400
 
-    /// About how many bytes the chat takes on the wire, never fewer.
+    /// An upper estimate of the chat's bytes on the wire.
     package var wireSizeEstimate: Int {
         Self.bareSize + participants.count * 32 + (title?.bytes.count ?? 0)
             + (lastMessage?.wireSizeEstimate ?? 0) + (pinnedMessage?.wireSizeEstimate ?? 0)
@@ -749,9 +759,9 @@ extension Chat {
             + (reactions?.bytes.count ?? 0)
     }
 
-    /// The tombstone of a group or channel: what its member hears that is none any more.
+    /// Returns the tombstone of a group or channel for a former member.
     ///
-    /// - Parameter ct: when it ended, commit clock.
+    /// - Parameter ct: when the membership ended, commit clock.
     package static func left(
         _ key: ChatKey,
         owner: UserID,
@@ -774,21 +784,21 @@ extension Chat {
 }
 
 extension RoleTable.Options {
-    /// Those that are set.
+    /// The names of the options that are set.
     package var onWire: NameMap<Bool> {
         NameMap(Self.named.filter { contains($0.value) }.map { (Text($0.name), true) })
     }
 }
 
 extension RoleTable.Permissions {
-    /// What an owner is shown to have, as in captures of the service.
+    /// The rights that an owner is shown to have, as in captures of the service.
     package static let ofOwner = Self(rawValue: 2047)
-    /// What an administrator may for whom no rights are named: all but making others.
+    /// The rights of a new administrator when none are named: all except appointing administrators.
     package static let ofNewAdmin: Self = [.members, .info, .pin, .post, .edit, .delete]
 }
 
 extension IDMap where Key == UserID, Value == AnyValue {
-    /// The rights of each administrator and of the owner, who has all of them.
+    /// Returns the rights of each administrator and of the owner, who has all of them.
     package static func admins(
         _ admins: [Admin],
         owner: UserID

@@ -4,7 +4,7 @@ import TambourSQL
 extension WriteTransaction {
     /// Stores a new user under a random id.
     ///
-    /// - Throws: `SQLError` when the phone has an account.
+    /// - Throws: `SQLError` when the phone already has an account.
     package func createAccount(
         phone: Int64,
         firstName: String,
@@ -23,7 +23,7 @@ extension WriteTransaction {
         return id
     }
 
-    /// Whether others can see this user; remembered between batches, for every send asks it.
+    /// Whether others can see this user; cached between batches because every send checks it.
     package func isListed(_ user: UserID) throws -> Bool {
         if listed.contains(user) { return true }
         guard try reader.isListed(user) else { return false }
@@ -31,7 +31,7 @@ extension WriteTransaction {
         return true
     }
 
-    /// Blocks an account or lets it in again; every dialog partner's contact changes.
+    /// Blocks or unblocks an account; every dialog partner's contact changes.
     package func setBlocked(_ isBlocked: Bool, _ user: UserID) throws {
         writes += 1
         listed.remove(user)
@@ -45,7 +45,7 @@ extension WriteTransaction {
 
     /// Records when a user and its session were last online, Unix milliseconds.
     ///
-    /// - Parameter address: where the session is now; nil leaves it as it was.
+    /// - Parameter address: the session's current address; nil keeps the stored one.
     package func setSeen(
         _ time: Int64,
         user: UserID,
@@ -59,7 +59,7 @@ extension WriteTransaction {
         try store.sessions.setSeen.run()
     }
 
-    /// The user has shown a sign of life at `time`, Unix milliseconds.
+    /// Records that the user was online at `time`, Unix milliseconds.
     package func setSeen(_ time: Int64, of user: UserID) throws {
         writes += 1
         store.accounts.setSeen.bind(1, user.rawValue)
@@ -67,7 +67,8 @@ extension WriteTransaction {
         try store.accounts.setSeen.run()
     }
 
-    /// Opens a session on the device that `origin` names, which keeps its identity across logins.
+    /// Opens a session on the device that `origin` names; the device keeps its identity across
+    /// logins.
     package func createSession(
         of user: UserID,
         tokenHash: [UInt8],
@@ -76,8 +77,9 @@ extension WriteTransaction {
         writes += 1
         lastSessionID += 1
         try store.meta.set(Self.lastSessionKey, lastSessionID)
-        // A client that does not name its installation is another device at each login: two of them
-        // must not answer each other's cids. Devices stay for ever, so their ids are never reused.
+        // A client that does not name its installation gets a new device at each login: two such
+        // clients must not share idempotency keys (cids). Devices are never deleted, so their ids
+        // are never reused.
         let installation =
             origin.installation.isEmpty ? "device \(lastDeviceID + 1)" : origin.installation
         let device = try device(of: user, installation: installation)
@@ -110,7 +112,7 @@ extension WriteTransaction {
         return DeviceID(lastDeviceID)
     }
 
-    /// Whether a session is still there; remembered between batches, for every command asks it.
+    /// Whether a session still exists; cached between batches because every command checks it.
     package func isOpen(_ session: SessionID) throws -> Bool {
         if openSessions.contains(session) { return true }
         guard try reader.session(session) != nil else { return false }
@@ -118,17 +120,18 @@ extension WriteTransaction {
         return true
     }
 
-    /// Kills the tokens of these sessions of `user` and the logins they approved; their connections
-    /// close after the commit.
+    /// Revokes the tokens of these sessions of `user` and the logins they approved; their
+    /// connections close after the commit.
     package func closeSessions(_ sessions: [SessionID], of user: UserID) throws {
         for session in sessions { try voidSignIns(approvedBy: session, of: user) }
         try deleteSessions(sessions, of: user)
     }
 
-    /// Closes all sessions of `user` but one, and voids whatever would open another. When there is only
-    /// that one, codes stay good: a thief of it could keep the owner out with them.
+    /// Closes all sessions of `user` except one, and voids every code that could open another. When
+    /// that session is the only one, the codes stay valid: otherwise a thief of the session could
+    /// use this to keep the owner out.
     ///
-    /// - Returns: the sessions that were closed.
+    /// - Returns: the closed sessions.
     @discardableResult
     package func closeAllSessions(
         of user: UserID,
@@ -154,9 +157,9 @@ extension WriteTransaction {
         emit(.sessionsClosed(sessions, of: user))
     }
 
-    /// Stores a code request and forgets those older than `keptSince` (Unix milliseconds).
+    /// Stores a code request and deletes those older than `keptSince` (Unix milliseconds).
     ///
-    /// - Parameter user: whom it moves to the phone; nil for a code to sign in with.
+    /// - Parameter user: the user whose phone number the code changes; nil for a sign-in code.
     package func createLoginCode(
         tokenHash: [UInt8],
         codeHash: [UInt8],
@@ -189,7 +192,7 @@ extension WriteTransaction {
         try store.sessions.countTry.run()
     }
 
-    /// Uses a code up. Its row stays a while: it counts against the hourly limit.
+    /// Marks a code as used. Its row stays for a while because it counts against the hourly limit.
     package func spendLoginCode(tokenHash: [UInt8]) throws {
         writes += 1
         store.sessions.spendCode.bindBlob(1, tokenHash)

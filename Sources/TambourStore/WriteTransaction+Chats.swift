@@ -2,9 +2,10 @@ package import TambourProtocol
 import TambourSQL
 
 extension WriteTransaction {
-    /// The chat that `wireID` means to `user`, who must be a member of it.
+    /// Returns the chat that `wireID` names for `user`, who must be a member of it.
     ///
-    /// - Returns: nil for an unknown chat and for one of others: the two look alike.
+    /// - Returns: nil both for an unknown chat and for one that `user` is not in: the two look
+    ///   alike.
     package func chat(_ wireID: ChatID, visibleTo user: UserID) throws -> ChatState? {
         let key: ChatKey?
         if let partner = wireID.partner(of: user) {
@@ -18,13 +19,14 @@ extension WriteTransaction {
         return chat
     }
 
-    /// The dialog of two users, or the saved messages of one; nil until it is created.
+    /// Returns the dialog of two users, or the saved messages of one; nil until it is created.
     package func chat(of a: UserID, and b: UserID) throws -> ChatState? {
         guard let key = try pairKey(a, b) else { return nil }
         return try chat(key)
     }
 
-    /// The member's state; nil when `user` is no member. Of comments the members are those of the channel.
+    /// Returns the member's state; nil when `user` is not a member. The members of comments are
+    /// those of the channel.
     package func member(_ user: UserID, of chat: ChatState) throws -> MemberState? {
         let chat = chat.post?.channel ?? chat
         if let member = chat.members[user] { return member }
@@ -60,7 +62,7 @@ extension WriteTransaction {
         let isBig = statement.int(15) != 0 || kind == .channel || kind == .comments
         let low = UserID(statement.int(2))
         let high = UserID(statement.int(3))
-        // Loading the channel of comments binds this statement again.
+        // Read the row first: loading the channel of comments binds this statement again.
         let details = ChatDetails(
             owner: UserID(statement.int(4)),
             title: statement.isNull(5) ? nil : Text(unchecked: Bytes(statement.bytes(5))),
@@ -124,7 +126,7 @@ extension WriteTransaction {
     /// Creates a group or a channel; its id is `-(ct * 4096 + n)`, unique and within 53 bits for
     /// JSON clients. In the ids of channels `n` begins at `ChatID.channelBit`.
     ///
-    /// - Parameter members: without repetitions, the owner among them.
+    /// - Parameter members: without duplicates, including the owner.
     package func createGroup(
         _ kind: ChatKind = .group,
         title: Text,
@@ -152,7 +154,7 @@ extension WriteTransaction {
         title: Text?,
         memberIDs: [UserID]
     ) throws -> ChatState {
-        // What is read by many is big from the beginning: a post costs the same however many there are.
+        // A channel is big from the start, so a post costs the same for any number of readers.
         let isBig = kind == .channel || memberIDs.count > store.limits.fanOutMembers
         let insert = store.chats.insert
         insert.bind(1, key.rawValue)
@@ -201,7 +203,7 @@ extension WriteTransaction {
         return chat
     }
 
-    /// Says that something every member can see has changed.
+    /// Records a change that every member can see.
     func touch(_ chat: ChatState) {
         if chat.isBig {
             chat.changeClock = ct
@@ -215,13 +217,13 @@ extension WriteTransaction {
     }
 
     func touch(_ member: MemberState, in chat: ChatState) {
-        // Comments change nothing for who reads the channel.
+        // Comments do not change the channel's readers.
         guard chat.kind != .comments else { return }
         member.touch(ct)
         save(.clock, of: member, in: chat)
     }
 
-    /// Has the next flush write so much of a member's row.
+    /// Schedules these columns of a member's row for the next flush.
     func save(_ what: MemberState.Unsaved, of member: MemberState, in chat: ChatState) {
         if member.mustSave(what) { dirtyMembers.append((chat.key, member)) }
     }

@@ -1,11 +1,11 @@
 package import TambourProtocol
 import TambourSQL
 
-/// What an owner may change of a contact.
+/// The fields of a contact that its owner may change.
 package struct ContactChange: Sendable {
     package var isAdded: Bool?
     package var isBlocked: Bool?
-    /// The names the owner gives; the inner nil takes them away.
+    /// The names the owner gives; an inner nil removes them.
     package var names: (first: String, last: String?)??
 
     package init(
@@ -18,7 +18,7 @@ package struct ContactChange: Sendable {
         self.names = names
     }
 
-    /// Whether anything of `contact` would be another one.
+    /// Whether this changes anything in `contact`.
     package func changes(_ contact: Contact) -> Bool {
         if let isAdded, isAdded != contact.isAdded { return true }
         if let isBlocked, isBlocked != contact.isBlocked { return true }
@@ -28,10 +28,10 @@ package struct ContactChange: Sendable {
 }
 
 extension WriteTransaction {
-    /// Changes what `owner` keeps of a user, and tells the owner's next login of it.
+    /// Changes what `owner` stores about a user; the owner's next login receives it.
     ///
-    /// - Parameter known: what the owner has kept so far.
-    /// - Returns: the contact as it is now.
+    /// - Parameter known: what the owner has stored so far.
+    /// - Returns: the updated contact.
     package func change(_ known: Contact, of owner: UserID, by change: ContactChange) throws
         -> Contact
     {
@@ -62,7 +62,7 @@ extension WriteTransaction {
         statement.bindWords(7, contact.lastName)
         statement.bind(8, ct)
         try statement.run()
-        // Some show their phone to those they have added.
+        // Some users show their phone only to people they have added.
         if contact.isAdded != known.isAdded {
             store.contacts.touchOne.bind(1, user.id.rawValue)
             store.contacts.touchOne.bind(2, owner.rawValue)
@@ -77,7 +77,7 @@ extension WriteTransaction {
         return contact
     }
 
-    /// A dialog makes each of its two a contact of the other.
+    /// Makes the two users of a dialog contacts of each other.
     func addPartners(_ a: UserID, _ b: UserID) throws {
         for (owner, user) in [(a, b), (b, a)] {
             store.contacts.addPartner.bind(1, owner.rawValue)
@@ -87,7 +87,8 @@ extension WriteTransaction {
         }
     }
 
-    /// Changes a user's own profile; everybody who has them as a contact sees it at the next login.
+    /// Changes a user's own profile; everyone who has the user as a contact sees it at the next
+    /// login.
     package func setProfile(
         of user: UserID,
         firstName: String,

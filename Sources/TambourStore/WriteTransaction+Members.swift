@@ -1,14 +1,15 @@
 package import TambourProtocol
 import TambourSQL
 
-/// Who is in a chat and what its people may change about it.
+/// Membership of chats, and what members may change about a chat.
 ///
-/// The rows change at once and what is cached with them; a batch that fails drops both. All of it is
-/// rare, so what waits for the write-back goes out first.
+/// Rows and caches change at once; a failed batch discards both. These changes are rare, so they
+/// flush the pending write-back first.
 extension WriteTransaction {
-    /// Adds users who are no members. What was said before they have read, or never see.
+    /// Adds users who are not members. Earlier messages are read for them, or hidden without
+    /// `showingHistory`.
     ///
-    /// A chat that grows over the fan-out threshold becomes big here.
+    /// A chat that grows above the fan-out threshold becomes big here.
     package func add(_ ids: [UserID], to chat: ChatState, showingHistory: Bool) throws {
         guard !ids.isEmpty else { return }
         writes += 1
@@ -18,13 +19,14 @@ extension WriteTransaction {
         }
         let floor = showingHistory ? MessageID(0) : chat.head.id
         var added: [MemberState] = []
-        // Coming in says nothing of reading: others see the same.
+        // Joining says nothing about reading, so others see the same mark.
         let read = chat.head.number == 0 ? 0 : chat.head.id.timeMs
         for id in ids {
             let before = try revive(id, in: chat)
             let member = MemberState(
                 userID: id,
-                // While the clock stands, a device that was away must still see that it is another time.
+                // Even when the clock has not moved, a device that was offline must see that this
+                // is a new membership.
                 joined: max(ct, before.map { $0 + 1 } ?? 0),
                 readTime: read,
                 shownTime: read,
@@ -43,7 +45,8 @@ extension WriteTransaction {
         touch(chat)
     }
 
-    /// Forgets that somebody was in a chat: since when; nil when they were not.
+    /// Deletes the record of a former membership and returns when it began; nil when there was
+    /// none.
     private func revive(_ user: UserID, in chat: ChatState) throws -> Int64? {
         let revive = store.members.revive
         defer { revive.reset() }
@@ -54,7 +57,8 @@ extension WriteTransaction {
         return joined
     }
 
-    /// Takes members out: their next delta has a tombstone, and for all else the chat is unknown.
+    /// Removes members: their next delta contains a tombstone, and after that the chat is unknown
+    /// to them.
     package func remove(_ ids: [UserID], from chat: ChatState) throws {
         guard !ids.isEmpty else { return }
         writes += 1
@@ -80,8 +84,8 @@ extension WriteTransaction {
         touch(chat)
     }
 
-    /// Takes everybody out of a group or channel at once: by the same five statements however many
-    /// there are.
+    /// Removes everyone from a group or channel with five statements, whatever the number of
+    /// members.
     package func removeEverybody(from chat: ChatState) throws {
         writes += 1
         try flush()
@@ -113,7 +117,7 @@ extension WriteTransaction {
         try statement.run()
         member.setPermissions(permissions)
         touch(chat)
-        // Owners and administrators comment.
+        // Owners and administrators may always comment.
         if chat.kind == .channel, !permissions.isEmpty || chat.owner == user {
             try setBanned(false, [user], from: chat)
         }
@@ -138,7 +142,7 @@ extension WriteTransaction {
         touch(chat)
     }
 
-    /// Makes everything up to a message unseen for one member, and read.
+    /// Hides everything up to a message from one member and marks it as read.
     package func clear(_ chat: ChatState, upTo last: MessageID, for user: UserID) throws {
         guard let member = try member(user, of: chat) else { return }
         let floor = min(last, chat.head.id)
@@ -155,9 +159,9 @@ extension WriteTransaction {
         try raiseRead(to: floor.timeMs, of: user, in: chat)
     }
 
-    /// Puts a chat away for one member, until there is a new message in it.
+    /// Hides a chat from one member until it gets a new message.
     ///
-    /// - Returns: whether it was not away already.
+    /// - Returns: whether the chat was visible before.
     package func hide(_ chat: ChatState, for user: UserID) throws -> Bool {
         guard let member = try member(user, of: chat),
             member.hiddenNumber != chat.head.number
@@ -166,9 +170,9 @@ extension WriteTransaction {
         return true
     }
 
-    /// Takes back that one member has put a chat away.
+    /// Makes a chat that one member hid visible again.
     ///
-    /// - Returns: whether it was away.
+    /// - Returns: whether the chat was hidden.
     package func bringBack(_ chat: ChatState, for user: UserID) throws -> Bool {
         guard let member = try member(user, of: chat),
             member.hiddenNumber == chat.head.number, chat.head.number != 0
@@ -189,31 +193,31 @@ extension WriteTransaction {
         touch(member, in: chat)
     }
 
-    /// Everybody who hears of what happens in a chat, in the order of their ids: of comments those of the
-    /// channel who see the post.
+    /// Returns the users who are notified of what happens in a chat, in the order of their ids. For
+    /// comments these are the members of the channel who see the post.
     package func audience(of chat: ChatState) throws -> [UserID] {
         guard let post = chat.post else { return chat.memberIDs }
         return try readers(of: post.id, in: post.channel)
     }
 
-    /// Those for whom a message is there, in the order of their ids.
+    /// Returns the users who can see a message, in the order of their ids.
     package func readers(of id: MessageID, in chat: ChatState) throws -> [UserID] {
         let audience = try audience(of: chat)
         let outsiders = try outsiders(of: id, in: chat)
         return outsiders.isEmpty ? audience : audience.filter { !outsiders.contains($0) }
     }
 
-    /// Those for whom a message is not there: it lies below where the chat begins for them, or they
-    /// have deleted it for themselves. Some of them may have left.
+    /// Returns the users who cannot see a message: their view of the chat begins after it, or they
+    /// deleted it for themselves. Some of them may have left.
     package func outsiders(of id: MessageID, in chat: ChatState) throws -> Set<UserID> {
-        // Not all members of a big chat are known here.
+        // Not all members of a big chat are loaded.
         guard !chat.isBig else { return try reader.outsiders(of: id, in: chat.key) }
         let late = chat.members.values.filter { $0.floor >= id }.map(\.userID)
         return try reader.hiders(of: id, in: chat.key).union(late)
     }
 
-    /// The members for whom a message is not there since the chat begins later for them, each with the last
-    /// message of which that holds.
+    /// Returns the members who cannot see a message because their view of the chat begins after it,
+    /// each with the last message that is hidden from them.
     package func floors(
         from id: MessageID,
         in chat: ChatState
@@ -235,18 +239,18 @@ extension WriteTransaction {
         return floors
     }
 
-    /// The chat that an invitation or a public name leads to, whoever asks.
+    /// Returns the chat of an invitation or a public name, without checking membership.
     package func chat(linkedBy link: Text) throws -> ChatState? {
         guard let found = try reader.card(linkedBy: link) else { return nil }
         return try chat(found.key)
     }
 
-    /// The administrators of a chat beside its owner.
+    /// Returns the administrators of a chat other than its owner.
     package func admins(of chat: ChatState) throws -> [Admin] {
         try flushedReader().admins(of: chat.key)
     }
 
-    /// From now on the chat's own clock says when it changed; its members' rows stay as they are.
+    /// Makes the chat's own clock record changes from now on; the members' rows stay as they are.
     private func makeBig(_ chat: ChatState) throws {
         store.members.makeBig.bind(1, chat.key.rawValue)
         try store.members.makeBig.run()
@@ -261,12 +265,12 @@ extension WriteTransaction {
 }
 
 extension ReadTransaction {
-    /// The same of a chat whose members are not all known.
+    /// Returns the users who cannot see a message, for a chat whose members are not all loaded.
     package func outsiders(of id: MessageID, in chat: ChatKey) throws -> Set<UserID> {
         try users(store.members.floored, of: id, in: chat).union(hiders(of: id, in: chat))
     }
 
-    /// Those who have deleted a message for themselves.
+    /// Returns the users who deleted a message for themselves.
     func hiders(of id: MessageID, in chat: ChatKey) throws -> Set<UserID> {
         try users(store.messages.hiders, of: id, in: chat)
     }

@@ -2,7 +2,8 @@ package import TambourProtocol
 import TambourSQL
 
 extension WriteTransaction {
-    /// What (sender, device, chat, cid) stored before, in this batch or long ago.
+    /// Returns the message that (sender, device, chat, cid) stored before, in this batch or
+    /// earlier.
     ///
     /// - Parameter chat: nil asks for the message that created a group.
     package func sent(
@@ -18,18 +19,18 @@ extension WriteTransaction {
             return try reader.creations(cid: cid, sender: sender, device: device).first
         }
         return try reader.records(cid: cid, sender: sender, device: device, in: chat.key)
-            // In a group the cid that created it is free for one message more.
+            // In a group, one more message may use the cid that created it.
             .first { !chat.kind.isJoined || $0.number > 1 }
     }
 
-    /// The chat with this key, whoever asks.
+    /// Returns the chat that contains `record`, without checking membership.
     package func chat(holding record: MessageRecord) throws -> ChatState? {
         try chat(record.chat)
     }
 
-    /// Appends a message: its time is `max(ct, last + 1)`, its sender has read it.
+    /// Appends a message. Its time is `max(ct, last + 1)`, and its sender has read it.
     ///
-    /// - Returns: the stored row and the id before it in the chat.
+    /// - Returns: the stored row and the id of the previous message in the chat.
     package func append(
         _ draft: MessageDraft,
         to chat: ChatState,
@@ -88,7 +89,7 @@ extension WriteTransaction {
         }
         if record.number % SearchIndex.step == 0 { searchBacklog.chats.insert(chat.key) }
         member.setRead(time: time, number: record.number)
-        // Whoever writes shows that they were there, also who hides what they read.
+        // Writing reveals that the sender was there, even if they hide their read mark.
         member.setShown(time)
         save(.marks, of: member, in: chat)
         touch(chat)
@@ -96,7 +97,7 @@ extension WriteTransaction {
         return (record, previous)
     }
 
-    /// A message of the chat as `user` sees it; nil when removed, hidden or unknown.
+    /// Returns a message of the chat as `user` sees it; nil when removed, hidden or unknown.
     package func message(
         _ id: MessageID,
         in chat: ChatState,
@@ -107,7 +108,7 @@ extension WriteTransaction {
         return try reader.visibleRecord(id, in: chat.key, for: user, above: member.floor)
     }
 
-    /// The row itself, removed ones included.
+    /// Returns the row itself, even of a removed message.
     package func record(_ id: MessageID, in chat: ChatState) throws -> MessageRecord? {
         if chat.hasPendingMessages { try flushMessages() }
         return try reader.record(id, in: chat.key)
@@ -118,8 +119,8 @@ extension WriteTransaction {
         return try reader.previousID(of: record.id, in: chat.key)
     }
 
-    /// The object that travels; to everybody without a viewer, for whom `outsiders` says who may not
-    /// see the link of a reply.
+    /// Returns the message object for the wire. Without a viewer it is meant for everybody;
+    /// `outsiders` then returns the users who may not see the link of a reply.
     package func message(
         _ record: MessageRecord,
         in chat: ChatState,
@@ -128,7 +129,7 @@ extension WriteTransaction {
     ) throws -> Message {
         if record.replyTo != nil, chat.hasPendingMessages { try flushMessages() }
         let viewpoint = try viewer.map { viewer in
-            // Nothing is there any more for somebody who has left.
+            // Somebody who has left sees nothing.
             Viewpoint(
                 user: viewer,
                 floor: try member(viewer, of: chat)?.floor ?? MessageID(.max)
@@ -142,11 +143,11 @@ extension WriteTransaction {
         )
     }
 
-    /// Replaces what an edit may replace.
+    /// Replaces the fields of a message that an edit may change.
     ///
     /// - Parameters:
-    ///   - old: the row there is.
-    ///   - new: the row to be, with the same id.
+    ///   - old: the current row.
+    ///   - new: the edited row, with the same id.
     /// - Returns: the row as stored, with its status and time of change.
     package func edit(
         _ old: MessageRecord,
@@ -177,16 +178,17 @@ extension WriteTransaction {
         return edited
     }
 
-    /// When a message changes: not before it was sent, which runs ahead where many are sent within a millisecond.
+    /// Returns the time for a change of a message, never before it was sent: send times run ahead
+    /// of the clock when many messages are sent within a millisecond.
     func nextUpdate(of record: MessageRecord) -> Int64 {
         max(nextUpdate(after: record.updated), record.id.timeMs)
     }
 
-    /// When a message changes that has changed before: later than then, also in the same transaction, for
-    /// the later of two versions is the one that clients keep.
+    /// Returns the time for a change that follows one at `last`. It is later even in the same
+    /// transaction, because clients keep the later of two versions.
     func nextUpdate(after last: Int64) -> Int64 { max(ct, last + 1) }
 
-    /// Deletes for all: the content goes, the row stays.
+    /// Deletes messages for all: clears the content and keeps the rows.
     package func remove(_ records: [MessageRecord], in chat: ChatState) throws {
         guard !records.isEmpty else { return }
         if chat.hasPendingMessages { try flushMessages() }
@@ -206,15 +208,15 @@ extension WriteTransaction {
         touch(chat)
     }
 
-    /// What goes with messages that are deleted for all.
+    /// Deletes the data that depends on messages deleted for all.
     private func noteRemoved(_ ids: [MessageID], from chat: ChatState) throws {
         if let post = chat.post { try count(comments: -ids.count, on: post) }
         try purgeComments(on: ids, of: chat)
     }
 
-    /// Deletes for all what is there behind a message, up to another one with it.
+    /// Deletes for all the messages after `first` up to and including `last`.
     ///
-    /// - Parameter sender: whose messages, events left out; nil for everything.
+    /// - Parameter sender: deletes only this user's messages and no events; nil deletes everything.
     /// - Returns: the ids, smallest first.
     package func remove(
         after first: MessageID,
@@ -225,7 +227,7 @@ extension WriteTransaction {
         try remove(chat, [first.rawValue, last.rawValue, sender?.rawValue ?? 0])
     }
 
-    /// The same of those whose messages a purge removes up to `last`.
+    /// Deletes for all the messages of the senders that a purge removes up to `last`.
     func removePurged(
         after first: MessageID,
         upTo last: MessageID,
@@ -234,7 +236,7 @@ extension WriteTransaction {
         try remove(chat, [first.rawValue, last.rawValue, MessageStatements.purgedSenders])
     }
 
-    /// Deletes messages of a chat that nobody is in any more; its index goes apart.
+    /// Deletes messages of a chat without members; its index is deleted separately.
     func removeDeserted(
         after first: MessageID,
         upTo last: MessageID,
@@ -243,7 +245,7 @@ extension WriteTransaction {
         _ = try removeRows(chat, [first.rawValue, last.rawValue, 0])
     }
 
-    /// - Parameter bounds: those of `MessageStatements.inRange`.
+    /// - Parameter bounds: the parameters of `MessageStatements.inRange` after the chat.
     private func remove(_ chat: ChatState, _ bounds: [Int64]) throws -> [MessageID] {
         let removed = try removeRows(chat, bounds)
         try noteStale(removed.map(\.number), in: chat.key)
@@ -275,7 +277,7 @@ extension WriteTransaction {
         return removed
     }
 
-    /// How many messages of a chat `user` has deleted for themselves.
+    /// Counts the messages of a chat that `user` has deleted for themselves.
     package func hiddenCount(in chat: ChatState, of user: UserID) throws -> Int {
         let statement = store.messages.hiddenCount
         defer { statement.reset() }
@@ -284,7 +286,7 @@ extension WriteTransaction {
         return try statement.step() ? statement.count(0) : 0
     }
 
-    /// Deletes for `user` alone.
+    /// Deletes messages for `user` alone.
     package func hide(_ ids: [MessageID], in chat: ChatState, for user: UserID) throws {
         guard !ids.isEmpty, let member = try member(user, of: chat) else { return }
         writes += 1
@@ -302,9 +304,9 @@ extension WriteTransaction {
 
     // MARK: - Read marks
 
-    /// Notes that `user` has read up to `time` (Unix milliseconds). The mark that others see rises too
-    /// unless the user hides it, or one of a dialog has blocked the other; it may be behind, from a time
-    /// when that was so.
+    /// Records that `user` has read up to `time` (Unix milliseconds). The mark that others see
+    /// rises too, unless the user hides it or one user of a dialog has blocked the other. It may
+    /// therefore lag behind the private mark.
     package func raiseRead(to time: Int64, of user: UserID, in chat: ChatState) throws {
         guard let member = try member(user, of: chat) else { return }
         if time > member.readTime { try setRead(time, of: member, in: chat) }
@@ -315,15 +317,16 @@ extension WriteTransaction {
         }
     }
 
-    /// Makes unread what is behind `time` (Unix milliseconds) for the user alone: what others saw as read stays so.
+    /// Marks messages after `time` (Unix milliseconds) as unread for the user alone; others still
+    /// see them as read.
     package func lowerRead(to time: Int64, of user: UserID, in chat: ChatState) throws {
         guard let member = try member(user, of: chat) else { return }
-        // What is not there for the member is read.
+        // Messages hidden from the member count as read.
         let time = max(time, member.floor.rawValue == 0 ? time : member.floor.timeMs)
         if time < member.readTime { try setRead(time, of: member, in: chat) }
     }
 
-    /// The mark that counts unread messages; nobody else sees it.
+    /// Sets the mark that counts unread messages; nobody else sees it.
     private func setRead(_ time: Int64, of member: MemberState, in chat: ChatState) throws {
         let number: Int64
         if time >= chat.head.id.timeMs {
@@ -338,7 +341,8 @@ extension WriteTransaction {
         touch(member, in: chat)
     }
 
-    /// In a small chat everybody sees everybody's mark, so the row of every other member changes.
+    /// Sets the mark that others see. In a small chat every other member's row changes, because
+    /// everyone sees it.
     private func setShown(_ time: Int64, of member: MemberState, in chat: ChatState) {
         writes += 1
         member.setShown(time)
@@ -347,7 +351,7 @@ extension WriteTransaction {
         for other in chat.members.values where other !== member { touch(other, in: chat) }
     }
 
-    /// How many messages of the chat `user` has not read.
+    /// Counts the messages of the chat that `user` has not read.
     package func unread(of user: UserID, in chat: ChatState) throws -> Int64 {
         guard chat.kind != .comments, let member = try member(user, of: chat) else { return 0 }
         if let known = member.unread(in: chat) { return known }
@@ -363,16 +367,17 @@ extension WriteTransaction {
         return unread
     }
 
-    /// Notes that members are told of a message of the chat.
+    /// Records that members are notified of a message of the chat.
     package func noteTold(_ chat: ChatState) {
         guard chat.kind != .comments else { return }
         told.insert(chat.key)
     }
 
-    /// What members of the chats of which this batch has told messages have read, at its end.
+    /// Returns the read counters, at the end of this batch, for the chats in which it notified
+    /// members of messages.
     ///
-    /// Counts in the store for at most `maxUnreadCounts` of them; the others are left out.
-    /// - Parameter choose: those of some members who are told.
+    /// Counts in the store for at most `maxUnreadCounts` members and omits the others.
+    /// - Parameter choose: selects the members to notify from those given.
     package func counters(of choose: ([UserID]) -> [UserID]) throws -> [Event] {
         defer { told = [] }
         var looks = 0

@@ -1,29 +1,30 @@
 import TambourProtocol
 import TambourSQL
 
-/// What the index of words has still to do; kept between batches, and right whatever becomes of
-/// them: each step looks at what is stored.
+/// The pending work of the word index. It is kept between batches and stays valid when one fails,
+/// because each step reads what is stored.
 struct SearchBacklog {
-    /// Chats of which messages wait.
+    /// Chats with messages that are not indexed yet.
     var chats: Set<ChatKey> = []
-    /// Chats above this key have not been looked at since the start; nil when all have.
+    /// Chats above this key have not been scanned since the start; nil when all have.
     var sweptTo: ChatKey? = ChatKey(.min)
-    /// Whether `search_stale` may have rows.
+    /// Whether `search_stale` may contain rows.
     var mayHaveStale = true
 }
 
 extension WriteTransaction {
-    /// Messages that one step of `indexWords` takes: 3 to 6 ms of the engine's time, for which others wait.
+    /// Messages that one step of `indexWords` indexes: 3 to 6 ms of the engine's time, in which
+    /// other work waits.
     private static let messagesPerStep: Int64 = 64
-    /// Chats that it looks at when it knows of none.
+    /// Chats that one step scans when the backlog is empty.
     private static let chatsPerStep = 256
 
-    /// Whether `indexWords` may find something to do.
+    /// Whether `indexWords` may have work to do.
     package var hasWordsToIndex: Bool {
         !searchBacklog.chats.isEmpty || searchBacklog.sweptTo != nil || searchBacklog.mayHaveStale
     }
 
-    /// Brings the index of words forward by a step; called when the engine has time.
+    /// Advances the word index by one step; called when the engine is idle.
     package func indexWords() throws {
         try flushMessages()
         if searchBacklog.mayHaveStale {
@@ -39,7 +40,7 @@ extension WriteTransaction {
         }
     }
 
-    /// Finds chats whose messages wait: those of before the index, or of before a crash.
+    /// Finds chats with unindexed messages from before the index existed or before a crash.
     private func sweep() throws {
         guard let after = searchBacklog.sweptTo else { return }
         let statement = store.search.chatsAfter
@@ -55,16 +56,16 @@ extension WriteTransaction {
         }
     }
 
-    /// How many messages of a chat are indexed, from its first on.
+    /// Counts the indexed messages of a chat, starting at its first.
     private func indexedMessages(of chat: ChatKey) throws -> Int64 {
         guard let last = try reader.lastIndexedPart(of: chat) else { return 0 }
         return last.part * SearchIndex.partMessages
             + Int64(last.ends.count) * SearchIndex.blockMessages
     }
 
-    /// Indexes whole blocks behind those that are, within one part.
+    /// Indexes whole blocks after the ones already indexed, within one part.
     ///
-    /// - Returns: how many messages were taken, and whether none is left that makes a block.
+    /// - Returns: the number of messages indexed, and whether fewer remain than make a block.
     private func index(_ chat: ChatKey, atMost limit: Int64) throws -> (Int64, isDone: Bool) {
         let indexed = try indexedMessages(of: chat)
         let waiting = try reader.head(of: chat).number - indexed
@@ -79,7 +80,8 @@ extension WriteTransaction {
         let start = ends.count > 0 ? ends.last : try reader.end(before: part, in: chat)
         var words = BlockWords()
         let last = try read(&words, of: chat, after: start, count)
-        // If message numbers have gaps, no block may be complete; stop, or this step would repeat for ever.
+        // If message numbers have gaps, no block may be complete. Stop, or this step would repeat
+        // forever.
         guard !last.isEmpty else { return (0, true) }
         for end in last { ends.append(end) }
         store.search.putPart.bind(1, chat.rawValue)
@@ -91,7 +93,7 @@ extension WriteTransaction {
         return (count, waiting - count < SearchIndex.blockMessages)
     }
 
-    /// Adds the words of messages to those of their blocks.
+    /// Adds the words of messages to the words of their blocks.
     ///
     /// - Returns: the last ids of the blocks that end there.
     private func read(
@@ -121,15 +123,15 @@ extension WriteTransaction {
         for (word, mask) in words { try add(word, mask, .part, part, of: chat) }
     }
 
-    /// Tells the area of a part's words, once it is complete: there are many, and each lies on another
-    /// page of the index.
+    /// Adds the words of a complete part to its area. This waits for completion because there are
+    /// many words, each on another page of the index.
     private func complete(_ part: Int64, of chat: ChatKey) throws {
         let all = try words(of: part, in: chat)
         let words = all.count > SearchIndex.maxPartWords ? [SearchIndex.anyWord] : all
         for word in words { try tellArea(word, of: part, in: chat) }
     }
 
-    /// The words of a part in the order of the index.
+    /// Returns the words of a part in index order.
     private func words(of part: Int64, in chat: ChatKey) throws -> [[UInt8]] {
         let statement = store.search.wordsOfPart
         defer { statement.reset() }
@@ -159,7 +161,8 @@ extension WriteTransaction {
 
     // MARK: - What was changed
 
-    /// Adds the new words of an edited message, so that it is found at once, and marks its block as stale.
+    /// Adds the new words of an edited message, so that searches find it at once, and marks its
+    /// block as stale.
     func reindex(_ old: MessageRecord, as new: MessageRecord) throws {
         let (chat, words) = (old.chat, new.searchWords)
         guard words != old.searchWords, try old.number <= indexedMessages(of: chat) else { return }
@@ -173,10 +176,10 @@ extension WriteTransaction {
         try noteStale([old.number], in: chat)
     }
 
-    /// Marks the blocks of edited or removed messages as stale. `refreshIndex` takes the old words out; until
-    /// then a search for them reads the block and finds nothing.
+    /// Marks the blocks of edited or removed messages as stale. `refreshIndex` removes the old
+    /// words; until then a search for them reads the block and finds nothing.
     ///
-    /// - Parameter numbers: of the messages.
+    /// - Parameter numbers: the numbers of the messages.
     func noteStale(_ numbers: [Int64], in chat: ChatKey) throws {
         let indexed = try indexedMessages(of: chat)
         for block in Set(numbers.filter { $0 <= indexed }.map(SearchIndex.block(of:))).sorted() {
@@ -187,9 +190,9 @@ extension WriteTransaction {
         }
     }
 
-    /// Indexes some stale blocks again: blocks in which messages were edited or removed.
+    /// Reindexes some stale blocks: blocks in which messages were edited or removed.
     ///
-    /// - Parameter chat: nil for any.
+    /// - Parameter chat: nil for any chat.
     /// - Returns: false when there were none.
     package func refreshIndex(of chat: ChatKey? = nil) throws -> Bool {
         let stale = try nextStale(of: chat)
@@ -205,7 +208,7 @@ extension WriteTransaction {
             store.search.dropStale.bind(2, block)
             try store.search.dropStale.run()
             let index = block % SearchIndex.fanOut
-            // Where a chat was emptied there is no index any more.
+            // A chat that was emptied has no index.
             guard let end = ends.end(of: index) else { continue }
             let start = try ends.end(of: index - 1) ?? reader.end(before: part, in: chat)
             bits |= SearchIndex.bit(block)
@@ -216,7 +219,7 @@ extension WriteTransaction {
         return true
     }
 
-    /// The stale blocks of the next step.
+    /// Returns the stale blocks for the next step.
     private func nextStale(of chat: ChatKey?) throws -> [(chat: ChatKey, block: Int64)] {
         let statement = store.search.nextStale
         defer { statement.reset() }
@@ -253,7 +256,7 @@ extension WriteTransaction {
             try reader.mask(of: SearchIndex.anyWord, in: chat, .area, area)
                 & SearchIndex.bit(part) != 0
         else { return }
-        // The area knows this part by `anyWord`, which it may not need any more.
+        // The area lists this part under `anyWord`, which may no longer be needed.
         let all = try self.words(of: part, in: chat)
         guard all.count <= SearchIndex.maxPartWords, !all.contains(SearchIndex.anyWord) else {
             return
@@ -262,7 +265,8 @@ extension WriteTransaction {
         for word in all { try tellArea(word, of: part, in: chat) }
     }
 
-    /// The words of a part that some of its blocks have, each with the mask of all its blocks.
+    /// Returns the words that occur in some of the given blocks of a part, each with the mask of
+    /// all its blocks.
     private func masks(
         touching bits: Int64,
         in part: Int64,
