@@ -6,7 +6,7 @@ struct AccountStatements {
         "id, phone, first_name, last_name, registered, updated, blocked, seen, description, "
         + "privacy, settings_ct"
     static let columnCount = 11
-    /// With the name of the table before each, for joins.
+    /// Returns the columns prefixed with the table's name, for joins.
     static func columns(of table: String) -> String {
         columns.split(separator: ", ").map { "\(table).\($0)" }.joined(separator: ", ")
     }
@@ -49,7 +49,7 @@ struct AccountStatements {
 }
 
 extension ReadTransaction {
-    /// The account with this id, blocked ones included.
+    /// Returns the account with this id, even when blocked.
     package func account(_ id: UserID) throws -> Account? {
         let statement = store.accounts.byID
         statement.bind(1, id.rawValue)
@@ -74,13 +74,13 @@ extension ReadTransaction {
         return accounts
     }
 
-    /// The user as others see it: known, and not blocked by the administrator.
+    /// Returns the account as others see it: nil when unknown or blocked by the administrator.
     package func listedAccount(_ id: UserID) throws -> Account? {
         guard let account = try account(id), !account.isBlocked else { return nil }
         return account
     }
 
-    /// Whether others can see this user: for who needs no more of the account.
+    /// Whether others can see this user, for callers that need nothing else of the account.
     package func isListed(_ id: UserID) throws -> Bool {
         let statement = store.accounts.blocked
         defer { statement.reset() }
@@ -112,7 +112,7 @@ extension Account {
         )
     }
 
-    /// First and last name with a space between them.
+    /// First and last name separated by a space.
     package var name: String { Self.name(firstName, lastName) }
 
     static func name(_ firstName: String, _ lastName: String?) -> String {
@@ -120,16 +120,17 @@ extension Account {
         return "\(firstName) \(lastName)"
     }
 
-    /// About how many bytes `user` takes on the wire, never fewer.
+    /// An upper estimate of the bytes that `user` takes on the wire.
     package var wireSizeEstimate: Int {
-        // Each name travels twice: alone, and in the whole name.
+        // Each name is sent twice: alone, and in the whole name.
         192 + 2 * (firstName.utf8.count + (lastName?.utf8.count ?? 0))
             + (description?.utf8.count ?? 0)
     }
 
-    /// The object that travels.
+    /// Returns the user object for the wire.
     ///
-    /// - Parameter showingPhone: true for the user itself and for who looked the number up.
+    /// - Parameter showingPhone: true for the user themselves and for callers who looked the number
+    ///   up.
     package func user(showingPhone: Bool) -> User {
         if isErased {
             return User(id: id, accountStatus: 2, updateTime: updated)

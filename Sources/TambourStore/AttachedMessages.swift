@@ -6,7 +6,7 @@ struct AttachedStatements {
     let newer: any SQLStatement
 
     init(_ sql: any SQLConnection) throws {
-        // As the index `message_attached` has it.
+        // The same condition as in the partial index `message_attached`.
         let select = """
             SELECT \(MessageStatements.columns), \(MessageStatements.isHiddenColumn) FROM message m
             WHERE m.chat = $1 AND m.id > $3 AND m.id <= $4
@@ -17,17 +17,18 @@ struct AttachedStatements {
     }
 }
 
-/// Messages with attachments on one side of a place, the nearest first.
+/// Messages with attachments on one side of a position, the nearest first.
 package struct AttachedPage: Sendable {
     package var messages: [MessageRecord] = []
-    /// The last message that was looked at; nil when nothing is left on this side.
+    /// The last message scanned; nil when nothing is left on this side.
     package var reached: MessageID?
 
     package init() {}
 }
 
 extension ReadTransaction {
-    /// Messages at or before `place` with attachments that `isWanted` takes, newest first.
+    /// Returns messages at or before `place` with attachments that `isWanted` accepts, newest
+    /// first.
     package func attached(
         in view: ChatView,
         upTo place: MessageID,
@@ -43,7 +44,7 @@ extension ReadTransaction {
         }
     }
 
-    /// Messages after `place` with attachments that `isWanted` takes, oldest first.
+    /// Returns messages after `place` with attachments that `isWanted` accepts, oldest first.
     package func attached(
         in view: ChatView,
         after place: MessageID,
@@ -59,10 +60,11 @@ extension ReadTransaction {
         }
     }
 
-    /// Rows that are read at once: PostgreSQL sends all that a statement selects.
+    /// Rows read at once: PostgreSQL sends all rows that a statement selects.
     private static let rowsPerLook = 64
 
-    /// - Parameter statement: bound to what lies on the far side of the last message that was looked at.
+    /// - Parameter statement: returns the statement bound to the messages beyond the last one
+    ///   scanned.
     private func page(
         _ limit: Int,
         _ budget: inout ScanBudget,

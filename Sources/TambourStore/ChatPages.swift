@@ -1,15 +1,16 @@
 package import TambourProtocol
 import TambourSQL
 
-/// Where a page of chats begins: chats are ordered by their last event, newest first, then by id.
+/// Where a page of chats starts: chats are ordered by their last event, newest first, then by id.
 ///
-/// On the wire it is a number. A page that ends between two milliseconds travels as the time of its last
-/// chat, and the next page begins before that time. A page that ends inside a millisecond sets bit 62:
+/// On the wire it is a number. For a page that ends between two milliseconds it is the time of its
+/// last chat, and the next page starts before that time. For a page that ends inside a millisecond
+/// bit 62 is set:
 ///
 ///     0 1 | time, 42 bits, Unix milliseconds | remaining, 20 bits
 ///
-/// `remaining` counts the chats of that millisecond that no page has brought yet. They are the last ones
-/// in the order, so a chat that meanwhile moves to a newer time makes no other chat skip its turn.
+/// `remaining` counts the chats of that millisecond that no page has contained yet. They come last
+/// in the order, so a chat that meanwhile moves to a newer time makes no other chat miss its page.
 package struct ChatCursor: Equatable, Sendable {
     private static let remainingBits: Int64 = 20
     private static let insideMillisecond: Int64 = 1 << 62
@@ -18,7 +19,7 @@ package struct ChatCursor: Equatable, Sendable {
 
     /// The newest time on the page, Unix milliseconds.
     let time: Int64
-    /// How many chats of `time` are left; nil for all of them.
+    /// The number of chats of `time` that are left; nil for all of them.
     let remaining: Int64?
 
     /// The first page.
@@ -34,7 +35,7 @@ package struct ChatCursor: Equatable, Sendable {
         self.init(time: time == .max ? .max : max(time, .min + 1) - 1, remaining: nil)
     }
 
-    /// The page that begins with the last `remaining` chats of `time`.
+    /// The page that starts with the last `remaining` chats of `time`.
     init(at time: Int64, remaining: Int64) {
         self.init(
             time: min(max(0, time), Self.maxTime),
@@ -42,14 +43,14 @@ package struct ChatCursor: Equatable, Sendable {
         )
     }
 
-    /// Reads a marker that a page ended with; nil for a number without bit 62, which is a time.
+    /// Decodes the marker at the end of a page; nil for a number without bit 62, which is a time.
     package init?(insideMillisecond marker: Int64) {
         guard marker >= Self.insideMillisecond, marker < .max else { return nil }
         let bits = marker ^ Self.insideMillisecond
         self.init(time: bits >> Self.remainingBits, remaining: bits & Self.maxRemaining)
     }
 
-    /// The number that travels.
+    /// The number on the wire.
     package var marker: Int64 {
         guard let remaining else { return time == .max ? .max : time + 1 }
         return Self.insideMillisecond | time << Self.remainingBits | remaining
@@ -59,14 +60,16 @@ package struct ChatCursor: Equatable, Sendable {
 extension ReadTransaction {
     /// Returns the most recently active chats from `cursor` on, newest first.
     ///
-    /// Chats of one millisecond stay together where they fit: some clients take the time of the last chat
-    /// for the marker. Chats of one millisecond that fit no page are cut, and the marker says where. A page
-    /// also ends at `pageEnd`.
+    /// Chats of one millisecond stay on one page where they fit, because some clients use the time
+    /// of the last chat as the marker. Otherwise the page ends inside the millisecond, and the
+    /// marker says where. A page also ends at `pageEnd`.
     ///
     /// - Parameters:
-    ///   - limit: chats; up to `maxChatsPage` more where they share the last one's millisecond.
-    ///   - budget: bytes, nil for all that a reply may hold. The first chat is on the page in any case.
-    /// - Returns: the page with the marker of the next one, 0 at the end.
+    ///   - limit: the number of chats; up to `maxChatsPage` more when they share the last one's
+    ///     millisecond.
+    ///   - budget: the page's size in bytes; nil for a whole reply. The page always contains the
+    ///     first chat.
+    /// - Returns: the page and the marker of the next one, 0 at the end.
     package func chatsPage(
         for viewer: UserID,
         from cursor: ChatCursor,
@@ -94,7 +97,7 @@ extension ReadTransaction {
             return (chats, chats.isEmpty ? 0 : times[chats.count - 1])
         }
         if let before = times[..<last].lastIndex(where: { $0 != cut }) {
-            // The millisecond that does not fit begins the next page.
+            // The millisecond that does not fit starts the next page.
             return (Array(chats[...before]), times[before])
         }
         let taken = cut == cursor.time ? skipped + chats.count : chats.count
@@ -102,7 +105,7 @@ extension ReadTransaction {
         return (chats, ChatCursor(at: cut, remaining: Int64(remaining)).marker)
     }
 
-    /// Returns how many chats of the cursor's millisecond earlier pages have brought.
+    /// Returns how many chats of the cursor's millisecond earlier pages contained.
     func skippedChats(of viewer: UserID, _ cursor: ChatCursor) throws -> Int {
         guard let remaining = cursor.remaining else { return 0 }
         let count = try chatCount(of: viewer, lastActiveAt: cursor.time)
@@ -118,7 +121,7 @@ extension ReadTransaction {
         return try statement.step() ? Int(clamping: statement.int(0)) : 0
     }
 
-    /// Returns what a page may hold, and one chat after it where there is one.
+    /// Returns the chats that a page may hold, plus one after it if there is one.
     private func candidates(
         for viewer: UserID,
         _ cursor: ChatCursor,

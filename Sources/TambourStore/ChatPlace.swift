@@ -1,13 +1,13 @@
 package import TambourProtocol
 
-/// What a draft or a scheduled message is for. A dialog is known by its other side, whether it has begun
-/// or not.
+/// The target of a draft or a scheduled message. A dialog is identified by the other user, whether
+/// it exists yet or not.
 package enum ChatPlace: Hashable, Sendable {
     case group(ChatKey)
-    /// Oneself for saved messages.
+    /// The other user of a dialog; for saved messages the user themselves.
     case user(UserID)
 
-    /// Groups have negative keys, users positive ids: one column holds both.
+    /// Groups have negative keys and users positive ids, so one column holds both.
     var peer: Int64 {
         switch self {
         case .group(let key): key.rawValue
@@ -19,7 +19,7 @@ package enum ChatPlace: Hashable, Sendable {
         self = peer < 0 ? .group(ChatKey(peer)) : .user(UserID(peer))
     }
 
-    /// The place that `chat` is to `user`, whether it is there or not.
+    /// The place of `chat` from the view of `user`, whether the chat exists or not.
     package init(_ chat: ChatID, for user: UserID) {
         if let partner = chat.partner(of: user) {
             self = .user(partner)
@@ -28,7 +28,7 @@ package enum ChatPlace: Hashable, Sendable {
         }
     }
 
-    /// The id that travels to `user`.
+    /// Returns the chat id that `user` sees on the wire.
     package func wireID(for user: UserID) -> ChatID {
         switch self {
         case .group(let key): ChatID(key.rawValue)

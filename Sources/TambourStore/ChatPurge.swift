@@ -47,11 +47,12 @@ struct ChatPurgeStatements {
 }
 
 extension WriteTransaction {
-    /// Deletes for all what is there up to a message: at once what is among the newest
-    /// `purgedRowsPerStep` rows, the rest in later steps, also after a restart.
+    /// Deletes for all the messages up to `last`: those among the newest `purgedRowsPerStep` rows
+    /// at once, the rest in later steps, even after a restart.
     ///
-    /// - Parameter senders: whose messages, events left out; nil for everything.
-    /// - Returns: the ids of what was deleted at once, smallest first.
+    /// - Parameter senders: deletes only these users' messages and no events; nil deletes
+    ///   everything.
+    /// - Returns: the ids of the messages deleted at once, smallest first.
     package func remove(
         upTo last: MessageID,
         sentBy senders: [UserID]?,
@@ -62,9 +63,10 @@ extension WriteTransaction {
         return try removePart(upTo: last, of: chat, limit: store.limits.purgedRowsPerStep)
     }
 
-    /// Has later steps delete what is there up to a message.
+    /// Schedules the messages up to `last` for deletion in later steps.
     ///
-    /// - Parameter senders: whose messages, events left out; nil for everything.
+    /// - Parameter senders: deletes only these users' messages and no events; nil deletes
+    ///   everything.
     func putPurge(of chat: ChatState, upTo last: MessageID, sentBy senders: [UserID]?) throws {
         writes += 1
         mayHavePurges = true
@@ -77,9 +79,10 @@ extension WriteTransaction {
         }
     }
 
-    /// Does a step of what `remove(upTo:sentBy:in:)` has left, chat by chat in turn.
+    /// Runs one step of the deletions that `remove(upTo:sentBy:in:)` left, one chat after another
+    /// in turn.
     ///
-    /// - Returns: what it has deleted, nothing of a chat without members; nil when nothing is left to do.
+    /// - Returns: the deleted messages, none for a chat without members; nil when no work is left.
     package func purgeMessages(limit: Int) throws -> (chat: ChatState, removed: [MessageID])? {
         guard let (key, last) = try nextChatPurge() else { return nil }
         purgedChat = key
@@ -88,14 +91,14 @@ extension WriteTransaction {
             try advance(key, from: last, to: MessageID(0))
             return try purgeMessages(limit: limit)
         }
-        // Nobody searches there: the index need not be right in between.
+        // Nobody searches a chat without members, so its index may be wrong in between.
         if chat.memberCount == 0, try dropWords(of: chat, limit: limit) { return (chat, []) }
         return (chat, try removePart(upTo: last, of: chat, limit: limit))
     }
 
-    /// Removes of the newest `limit` rows up to a message what is to be removed up to it.
+    /// Runs the chat's purge for the newest `limit` rows up to `last`.
     ///
-    /// - Returns: what was removed, nothing of a chat without members.
+    /// - Returns: the removed messages, none for a chat without members.
     private func removePart(
         upTo last: MessageID,
         of chat: ChatState,
@@ -135,7 +138,7 @@ extension WriteTransaction {
         return try statement.step()
     }
 
-    /// Notes that everything behind `rest` is removed; 0 when nothing is left.
+    /// Records that everything after `rest` is removed; 0 when nothing is left.
     private func advance(_ chat: ChatKey, from last: MessageID, to rest: MessageID) throws {
         let statement = rest.rawValue > 0 ? store.chatPurges.move : store.chatPurges.drop
         statement.bind(1, chat.rawValue)
@@ -151,7 +154,7 @@ extension WriteTransaction {
         return try statement.run() > 0
     }
 
-    /// The id before the newest `limit` rows up to a message; 0 when there are no more.
+    /// Returns the id before the newest `limit` rows up to a message; 0 when fewer rows are left.
     private func place(
         beforePartUpTo last: MessageID,
         in chat: ChatState,

@@ -1,21 +1,21 @@
 import TambourProtocol
 import TambourSQL
 
-/// A walk through one chat, newest message first, which may rest after each step.
+/// A search through one chat, newest message first, that can pause after each step.
 struct ChatSearch {
     let view: ChatView
-    /// The newest message that is not looked at yet has this id or one below.
+    /// The newest message that has not been scanned has this id or a lower one.
     private(set) var position: MessageID
     private(set) var found: [SearchHit] = []
     private let query: SearchQuery
-    /// How far the index goes; nil before the first step.
+    /// The extent of the index; nil before the first step.
     private var index: Index?
     private var area: (number: Int64, parts: Int64)?
     private var part: (number: Int64, blocks: Int64, ends: BlockEnds)?
 
-    /// Messages of one step: a search of many chats reads few of each.
+    /// Messages read in one step: a search of many chats reads few of each.
     private static let messagesPerStep = 32
-    /// In a shorter chat the parts themselves are asked: one look less.
+    /// A shorter chat is searched by its parts directly, which saves a lookup.
     private static let firstPartWithArea: Int64 = 4
 
     private struct Index {
@@ -37,7 +37,7 @@ struct ChatSearch {
         return found
     }
 
-    /// Reads some messages, or finds in the index how many need not be read.
+    /// Reads some messages, or skips messages that the index rules out.
     mutating func step(
         _ match: inout SearchQuery.Match,
         _ budget: inout ScanBudget,
@@ -45,7 +45,7 @@ struct ChatSearch {
     ) throws {
         let index = try index(&budget, in: snapshot)
         guard position <= index.ends.last else {
-            // The index does not know these yet.
+            // These messages are not indexed yet.
             return try read(after: index.ends.last, &match, &budget, in: snapshot)
         }
         // The message at the position, and the ends of its block.
@@ -61,7 +61,7 @@ struct ChatSearch {
         guard let last = known.blocks.highestBit(upTo: block % SearchIndex.fanOut) else {
             return go(to: try snapshot.end(before: part, in: view.key))
         }
-        // Blocks beside each other are one range.
+        // Adjacent blocks form one range.
         var first = last
         while first > 0, known.blocks & SearchIndex.bit(first - 1) != 0 { first -= 1 }
         if let end = known.ends.end(of: last) { position = min(position, end) }
@@ -70,19 +70,20 @@ struct ChatSearch {
         try read(after: before, &match, &budget, in: snapshot)
     }
 
-    /// Goes on below `end`, and in any case below where it was.
+    /// Continues below `end`, and always below the current position.
     private mutating func go(to end: MessageID) {
         position = min(end, position.before)
     }
 
-    /// Where to go on when the words of the query are not all in a part; nil when they may be.
+    /// Returns where to continue when a part cannot contain all words of the query; nil when it
+    /// may.
     private mutating func end(
         ofPartBelow part: Int64,
         _ index: Index,
         _ budget: inout ScanBudget,
         in snapshot: ReadTransaction
     ) throws -> MessageID? {
-        // An area knows of complete parts only.
+        // An area covers complete parts only.
         guard index.lastPart >= Self.firstPartWithArea, part < index.lastPart else { return nil }
         let number = part / SearchIndex.fanOut
         if area?.number != number {
@@ -122,7 +123,7 @@ struct ChatSearch {
         return found
     }
 
-    /// Reads messages from the position down to, and without, `after`; a step's worth of them.
+    /// Reads one step's messages from the position down to `after`, excluding it.
     private mutating func read(
         after: MessageID,
         _ match: inout SearchQuery.Match,
@@ -165,7 +166,7 @@ struct ChatSearch {
 }
 
 extension Int64 {
-    /// The highest bit that is set among those up to `index`; nil when none is.
+    /// Returns the highest bit set at or below `index`; nil when none is set.
     fileprivate func highestBit(upTo index: Int64) -> Int64? {
         let mask = UInt64(bitPattern: self) & (UInt64.max >> UInt64(clamping: 63 - index))
         return mask == 0 ? nil : Int64(63 - mask.leadingZeroBitCount)

@@ -1,27 +1,29 @@
 package import TambourProtocol
 
-/// A member as the engine holds it while it works; its row is written once per batch.
+/// A member as the engine caches it; its row is written once per batch.
 package final class MemberState {
     package let userID: UserID
     package let joined: Int64
     /// Read mark, Unix milliseconds; 0 for never.
     package private(set) var readTime: Int64
-    /// What others see of the read mark; differs from it for who hides it, or did.
+    /// The read mark that others see; it differs from `readTime` if the member hides it or once
+    /// did.
     package private(set) var shownTime: Int64
     /// Dense number of the newest message at or below the read mark.
     package private(set) var readNumber: Int64
     /// Change clock of the chat for this member.
     private(set) var ct: Int64
     private(set) var isBig: Bool
-    /// What the member may as an administrator.
+    /// The member's rights as an administrator.
     package private(set) var permissions: RoleTable.Permissions
-    /// Nothing up to this message is there for the member.
+    /// The last message that is not visible to the member; everything up to it is hidden.
     package private(set) var floor: MessageID
-    /// The dense number of the newest message when the member put the chat away; 0 for never.
+    /// The dense number of the newest message when the member hid the chat; 0 for never.
     package private(set) var hiddenNumber: Int64
-    /// Of the messages behind the read mark, how many do not count as unread; nil where nobody has counted.
+    /// The number of messages after the read mark that do not count as unread; nil when not
+    /// counted.
     private var subtracted: (count: Int64, readNumber: Int64, removals: Int)?
-    /// What of the row is newer here than on disk.
+    /// The part of the row that is newer here than on disk.
     private(set) var unsaved = Unsaved.nothing
 
     enum Unsaved: Comparable {
@@ -55,7 +57,7 @@ package final class MemberState {
         self.hiddenNumber = hiddenNumber
     }
 
-    /// How many messages of a chat the member has not read; nil where it has to be counted in the store.
+    /// Returns the number of unread messages; nil when it has to be counted in the store.
     func unread(in chat: ChatState) -> Int64? {
         let candidates = chat.head.number - readNumber
         guard candidates > 0 else { return 0 }
@@ -65,12 +67,12 @@ package final class MemberState {
         return max(0, candidates - subtracted.count)
     }
 
-    /// Keeps a count until the read mark moves, or a message is removed or hidden.
+    /// Caches a count until the read mark moves, or a message is removed or hidden.
     func keep(unread: Int64, in chat: ChatState) {
         subtracted = (chat.head.number - readNumber - unread, readNumber, chat.removals)
     }
 
-    /// Messages are hidden from the member.
+    /// Drops the cached count because messages were hidden from the member.
     func forgetUnread() {
         subtracted = nil
     }
@@ -104,7 +106,7 @@ package final class MemberState {
         shownTime = time
     }
 
-    /// - Returns: true when the row was as on disk before.
+    /// - Returns: true when the row was unchanged before.
     func mustSave(_ what: Unsaved) -> Bool {
         defer { unsaved = max(unsaved, what) }
         return unsaved == .nothing
@@ -115,7 +117,7 @@ package final class MemberState {
     }
 }
 
-/// What its people may change about a chat.
+/// The properties of a chat that its members may change.
 package struct ChatDetails: Equatable, Sendable {
     package var owner: UserID
     package var title: Text?
@@ -126,7 +128,7 @@ package struct ChatDetails: Equatable, Sendable {
     package var link: Text?
     /// Whether `link` is a public name.
     package var isPublic = false
-    /// Which reactions it allows; nil for every one.
+    /// The reactions that the chat allows; nil for all.
     package var reactions: Packed<ChatReactionsSettings>?
 
     package init(
@@ -149,7 +151,7 @@ package struct ChatDetails: Equatable, Sendable {
         self.reactions = reactions
     }
 
-    /// Holds on to no request.
+    /// A copy that does not retain the bytes of a request.
     var detached: ChatDetails {
         var copy = self
         copy.title = title?.detached
@@ -159,37 +161,38 @@ package struct ChatDetails: Equatable, Sendable {
     }
 }
 
-/// A chat as the engine holds it: the head of its messages and the members it has met.
+/// A chat as the engine caches it: the head of its messages and the members loaded so far.
 ///
-/// Lives in the writer's cache, is touched by the engine only, and is thrown away whenever a batch
-/// that touched it did not commit.
+/// Lives in the writer's cache and is used by the engine only. It is discarded when a batch that
+/// touched it does not commit.
 package final class ChatState {
     /// 0 for comments that are not stored yet.
     package private(set) var key: ChatKey
     package let kind: ChatKind
-    /// The two of a dialog, `low < high`; the same user twice in saved messages; nil where people join.
+    /// The two users of a dialog, `low < high`; the same user twice in saved messages; nil in chats
+    /// that people join.
     let pair: (low: UserID, high: UserID)?
-    /// The post that these are the comments on; nil for a chat of its own.
+    /// The post that these are the comments on; nil for other chats.
     package let post: Post?
     private var ownDetails: ChatDetails
     package let created: Int64
-    /// Above the fan-out threshold: changes move the chat's own clock, not every member's row.
-    /// A chat that is big stays so.
+    /// Whether the chat is above the fan-out threshold, so that changes move the chat's own clock
+    /// instead of every member's row. A big chat stays big.
     package private(set) var isBig: Bool
     package internal(set) var head: ChatHead
     var changeClock: Int64
     var isClockDirty = false
-    /// Rises with each removal of messages.
+    /// Increases with each removal of messages.
     var removals = 0
-    /// Messages of this batch that are not in the table yet.
+    /// Whether messages of this batch are not in the table yet.
     var hasPendingMessages = false
-    /// Every member of a small chat; of a big one those met so far.
+    /// Every member of a small chat; the members of a big chat loaded so far.
     var members: [UserID: MemberState]
     private var ownMemberIDs: [UserID]
-    /// Of a dialog: those of the two who have blocked the other.
+    /// In a dialog: the users who have blocked the other.
     private var blockers: Set<UserID>
 
-    /// A post of a channel, as what is written under it needs to know it.
+    /// The post under which comments are written.
     package struct Post {
         package let channel: ChatState
         package let id: MessageID
@@ -223,15 +226,15 @@ package final class ChatState {
         self.blockers = blockers
     }
 
-    /// Whether somebody other than `user` has shut them out of this dialog.
+    /// Whether somebody other than `user` has blocked them in this dialog.
     package func isShut(for user: UserID) -> Bool {
         blockers.contains { $0 != user }
     }
 
-    /// Whether one of this dialog has blocked the other.
+    /// Whether one user of this dialog has blocked the other.
     package var isShut: Bool { !blockers.isEmpty }
 
-    /// Whether `user` has blocked the other one of this dialog.
+    /// Whether `user` has blocked the other user of this dialog.
     package func hasBlocked(by user: UserID) -> Bool { blockers.contains(user) }
 
     func setBlocked(_ isBlocked: Bool, by user: UserID) {
@@ -242,11 +245,11 @@ package final class ChatState {
         }
     }
 
-    /// What its people may change about it; of comments that of their channel.
+    /// The properties that members may change; comments share those of their channel.
     package var details: ChatDetails { post?.channel.details ?? ownDetails }
 
-    /// Everybody who may hear of what happens here, in the order of their ids; of comments the members of
-    /// their channel.
+    /// The users who may be notified of what happens here, in the order of their ids; for comments
+    /// the members of the channel.
     package var memberIDs: [UserID] { post?.channel.memberIDs ?? ownMemberIDs }
 
     package var owner: UserID { details.owner }
@@ -257,7 +260,7 @@ package final class ChatState {
         self.key = key
     }
 
-    // What the rows say has changed with these; `WriteTransaction+Members.swift` alone calls them.
+    // These mirror changes of the rows; only `WriteTransaction+Members.swift` calls them.
 
     func set(_ details: ChatDetails) {
         ownDetails = details.detached
@@ -291,13 +294,13 @@ package final class ChatState {
         for member in members.values { member.makeBig() }
     }
 
-    /// The id that travels; in a dialog the same number for both.
+    /// The chat id on the wire; in a dialog the same number for both users.
     package var wireID: ChatID {
         if let post { return post.channel.wireID }
         guard let pair else { return ChatID(key.rawValue) }
         return .dialog(pair.low, pair.high)
     }
 
-    /// Where its messages stand for clients.
+    /// The address of the chat's messages for clients.
     package var address: MessageAddress { MessageAddress(chatID: wireID, postID: post?.id) }
 }

@@ -1,8 +1,8 @@
 package import TambourProtocol
 import TambourSQL
 
-/// The statements for comments: under which post a chat of kind `comments` stands, who has written or
-/// reacted there, and whom a channel keeps from commenting.
+/// The statements for comments: the post of each chat of kind `comments`, who has written or
+/// reacted there, and whom a channel bans from commenting.
 struct CommentStatements {
     let ofPost: any SQLStatement
     let post: any SQLStatement
@@ -18,7 +18,7 @@ struct CommentStatements {
     let banCount: any SQLStatement
     let unbanAll: any SQLStatement
     let bannedPage: any SQLStatement
-    /// Deletes the rows that go with the comments on a post.
+    /// Deletes the rows that belong to the comments on a post.
     let ofThread: [any SQLStatement]
 
     init(_ sql: any SQLConnection) throws {
@@ -69,7 +69,7 @@ struct CommentStatements {
 }
 
 extension ReadTransaction {
-    /// The comments on a post: their key, and how many there are; nil while nobody has written there.
+    /// Returns the key of the comments on a post and their number; nil before the first comment.
     func comments(
         on post: MessageID,
         of channel: ChatKey
@@ -81,8 +81,8 @@ extension ReadTransaction {
         return try statement.step() ? (ChatKey(statement.int(0)), statement.int(1)) : nil
     }
 
-    /// The comments on a post of a channel as its viewer sees them; nil for a post that is unknown or hidden
-    /// from the viewer.
+    /// Returns the comments on a post of a channel as its viewer sees them; nil for a post that is
+    /// unknown or hidden from the viewer.
     package func comments(on post: MessageID, in channel: ChatView) throws -> ChatView? {
         guard try sees(post, in: channel) else { return nil }
         // Nothing is stored under the key 0.
@@ -90,13 +90,14 @@ extension ReadTransaction {
         return channel.comments(on: post, key: key)
     }
 
-    /// How many comments a post has; nil for a post that is unknown or hidden from the viewer.
+    /// Returns the number of comments on a post; nil for a post that is unknown or hidden from the
+    /// viewer.
     package func commentCount(of post: MessageID, in channel: ChatView) throws -> Int64? {
         guard try sees(post, in: channel) else { return nil }
         return try comments(on: post, of: channel.key)?.count ?? 0
     }
 
-    /// The post that a chat of kind `comments` stands under; nil for other chats.
+    /// Returns the post of a chat of kind `comments`; nil for other chats.
     package func post(of comments: ChatKey) throws -> (channel: ChatKey, id: MessageID)? {
         let statement = store.comments.post
         defer { statement.reset() }
@@ -111,7 +112,7 @@ extension ReadTransaction {
         return try visibleRecord(post, in: channel.key, for: viewer, above: floor)?.isPost == true
     }
 
-    /// Whether a channel keeps `user` from commenting.
+    /// Whether a channel bans `user` from commenting.
     package func isBanned(_ user: UserID, from channel: ChatKey) throws -> Bool {
         let statement = store.comments.isBanned
         defer { statement.reset() }
@@ -120,10 +121,10 @@ extension ReadTransaction {
         return try statement.step()
     }
 
-    /// A page of those whom a channel keeps from commenting, in the order of their ids.
+    /// Returns a page of the users whom a channel bans from commenting, in the order of their ids.
     ///
-    /// - Parameter isWanted: says of an account whether it belongs there.
-    /// - Returns: where the next page begins; nil at the end.
+    /// - Parameter isWanted: returns whether an account belongs on the page.
+    /// - Returns: the members and where the next page starts; nil at the end.
     package func banned(
         from channel: ChatKey,
         after marker: UserID,
@@ -134,7 +135,7 @@ extension ReadTransaction {
         defer { statement.reset() }
         statement.bind(1, channel.rawValue)
         statement.bind(2, marker.rawValue)
-        // One more than may be looked at tells that there are more.
+        // One row above the limit shows that there are more.
         statement.bind(3, limits.maxScannedRows + 1)
         return try page(of: statement, limit: limit, where: isWanted) { account in
             ChatMember(contact: account.user(showingPhone: false), presence: Presence())
@@ -143,15 +144,16 @@ extension ReadTransaction {
 }
 
 extension MessageRecord {
-    /// Whether somebody wrote it, in a channel: what happened to it, and the message that made it, are not
-    /// commented on.
+    /// Whether a user wrote this message of a channel. Events, and the message that created the
+    /// channel, have no comments.
     var isPost: Bool { device != .server && number > 1 }
 }
 
 extension WriteTransaction {
-    /// The comments on a post of a channel; nil for a post that is unknown or hidden from `user`.
+    /// Returns the comments on a post of a channel; nil for a post that is unknown or hidden from
+    /// `user`.
     ///
-    /// Where nobody has commented yet they are stored with the first comment.
+    /// Before the first comment the result is not stored; the first comment stores it.
     package func comments(
         on post: MessageID,
         in channel: ChatState,
@@ -176,7 +178,7 @@ extension WriteTransaction {
         )
     }
 
-    /// The comments on a post, whoever asks; nil while nobody has written there.
+    /// Returns the comments on a post without checking membership; nil before the first comment.
     package func storedComments(on post: MessageID, of channel: ChatState) throws -> ChatState? {
         guard channel.kind == .channel,
             let found = try reader.comments(on: post, of: channel.key)
@@ -184,7 +186,7 @@ extension WriteTransaction {
         return try chat(found.key)
     }
 
-    /// The post that a chat of kind `comments` stands under.
+    /// Returns the post of a chat of kind `comments`.
     ///
     /// - Throws: `ImpossibleRow` if the chat has no post.
     func post(of comments: ChatKey) throws -> ChatState.Post {
@@ -194,7 +196,7 @@ extension WriteTransaction {
         return ChatState.Post(channel: channel, id: post.id)
     }
 
-    /// Stores the rows of comments that have none, under a key of their own.
+    /// Stores comments that have no rows yet, under a new key.
     func storeComments(_ chat: ChatState, on post: ChatState.Post) throws {
         guard chat.key.rawValue == 0 else { return }
         lastChatKey += 1
@@ -218,7 +220,7 @@ extension WriteTransaction {
         try thread.run()
     }
 
-    /// Counts comments that were written, or with a negative number deleted.
+    /// Adds to the count of comments on a post; a negative number counts deleted ones.
     func count(comments: Int, on post: ChatState.Post) throws {
         let statement = store.comments.addComments
         statement.bind(1, post.channel.key.rawValue)
@@ -227,8 +229,8 @@ extension WriteTransaction {
         try statement.run()
     }
 
-    /// Notes that a user has written, reacted or hidden something under a post: it is found by that when they
-    /// are exported or erased.
+    /// Records that a user has written, reacted or hidden something under a post, so that export
+    /// and erasure of the user find it.
     package func noteCommenter(_ user: UserID, in chat: ChatState) throws {
         store.comments.noteCommenter.bind(1, user.rawValue)
         store.comments.noteCommenter.bind(2, chat.key.rawValue)
@@ -244,7 +246,7 @@ extension WriteTransaction {
         return try statement.step()
     }
 
-    /// Has the comments on deleted posts deleted in later steps.
+    /// Schedules the comments on deleted posts for deletion in later steps.
     func purgeComments(on posts: [MessageID], of channel: ChatState) throws {
         for post in posts {
             guard let comments = try storedComments(on: post, of: channel) else { continue }
@@ -252,7 +254,7 @@ extension WriteTransaction {
         }
     }
 
-    /// Keeps users from commenting in a channel, or lets them comment again.
+    /// Bans users from commenting in a channel, or lifts the ban.
     package func setBanned(_ isBanned: Bool, _ users: [UserID], from channel: ChatState) throws {
         writes += 1
         let statement = isBanned ? store.comments.ban : store.comments.unban
@@ -263,14 +265,14 @@ extension WriteTransaction {
         }
     }
 
-    /// Lets everybody comment in a channel again.
+    /// Lifts all bans from commenting in a channel.
     package func unbanAll(from channel: ChatState) throws {
         writes += 1
         store.comments.unbanAll.bind(1, channel.key.rawValue)
         try store.comments.unbanAll.run()
     }
 
-    /// The number of users whom a channel keeps from commenting.
+    /// Returns the number of users whom a channel bans from commenting.
     package func banCount(of channel: ChatState) throws -> Int {
         let statement = store.comments.banCount
         defer { statement.reset() }
@@ -278,9 +280,9 @@ extension WriteTransaction {
         return try statement.step() ? statement.count(0) : 0
     }
 
-    /// Deletes what is under the posts of a channel that nobody is in any more.
+    /// Deletes the comments of a channel that has no members.
     ///
-    /// - Returns: how many messages there were; as many as `limit` when there may be more.
+    /// - Returns: the number of deleted messages; `limit` when there may be more.
     func eraseComments(of channel: ChatState, limit: Int) throws -> Int {
         var count = 0
         var posts = 0

@@ -1,11 +1,11 @@
 import Synchronization
 import TambourProtocol
 
-/// What a commit writes about time, in Unix milliseconds.
+/// The times that a commit writes, in Unix milliseconds.
 package struct CommitStamp: Sendable {
-    /// The clock of the commit: what its rows carry.
+    /// The commit clock, stored in the rows of the commit.
     package var ct: Int64
-    /// How far a login's `time` may go until the next commit; never below `ct`.
+    /// The upper bound of a login's `time` until the next commit; never below `ct`.
     package var leaseEnd: Int64
 
     package init(ct: Int64, leaseEnd: Int64) {
@@ -16,12 +16,12 @@ package struct CommitStamp: Sendable {
 
 /// The clock of commits, in Unix milliseconds, and the only source of the `time` a login returns.
 ///
-/// `ct = max(wall, last)`: commits never run backwards, many may share a millisecond. Two rules keep
-/// a login's `time` below everything that can still appear:
+/// `ct = max(wall, last)`: commits never go backwards, and many may share a millisecond. Two rules
+/// keep a login's `time` below everything that can still appear:
 ///
 /// - it is `min(ct of the commit in flight, or the next one could get) - 1`;
-/// - it stays within the lease that the last commit left on disk, and a restart begins above that
-///   lease, so that a wall clock set back across a restart cannot give a later commit a smaller `ct`.
+/// - it stays within the lease that the last commit left on disk. A restart starts above that
+///   lease, so a wall clock set back across a restart cannot give a later commit a smaller `ct`.
 package final class CommitClock: Sendable {
     private struct State {
         var last: Int64
@@ -33,10 +33,11 @@ package final class CommitClock: Sendable {
     private let lease: Int64
     private let state: Mutex<State>
 
-    /// - Parameter persistedLeaseEnd: what the last commit left on disk, 0 in a new store.
+    /// - Parameter persistedLeaseEnd: the lease end that the last commit left on disk; 0 in a new
+    ///   store.
     package init(persistedLeaseEnd: Int64, leaseMs: Int) {
         lease = Int64(leaseMs)
-        // A `time` of the last run may equal the end of the lease; what comes now is above it.
+        // A `time` of the last run may equal the end of the lease; this run starts above it.
         let start = persistedLeaseEnd == 0 ? 0 : persistedLeaseEnd + 1
         state = Mutex(State(last: start, inFlight: nil, leaseEnd: persistedLeaseEnd))
     }
@@ -46,8 +47,8 @@ package final class CommitClock: Sendable {
         state.withLock { state in
             precondition(state.inFlight == nil, "the engine commits one batch at a time")
             let ct = max(wall, state.last)
-            // Counted from the wall: a clock that a restart has set ahead takes no further lease, or
-            // restarts in a row would drive it away from the wall.
+            // Counted from the wall clock: a commit clock that a restart has set ahead takes no
+            // further lease. Otherwise repeated restarts would drive it away from the wall clock.
             let stamp = CommitStamp(ct: ct, leaseEnd: max(ct, wall + lease))
             state.last = ct
             state.inFlight = stamp
@@ -57,7 +58,7 @@ package final class CommitClock: Sendable {
 
     /// Ends the commit in flight.
     ///
-    /// - Parameter committed: false when it was rolled back: then nothing reached the disk.
+    /// - Parameter committed: false when it was rolled back and nothing reached the disk.
     package func end(committed: Bool) {
         state.withLock { state in
             guard let stamp = state.inFlight else { return }
@@ -66,7 +67,8 @@ package final class CommitClock: Sendable {
         }
     }
 
-    /// The newest time below which nothing can appear any more. Read it before opening a snapshot.
+    /// Returns the newest time below which nothing can appear any more. Read it before opening a
+    /// snapshot.
     package func safeTime(wall: Int64) -> Int64 {
         state.withLock { state in
             if let stamp = state.inFlight { return min(stamp.ct - 1, state.leaseEnd) }
@@ -75,12 +77,13 @@ package final class CommitClock: Sendable {
         }
     }
 
-    /// Ends a moment: what is committed from now on comes after it, also while the wall stands before it.
+    /// Makes all later commits come after `moment`, even while the wall clock is before it.
     package func settle(through moment: Int64) {
         state.withLock { $0.last = max($0.last, moment + 1) }
     }
 
-    /// The stamp of something that is told but not committed: above every `time` handed out so far.
+    /// Returns the stamp of an event that is sent but not committed: above every `time` handed out
+    /// so far.
     package func now(wall: Int64) -> Int64 {
         state.withLock { state in
             let now = max(wall, state.last)
@@ -89,7 +92,7 @@ package final class CommitClock: Sendable {
         }
     }
 
-    /// How far the clock runs ahead of the wall, in milliseconds; 0 when it does not.
+    /// Returns how far the clock is ahead of the wall clock, in milliseconds; 0 when it is not.
     package func drift(wall: Int64) -> Int64 {
         state.withLock { max(0, $0.last - wall) }
     }

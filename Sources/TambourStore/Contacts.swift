@@ -1,37 +1,38 @@
 package import TambourProtocol
 import TambourSQL
 
-/// A user as the owner of a contact sees them: dialog partners are contacts of each other, added or not.
+/// A user as the owner of a contact sees them: dialog partners are contacts of each other, even
+/// when not added.
 package struct Contact: Sendable {
     package let account: Account
-    /// The owner added them.
+    /// Whether the owner added the user.
     package let isAdded: Bool
-    /// The owner blocked them.
+    /// Whether the owner blocked the user.
     package let isBlocked: Bool
-    /// There is a dialog of the two.
+    /// Whether the two have a dialog.
     package let isPartner: Bool
-    /// The names the owner gave them.
+    /// The names the owner gave the user.
     package let firstName: String?
     package let lastName: String?
-    /// The user has added the owner too.
+    /// Whether the user has added the owner too.
     package let isMutual: Bool
     /// Commit clock of the last change of the contact or of the user's profile.
     package let changed: Int64
-    /// The user is the owner's contact or was one: a contact that was removed stays as a tombstone.
+    /// Whether the user is or was the owner's contact: a removed contact stays as a tombstone.
     package let wasMet: Bool
 
-    /// Whether anything is left of it; a contact that was removed stays as a tombstone.
+    /// Whether the contact still exists; a removed contact stays as a tombstone.
     package var isThere: Bool { isAdded || isBlocked || isPartner }
 
-    /// Whether it is kept for what the owner did, not for a dialog alone.
+    /// Whether it is stored for something the owner did, not for a dialog alone.
     package var isKept: Bool { isAdded || isBlocked || wasMet && !isPartner }
 }
 
-/// What a user lets somebody do.
+/// What a user allows a caller to do.
 package struct Standing: Sendable {
-    /// Others see the user, and they have not blocked who asks.
+    /// Whether others see the user, and the user has not blocked the caller.
     package let isReachable: Bool
-    /// Who asks may put the user into a group.
+    /// Whether the caller may add the user to a group.
     package let isInvitable: Bool
 }
 
@@ -41,15 +42,15 @@ struct ContactStatements {
         + "(SELECT r.added FROM contact r WHERE r.owner = k.user_id AND r.user_id = k.owner)"
 
     let byID: any SQLStatement
-    /// Somebody whom the owner may have as a contact.
+    /// An account, with the owner's contact row if there is one.
     let person: any SQLStatement
     let standing: any SQLStatement
     let changed: any SQLStatement
     let current: any SQLStatement
-    /// Those the owner added or blocked.
+    /// The contacts that the owner added or blocked.
     let chosen: any SQLStatement
     let blocks: any SQLStatement
-    /// Those of one status.
+    /// The contacts of one status.
     let listed: any SQLStatement
     let countAdded: any SQLStatement
     let countBlocked: any SQLStatement
@@ -146,7 +147,7 @@ struct ContactStatements {
             ON CONFLICT (owner, user_id) DO UPDATE SET partner = 1, ct = excluded.ct
             """
         )
-        // Everybody who has $1 as a contact sees the new profile.
+        // Every user who has $1 as a contact sees the new profile.
         touch = try sql.prepare("UPDATE contact SET ct = $2 WHERE user_id = $1")
         touchOne = try sql.prepare(
             "UPDATE contact SET ct = $3 WHERE owner = $1 AND user_id = $2"
@@ -181,9 +182,9 @@ extension Contact {
         )
     }
 
-    /// Somebody who is no contact of the one who asks.
+    /// A user who is not a contact of the caller.
     ///
-    /// - Parameter wasMet: whether they were one.
+    /// - Parameter wasMet: whether the user was a contact.
     package init(stranger account: Account, wasMet: Bool = false) {
         self.init(
             account: account,
@@ -202,18 +203,18 @@ extension Contact {
         isThere ? self : Contact(stranger: account, wasMet: wasMet)
     }
 
-    /// About how many bytes `user` takes on the wire, never fewer.
+    /// An upper estimate of the bytes that `user` takes on the wire.
     package var wireSizeEstimate: Int {
         let given = (firstName?.utf8.count ?? 0) + (lastName?.utf8.count ?? 0)
         return account.wireSizeEstimate + 64 + 2 * given
     }
 
-    /// The object that travels to the owner: with the names the owner gave, and the phone of whom the
-    /// owner added.
+    /// Returns the user object for the owner: with the names the owner gave, and with the phone of
+    /// users the owner added.
     ///
     /// - Parameters:
-    ///   - showingPhone: also of whom the owner has not added.
-    ///   - showingRemoval: for those who may hold the contact and are to forget it.
+    ///   - showingPhone: shows the phone even of users the owner has not added.
+    ///   - showingRemoval: for clients that may hold the contact and have to delete it.
     package func user(showingPhone: Bool = false, showingRemoval: Bool = false) -> User {
         let mayShow = account.privacy.phoneNumber.includes(isAdded: isMutual)
         var user = account.user(showingPhone: mayShow && (showingPhone || isAdded))
@@ -237,7 +238,7 @@ extension Contact {
 }
 
 extension ReadTransaction {
-    /// What `owner` knows of `user`, who may be a stranger.
+    /// Returns the contact that `owner` has for `user`, or a stranger.
     package func contact(_ user: Account, of owner: UserID) throws -> Contact {
         let statement = store.contacts.byID
         defer { statement.reset() }
@@ -247,7 +248,8 @@ extension ReadTransaction {
         return Contact(account: user, row: statement, from: 0).orStranger
     }
 
-    /// What `owner` knows of the user with this id, who may be a stranger; nil for nobody.
+    /// Returns the contact that `owner` has for the user with this id, or a stranger; nil for an
+    /// unknown user.
     package func contact(_ user: UserID, of owner: UserID) throws -> Contact? {
         let statement = store.contacts.person
         defer { statement.reset() }
@@ -256,8 +258,8 @@ extension ReadTransaction {
         return try statement.step() ? Contact(row: statement).orStranger : nil
     }
 
-    /// Contacts of `owner` that changed after `since` and up to `end` (commit clock), those that were
-    /// removed among them, the newest change first.
+    /// Returns the contacts of `owner` that changed after `since` and up to `end` (commit clock),
+    /// including removed ones, the newest change first.
     package func changedContacts(
         of owner: UserID,
         since: Int64,
@@ -271,9 +273,9 @@ extension ReadTransaction {
         return try contacts(statement)
     }
 
-    /// Contacts of `owner` that are there, the newest change first.
+    /// Returns the existing contacts of `owner`, the newest change first.
     ///
-    /// - Parameter withPartners: also those who are contacts by a dialog alone.
+    /// - Parameter withPartners: includes users who are contacts only by a dialog.
     package func contacts(of owner: UserID, withPartners: Bool) throws -> [Contact] {
         let statement = withPartners ? store.contacts.current : store.contacts.chosen
         defer { statement.reset() }
@@ -291,7 +293,7 @@ extension ReadTransaction {
         try count(store.contacts.countBlocked, of: owner)
     }
 
-    /// The number of users whom `owner` has added or blocked, now or before.
+    /// Returns the number of users whom `owner` has added or blocked, now or in the past.
     package func keptContactCount(of owner: UserID) throws -> Int {
         try count(store.contacts.countKept, of: owner)
     }
@@ -302,8 +304,8 @@ extension ReadTransaction {
         return try statement.step() ? statement.count(0) : 0
     }
 
-    /// Contacts of `owner` in the order of their ids, from the one after `id`: those the owner blocked,
-    /// added and did not block, or removed.
+    /// Returns contacts of `owner` after `id`, in the order of their ids: blocked ones, added ones
+    /// that are not blocked, or removed ones.
     package func contacts(
         of owner: UserID,
         status: ContactStatus,
@@ -320,7 +322,7 @@ extension ReadTransaction {
         return try contacts(statement)
     }
 
-    /// Those of the two who have blocked the other.
+    /// Returns which of the two users have blocked the other.
     package func blockers(_ a: UserID, _ b: UserID) throws -> Set<UserID> {
         let statement = store.contacts.blocks
         defer { statement.reset() }
@@ -331,7 +333,7 @@ extension ReadTransaction {
         return blockers
     }
 
-    /// How `caller` stands with `user`; nil for nobody.
+    /// Returns what `user` allows `caller` to do; nil for an unknown user.
     package func standing(of caller: UserID, with user: UserID) throws -> Standing? {
         let statement = store.contacts.standing
         defer { statement.reset() }
@@ -358,7 +360,7 @@ extension ReadTransaction {
         return try statement.step() && statement.int(0) != 0
     }
 
-    /// Whoever has `phone` and lets `caller` find them by it.
+    /// Returns the account with `phone` if its user lets `caller` find them by it.
     package func account(phone: Int64, findableBy caller: UserID) throws -> Account? {
         guard let account = try account(phone: phone), !account.isBlocked else { return nil }
         if account.id == caller { return account }
@@ -367,7 +369,8 @@ extension ReadTransaction {
         return audience.includes(isAdded: try hasAdded(account.id, caller)) ? account : nil
     }
 
-    /// Those who have `user` as a contact, in the order of their ids, with the contact of each.
+    /// Returns the users who have `user` as a contact, in the order of their ids, each with the
+    /// contact.
     package func owners(
         of user: Account,
         limit: Int

@@ -1,14 +1,15 @@
 package import TambourProtocol
 import TambourSQL
 
-/// A row of `delayed_message`: what somebody wants sent later.
+/// A row of `delayed_message`: a scheduled message.
 package struct DelayedRecord: Sendable {
     package let sender: UserID
     package let place: ChatPlace
     package internal(set) var id: MessageID
     package let device: DeviceID
     package var attributes: DelayedAttributes
-    /// It was due and could not be sent: it waits for its sender to change or delete it.
+    /// Whether it was due and could not be sent; it then waits for its sender to change or delete
+    /// it.
     package var hasFailed = false
     /// Commit clock of the last edit, 0 for none.
     package var updated: Int64 = 0
@@ -34,7 +35,7 @@ package struct DelayedRecord: Sendable {
         self.draft = draft
     }
 
-    /// The object that travels to the sender. Its time is the one at which it is to be sent.
+    /// Returns the message object for the sender. Its time is when it is due.
     package func message(link: Packed<MessageLink>?) -> Message {
         let chatID = place.wireID(for: sender)
         return Message(
@@ -54,7 +55,7 @@ package struct DelayedRecord: Sendable {
         )
     }
 
-    /// About how many bytes it takes on the wire, never fewer; without what it answers.
+    /// An upper estimate of the bytes it takes on the wire, without the message it replies to.
     package var wireSizeEstimate: Int {
         280 + draft.text.bytes.count + (draft.elements?.bytes.count ?? 0)
             + (draft.attaches?.bytes.count ?? 0) + (draft.forward?.bytes.count ?? 0)
@@ -134,7 +135,7 @@ struct DelayedStatements {
             )
             """
         )
-        // Commits may share a millisecond: a list that changes twice in one is told twice.
+        // Commits may share a millisecond: a list that changes twice in one is reported twice.
         let time =
             "CASE WHEN delayed_updated < $3 THEN CAST($3 AS bigint) ELSE delayed_updated + 1 END"
         let note = "UPDATE member SET delayed_updated = \(time)"
@@ -193,7 +194,7 @@ extension DelayedRecord {
 }
 
 extension ReadTransaction {
-    /// What `user` has scheduled for a place, the next to be sent first.
+    /// Returns the messages `user` has scheduled for a place, the next to be sent first.
     package func delayed(of user: UserID, for place: ChatPlace) throws -> [DelayedRecord] {
         try delayed(at(store.delayed.ofPlace, user, place))
     }
@@ -208,7 +209,7 @@ extension ReadTransaction {
         return try delayed(statement).first
     }
 
-    /// What `user` scheduled from `device` under `cid`.
+    /// Returns the message that `user` scheduled from `device` under `cid`.
     package func delayed(
         cid: Int64,
         of user: UserID,
@@ -221,7 +222,8 @@ extension ReadTransaction {
         return try delayed(statement).first
     }
 
-    /// The id of what `user` scheduled from `device` under `cid` and deleted since.
+    /// Returns the id of the message that `user` scheduled from `device` under `cid` and has
+    /// deleted since.
     package func deletedDelayed(
         cid: Int64,
         of user: UserID,
@@ -235,7 +237,8 @@ extension ReadTransaction {
         return try statement.step() ? MessageID(statement.int(0)) : nil
     }
 
-    /// How many other messages wait for a place, and about how many bytes they take on the wire.
+    /// Returns the number of other messages scheduled for a place, and about how many bytes they
+    /// take on the wire.
     package func delayedSize(
         of user: UserID,
         for place: ChatPlace,
@@ -248,7 +251,7 @@ extension ReadTransaction {
         return (statement.count(0), statement.count(1))
     }
 
-    /// How many messages `user` has scheduled.
+    /// Returns the number of messages that `user` has scheduled.
     package func delayedCount(of user: UserID) throws -> Int {
         let statement = store.delayed.count
         defer { statement.reset() }
@@ -256,7 +259,7 @@ extension ReadTransaction {
         return try statement.step() ? statement.count(0) : 0
     }
 
-    /// What is to be sent by `time` (Unix milliseconds), the longest due first.
+    /// Returns the messages due by `time` (Unix milliseconds), the longest overdue first.
     package func dueDelayed(at time: Int64, limit: Int) throws -> [DelayedRecord] {
         let statement = store.delayed.due
         statement.bind(1, time)
@@ -264,14 +267,15 @@ extension ReadTransaction {
         return try delayed(statement)
     }
 
-    /// When the next one is to be sent, Unix milliseconds; nil when none waits.
+    /// Returns when the next message is due, Unix milliseconds; nil when none is scheduled.
     package func nextDelayedTime() throws -> Int64? {
         let statement = store.delayed.next
         defer { statement.reset() }
         return try statement.step() ? statement.int(0) : nil
     }
 
-    /// The object that travels; what it answers is embedded as it is now.
+    /// Returns the message object for the wire; it embeds the current version of the message it
+    /// replies to.
     package func message(_ record: DelayedRecord) throws -> Message {
         let wireID = record.place.wireID(for: record.sender)
         guard let replyTo = record.draft.replyTo, let view = try view(wireID, for: record.sender)
@@ -304,11 +308,11 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// Keeps a message until its time comes.
+    /// Stores a message until it is due.
     ///
     /// - Parameters:
-    ///   - record: without an id yet.
-    ///   - chat: nil when its dialog has not begun.
+    ///   - record: the message, without an id yet.
+    ///   - chat: nil when the dialog does not exist yet.
     /// - Returns: the row as stored.
     package func schedule(_ record: DelayedRecord, in chat: ChatState?) throws -> DelayedRecord {
         counter &+= 1
@@ -318,7 +322,7 @@ extension WriteTransaction {
         return stored
     }
 
-    /// Replaces a scheduled message; it is tried again when it could not be sent.
+    /// Replaces a scheduled message; a message that could not be sent is retried.
     ///
     /// - Returns: the row as stored.
     package func edit(_ record: DelayedRecord, in chat: ChatState?) throws -> DelayedRecord {
@@ -337,9 +341,10 @@ extension WriteTransaction {
         emit(.delayed(until: record.attributes.timeToFire))
     }
 
-    /// Deletes scheduled messages, or takes them out because they are sent.
+    /// Deletes scheduled messages, or removes them because they are sent.
     ///
-    /// - Parameter keepingKeys: whether each `cid` stays taken: nothing else holds that of a deleted one.
+    /// - Parameter keepingKeys: whether each `cid` stays taken: no other row holds the `cid` of a
+    ///   deleted message.
     package func deleteDelayed(
         _ ids: [MessageID],
         of user: UserID,
@@ -366,7 +371,7 @@ extension WriteTransaction {
         try note(user, in: chat, by: store.delayed.noteUpdate)
     }
 
-    /// Says that a message could not be sent; it stays.
+    /// Records that a message could not be sent; the message stays.
     package func fail(_ record: DelayedRecord, in chat: ChatState?) throws {
         writes += 1
         store.delayed.fail.bind(1, record.sender.rawValue)
@@ -376,7 +381,7 @@ extension WriteTransaction {
         try note(record.sender, in: chat, by: store.delayed.noteFailure)
     }
 
-    /// A dialog begins: what its two have scheduled for each other before shows in it.
+    /// Shows, in a dialog that has just been created, the messages its two users scheduled before.
     func showDelayed(of a: UserID, and b: UserID, in chat: ChatState) throws {
         for (user, partner) in a == b ? [(a, a)] : [(a, b), (b, a)]
         where try reader.delayedSize(of: user, for: .user(partner), without: MessageID(0)).count > 0
@@ -385,7 +390,8 @@ extension WriteTransaction {
         }
     }
 
-    /// Who goes leaves nothing behind that would be sent, also if they come back and an outbox retries.
+    /// Deletes the scheduled messages of a user who leaves. Their keys stay taken, so nothing is
+    /// sent if the user returns and an outbox retries.
     func forgetDelayed(of user: UserID, for place: ChatPlace) throws {
         store.delayed.keepAll.bind(1, user.rawValue)
         store.delayed.keepAll.bind(2, place.peer)
@@ -396,7 +402,8 @@ extension WriteTransaction {
         try store.delayed.deleteAll.run()
     }
 
-    /// Keeps as many keys of deleted ones as messages may wait, of those deleted last.
+    /// Deletes the oldest keys of deleted messages, so that at most as many stay as messages may be
+    /// scheduled.
     private func forgetOldestKeys(of user: UserID) throws {
         let forget = store.delayed.forgetKeys
         forget.bind(1, user.rawValue)
@@ -404,13 +411,14 @@ extension WriteTransaction {
         try forget.run()
     }
 
-    /// Nothing is sent any more to a group or channel that has ended.
+    /// Deletes all messages scheduled for a group or channel that has ended.
     func forgetDelayed(for place: ChatPlace) throws {
         store.delayed.deleteAllOfPlace.bind(1, place.peer)
         try store.delayed.deleteAllOfPlace.run()
     }
 
-    /// The sender's other devices see it at their next login.
+    /// Records the change of the list for the sender's other devices, which see it at their next
+    /// login.
     private func note(
         _ user: UserID,
         in chat: ChatState?,

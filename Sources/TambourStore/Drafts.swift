@@ -1,27 +1,27 @@
 package import TambourProtocol
 import TambourSQL
 
-/// A row of `draft`: a draft, or that there is none any more.
+/// A row of `draft`: a draft or its tombstone.
 package struct DraftRecord: Sendable {
     package let place: ChatPlace
     /// Commit clock of the last change.
     package let ct: Int64
-    /// When it was saved, Unix milliseconds; 0 when it was thrown away.
+    /// When it was saved, Unix milliseconds; 0 when it was discarded.
     package let saved: Int64
     package let text: Text
     package let elements: Packed<[Element]>?
     package let replyTo: MessageID?
-    /// When its dialog began; 0 when it has not, and for groups.
+    /// When its dialog was created; 0 for groups and for dialogs that do not exist yet.
     package let dialogCreated: Int64
 
     package var isSaved: Bool { saved > 0 }
 
-    /// As it travels.
+    /// The draft object for the wire.
     package var draft: Draft {
         Draft(text: text, elements: elements, replyTo: replyTo, time: saved, saveTime: saved)
     }
 
-    /// About how many bytes it takes on the wire, never fewer.
+    /// An upper estimate of the bytes it takes on the wire.
     package var wireSizeEstimate: Int { 120 + text.bytes.count + (elements?.bytes.count ?? 0) }
 }
 
@@ -94,7 +94,7 @@ extension DraftRecord {
 }
 
 extension ReadTransaction {
-    /// The draft of `user` for a place, or that there is none any more; nil when there never was.
+    /// Returns the draft of `user` for a place, or its tombstone; nil when there never was one.
     package func draft(of user: UserID, for place: ChatPlace) throws -> DraftRecord? {
         let statement = store.drafts.byPlace
         defer { statement.reset() }
@@ -103,7 +103,8 @@ extension ReadTransaction {
         return try statement.step() ? DraftRecord(row: statement) : nil
     }
 
-    /// What was saved or thrown away after `since` and up to `end` (commit clock), the newest change first.
+    /// Returns the drafts saved or discarded after `since` and up to `end` (commit clock), the
+    /// newest change first.
     package func changedDrafts(
         of user: UserID,
         since: Int64,
@@ -128,7 +129,7 @@ extension ReadTransaction {
         return try statement.step() ? Int(clamping: statement.int(0)) : 0
     }
 
-    /// How many drafts `user` has.
+    /// Returns the number of drafts of `user`.
     package func draftCount(of user: UserID) throws -> Int {
         let statement = store.drafts.count
         defer { statement.reset() }
@@ -138,7 +139,7 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// Saves a draft in place of the one before; its time is the commit clock.
+    /// Saves a draft in place of the previous one; its time is the commit clock.
     package func saveDraft(
         text: Text,
         elements: Packed<[Element]>?,
@@ -157,7 +158,7 @@ extension WriteTransaction {
         try statement.run()
     }
 
-    /// Throws a draft away, if there is one; the next delta says so.
+    /// Discards a draft, if there is one; the next delta contains its tombstone.
     package func discardDraft(of user: UserID, for place: ChatPlace) throws {
         writes += 1
         let statement = store.drafts.discard
@@ -168,7 +169,7 @@ extension WriteTransaction {
         try statement.run()
     }
 
-    /// Throws away what everybody had begun to write in a group or channel.
+    /// Discards everyone's drafts in a group or channel.
     func discardDrafts(for place: ChatPlace) throws {
         let statement = store.drafts.discardAll
         statement.bind(1, place.peer)
@@ -177,7 +178,8 @@ extension WriteTransaction {
         try statement.run()
     }
 
-    /// A dialog begins: drafts that were told under the user are told under the chat from now on.
+    /// Reports drafts, saved under the user before their dialog existed, under the chat from now
+    /// on.
     func moveDrafts(of a: UserID, and b: UserID) throws {
         for (user, partner) in [(a, b), (b, a)] {
             let statement = store.drafts.touch

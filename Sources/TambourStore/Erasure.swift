@@ -16,9 +16,9 @@ struct ErasureStatements {
     let deletePart: any SQLStatement
     let reacted: any SQLStatement
     let voted: any SQLStatement
-    /// What holds nothing but what concerns one user, without what a login's delta needs.
+    /// Deletes rows that concern only one user and that no login delta needs.
     let ofUser: [any SQLStatement]
-    /// The same of tables that hold many rows of one user: a part of them.
+    /// Deletes a part of such rows from the tables that hold many of one user.
     let partsOfUser: [any SQLStatement]
     let forgetContacts: any SQLStatement
     let ofPhone: [any SQLStatement]
@@ -118,7 +118,8 @@ struct ErasureStatements {
                 """
             )
         }
-        // Who had added or blocked the user is told to forget that; a dialog keeps its partner.
+        // Users who had added or blocked this one are told to delete the contact; a dialog keeps
+        // its partner.
         forgetContacts = try sql.prepare(
             """
             UPDATE contact SET added = 0, blocked = 0, first_name = NULL, last_name = NULL, ct = $2
@@ -146,27 +147,27 @@ struct ErasureStatements {
     }
 }
 
-/// How an account is to end.
+/// How an account ends.
 package struct AccountEnd: Equatable, Sendable {
-    /// Unix milliseconds; 0 for never.
+    /// When the account is erased, Unix milliseconds; 0 for never.
     package let deleteAt: Int64
-    /// After how many days without a sign of life; 0 for never.
+    /// The days of inactivity after which the account is erased; 0 for never.
     package let inactiveDays: Int
     package let isErasing: Bool
-    /// How far the first of the chats that are left is erased.
+    /// How far the first of the remaining chats is erased.
     package let erasedUpTo: MessageID
 }
 
 extension AccountEnd {
-    /// After how many milliseconds without a sign of life the account is erased; nil for never.
+    /// The milliseconds of inactivity after which the account is erased; nil for never.
     private var inactiveMs: Int64? { inactiveDays > 0 ? Int64(inactiveDays) * 86_400_000 : nil }
 
-    /// Whether so many days have passed by `now` without a sign of life.
+    /// Whether the account has been inactive for that many days by `now`.
     package func isInactive(_ account: Account, now: Int64) -> Bool {
         inactiveMs.map { max(account.seen, account.registered) + $0 <= now } ?? false
     }
 
-    /// When the account must be looked at, Unix milliseconds; the largest number for never.
+    /// Returns when the account must be checked, Unix milliseconds; the largest number for never.
     func due(for account: Account) -> Int64 {
         if isErasing { return 0 }
         let inactive = inactiveMs.map { max(account.seen, account.registered) + $0 }
@@ -195,8 +196,8 @@ extension ReadTransaction {
         )
     }
 
-    /// An account that is being erased, or else one whose time may have come by `now`: inactive ones
-    /// give signs of life that are not noted there.
+    /// Returns an account that is being erased, or else one that may be due by `now`. The caller
+    /// checks again, because activity does not update the due time.
     package func accountToErase(now: Int64) throws -> UserID? {
         let statement = store.erasure.due
         defer { statement.reset() }
@@ -204,7 +205,7 @@ extension ReadTransaction {
         return try statement.step() ? UserID(statement.int(0)) : nil
     }
 
-    /// The first chats that somebody is in or was in, or has commented in.
+    /// Returns the first chats that the user is or was a member of, or has commented in.
     package func chatsToErase(of user: UserID, limit: Int) throws -> [ChatKey] {
         let statement = store.erasure.chats
         defer { statement.reset() }
@@ -219,8 +220,8 @@ extension ReadTransaction {
 extension WriteTransaction {
     /// Moves an account to another phone; every dialog partner's contact changes.
     ///
-    /// Codes that went to the phone before are void: whoever had it then may be another person. So is
-    /// a password challenge that a code to the old phone has opened.
+    /// Codes sent to the new phone before are void, because the phone may have belonged to somebody
+    /// else. A password challenge opened by a code to the old phone is void too.
     package func setPhone(_ phone: Int64, of user: UserID) throws {
         writes += 1
         store.sessions.voidCodesOfPhone.bind(1, phone)
@@ -243,7 +244,7 @@ extension WriteTransaction {
         try noteDue(of: user)
     }
 
-    /// Sets after how many days without a sign of life the account is erased; 0 for never.
+    /// Sets the days of inactivity after which the account is erased; 0 for never.
     package func setInactivity(days: Int, of user: UserID) throws {
         writes += 1
         store.erasure.setInactivity.bind(1, user.rawValue)
@@ -252,18 +253,18 @@ extension WriteTransaction {
         try noteDue(of: user)
     }
 
-    /// Notes when the account must be looked at: at its time, by all that is known of it now.
+    /// Stores when the account must be checked, computed from its current data.
     package func noteDue(of user: UserID) throws {
         guard let account = try reader.account(user) else { return }
         try setDue(at: reader.end(of: user).due(for: account), of: user)
     }
 
-    /// Notes, about once an hour, that the server is there.
+    /// Records, about once an hour, that the server is running.
     ///
     /// - Parameters:
-    ///   - outage: a gap between two calls that is longer was one, milliseconds.
-    ///   - grace: how long afterwards nobody is taken for inactive, milliseconds.
-    /// - Returns: until when nobody is, Unix milliseconds.
+    ///   - outage: the gap between two calls above which it was an outage, milliseconds.
+    ///   - grace: how long after an outage no account counts as inactive, milliseconds.
+    /// - Returns: until when no account counts as inactive, Unix milliseconds.
     package func sparedUntil(afterOutage outage: Int64, grace: Int64) throws -> Int64 {
         let last = try store.meta.value(Self.upKey)
         if let last, ct - last > outage {
@@ -276,7 +277,7 @@ extension WriteTransaction {
         return try store.meta.value(Self.sparedKey) ?? 0
     }
 
-    /// Notes that nobody needs to look at the account before `time`, Unix milliseconds.
+    /// Records that the account need not be checked before `time`, Unix milliseconds.
     package func setDue(at time: Int64, of user: UserID) throws {
         writes += 1
         store.erasure.setDue.bind(1, user.rawValue)
@@ -284,15 +285,16 @@ extension WriteTransaction {
         try store.erasure.setDue.run()
     }
 
-    /// Where `meta` has when the server was last there, and until when nobody is inactive.
+    /// The keys in `meta` of when the server last ran, and until when no account counts as
+    /// inactive.
     private static let upKey = "up"
     private static let sparedKey = "spared_until"
 
     // MARK: - Erasing
 
-    /// The first step: nobody can be this user any more, and nobody sees who it was.
+    /// Runs the first step: nobody can sign in as this user, and nobody sees who it was.
     ///
-    /// The row stays without its content: ids are never used again, and partners' clients learn from it
+    /// The row stays without its content: ids are never reused, and the row tells partners' clients
     /// that the user is gone.
     package func beginErasure(of account: Account) throws {
         writes += 1
@@ -319,9 +321,9 @@ extension WriteTransaction {
         try store.erasure.begin.run()
     }
 
-    /// A further step: removes rows that nobody sees since the first one.
+    /// Runs a further step: removes rows that have been invisible since the first one.
     ///
-    /// - Returns: the number of rows removed; as many as `limit` when there may be more.
+    /// - Returns: the number of rows removed; `limit` when there may be more.
     package func eraseRows(of user: UserID, limit: Int) throws -> Int {
         var count = 0
         for statement in store.erasure.partsOfUser where count < limit {
@@ -333,10 +335,10 @@ extension WriteTransaction {
         return count
     }
 
-    /// A chat that is being erased from, whether its user is still in it or not.
+    /// Returns a chat to erase from, whether the user is still in it or not.
     package func chatToErase(_ key: ChatKey) throws -> ChatState? { try chat(key) }
 
-    /// Notes how far the first of the chats that are left is erased.
+    /// Records how far the first of the remaining chats is erased.
     package func setErased(upTo last: MessageID, of user: UserID) throws {
         writes += 1
         store.erasure.setErased.bind(1, user.rawValue)
@@ -344,9 +346,9 @@ extension WriteTransaction {
         try store.erasure.setErased.run()
     }
 
-    /// The end of a part of a chat.
+    /// Finds the end of a part of a chat.
     ///
-    /// - Returns: the last of at most `limit` messages behind `first`, and how many they are; nil when
+    /// - Returns: the last of at most `limit` messages after `first`, and their count; nil when
     ///   there are none.
     package func part(
         of chat: ChatState,
@@ -363,7 +365,7 @@ extension WriteTransaction {
         return (MessageID(statement.int(1)), statement.int(2), statement.count(0))
     }
 
-    /// The messages of a chat to which `user` has reacted.
+    /// Returns the messages of a chat to which `user` has reacted.
     package func messagesReactedTo(
         by user: UserID,
         in chat: ChatState,
@@ -372,7 +374,7 @@ extension WriteTransaction {
         try messages(store.erasure.reacted, of: user, in: chat, limit)
     }
 
-    /// The messages of a chat in whose polls `user` has voted.
+    /// Returns the messages of a chat in whose polls `user` has voted.
     package func messagesVotedIn(
         by user: UserID,
         in chat: ChatState,
@@ -396,7 +398,7 @@ extension WriteTransaction {
         return ids
     }
 
-    /// Who is the owner when `user` goes; nil when nobody else is there.
+    /// Returns the new owner when `user` leaves; nil when nobody else is there.
     package func successor(of user: UserID, in chat: ChatState) throws -> UserID? {
         try flush()
         let statement = store.erasure.successor
@@ -406,7 +408,7 @@ extension WriteTransaction {
         return try statement.step() ? UserID(statement.int(0)) : nil
     }
 
-    /// Forgets that `user` was in a chat that others still have.
+    /// Deletes the record that `user` was in a chat that others still have.
     package func forget(_ user: UserID, in chat: ChatKey) throws {
         writes += 1
         store.members.revive.bind(1, user.rawValue)
@@ -417,11 +419,12 @@ extension WriteTransaction {
         try store.comments.forgetCommenter.run()
     }
 
-    /// Deletes the messages of a chat that nobody is in any more, and at last a dialog, saved messages or
-    /// comments whole. Of a group the row stays: those who have left are told by it that they did.
+    /// Deletes the messages of a chat without members; then deletes a dialog, saved messages or
+    /// comments completely. The row of a group stays, because it tells former members that they
+    /// have left.
     ///
-    /// - Parameter limit: how many messages, at most.
-    /// - Returns: how many there were; as many as `limit` when there may be more.
+    /// - Parameter limit: the maximum number of messages.
+    /// - Returns: the number of deleted messages; `limit` when there may be more.
     package func eraseDeserted(_ chat: ChatState, limit: Int) throws -> Int {
         writes += 1
         let empty = ChatDetails(owner: chat.owner)
@@ -461,7 +464,7 @@ extension WriteTransaction {
         return comments + (part?.count ?? 0)
     }
 
-    /// The last step: nothing is left but the empty row of the account.
+    /// Runs the last step: only the empty row of the account is left.
     package func endErasure(of user: UserID) throws {
         writes += 1
         store.erasure.end.bind(1, user.rawValue)

@@ -1,27 +1,28 @@
 package import TambourProtocol
 
-/// What others must hear about a commit. Events leave after the commit, before its replies.
+/// What other sessions must be told about a commit. Events leave after the commit, before its
+/// replies.
 package enum Event: Sendable {
-    /// Goes to every live connection of `to`, in the order of their ids, except `except`, which got the
-    /// reply instead.
+    /// Goes to every live connection of the users in `to`, in the order of their ids, except
+    /// `except`, which got the reply instead.
     case push(Push, to: [UserID], except: ConnectionID?)
-    /// What receivers of the messages behind it, in the same batch and chat, have read: for clients that are
-    /// told with each message.
+    /// The read counters of the receivers of the following messages, in the same batch and chat:
+    /// for clients that get counters with each message.
     case counters(ReadCounters)
-    /// The tokens of these sessions of one user are dead: their connections close.
+    /// The tokens of these sessions of one user are revoked: their connections close.
     case sessionsClosed([SessionID], of: UserID)
-    /// A user follows the presence of `users` no more.
+    /// A user no longer follows the presence of `users`.
     case unfollowed([UserID], by: UserID)
-    /// A user's settings: every connection but `except` is told. Large and rare, so it is indirect:
-    /// events of sends are copied a lot.
+    /// A user's settings, for every connection except `except`. The case is indirect because it is
+    /// large and rare, while events of sends are copied often.
     indirect case settingsChanged(SettingsNews, of: UserID, except: ConnectionID?)
-    /// Something is to be sent at that time, Unix milliseconds.
+    /// A message is due at that time, Unix milliseconds.
     case delayed(until: Int64)
-    /// A code to hand to a person.
+    /// A code to deliver to a person.
     indirect case code(String, to: CodeRecipient)
 }
 
-/// The read marks of some members of a chat, as they are at the end of a batch.
+/// The read marks of some members of a chat at the end of a batch.
 package final class ReadCounters: Sendable {
     /// What one member has read.
     package struct Reader: Sendable {
@@ -45,7 +46,7 @@ package final class ReadCounters: Sendable {
     }
 }
 
-/// Where a code goes.
+/// The recipient of a code.
 package enum CodeRecipient: Hashable, Sendable {
     /// Digits of the international number, without the plus.
     case phone(Int64)
@@ -54,12 +55,12 @@ package enum CodeRecipient: Hashable, Sendable {
 
 /// A change of a user's settings.
 package struct SettingsNews: Sendable {
-    /// What the hash that clients hold is made of.
+    /// The version from which the hash that clients hold is computed.
     package let version: Int64
     package let isHidden: Bool
     /// All settings of the user, a map.
     package let user: AnyValue
-    /// All settings of the chats concerned, each a map.
+    /// All settings of the affected chats, each a map.
     package let chats: IDMap<ChatID, AnyValue>?
 
     package init(

@@ -1,7 +1,8 @@
 package import TambourProtocol
 import TambourSQL
 
-/// Folders as they travel, a row each, and the order of all with the mark of the last change.
+/// The statements for folders: one encoded row per folder, and one row with the order of all and
+/// the mark of the last change.
 struct FolderStatements {
     let changed: any SQLStatement
     let byID: any SQLStatement
@@ -33,9 +34,10 @@ struct FolderStatements {
 
 /// The order of one user's folders.
 package struct FolderOrder: Equatable, Sendable {
-    /// Every folder there is, that of all chats among them.
+    /// The ids of all folders, including the folder of all chats.
     package var ids: [Text]
-    /// Mark of the last change: rises with each, near the commit clock; 0 before the first.
+    /// The mark of the last change: increases with each, close to the commit clock; 0 before the
+    /// first.
     package var sync: Int64
 
     package init(ids: [Text], sync: Int64) {
@@ -45,7 +47,7 @@ package struct FolderOrder: Equatable, Sendable {
 }
 
 extension ReadTransaction {
-    /// Nil for who has never changed a folder.
+    /// Returns the order of a user's folders; nil when the user has never changed a folder.
     package func folderOrder(of user: UserID) throws -> FolderOrder? {
         let statement = store.folders.order
         defer { statement.reset() }
@@ -55,7 +57,7 @@ extension ReadTransaction {
         return FolderOrder(ids: try ids.value(limits: limits), sync: statement.int(1))
     }
 
-    /// The folders that changed after a mark, in no order.
+    /// Returns the folders that changed after a mark, in no particular order.
     package func folders(of user: UserID, since: Int64) throws -> [Folder] {
         let statement = store.folders.changed
         defer { statement.reset() }
@@ -80,12 +82,12 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// Writes what one change made of a user's folders.
+    /// Stores the result of one change of a user's folders.
     ///
     /// - Parameters:
-    ///   - order: all there are then, with the mark of the change.
-    ///   - changed: a folder that is new or other than before.
-    ///   - deleted: ids of folders that are gone.
+    ///   - order: all folders after the change, with its mark.
+    ///   - changed: a folder that is new or changed.
+    ///   - deleted: the ids of deleted folders.
     package func setFolders(
         of user: UserID,
         order: FolderOrder,

@@ -1,7 +1,7 @@
-/// The key of a chat inside the store; it never travels.
+/// The key of a chat inside the store; it is never sent to clients.
 ///
-/// Groups and channels use their wire id (negative); dialogs and saved messages get a positive number of their
-/// own, because the wire's dialog id (`A xor B`) is unique only for the user who asks.
+/// Groups and channels use their wire id (negative). Dialogs and saved messages get a positive
+/// number of their own, because the wire's dialog id (`A xor B`) is unique only for one user.
 package struct ChatKey: Hashable, Comparable, Sendable {
     package let rawValue: Int64
 
@@ -14,7 +14,7 @@ package struct ChatKey: Hashable, Comparable, Sendable {
     }
 }
 
-/// One login of one device: the row a login token stands for.
+/// One login on one device: the row that a login token identifies.
 package struct SessionID: Hashable, Sendable {
     package let rawValue: Int64
 
@@ -23,7 +23,7 @@ package struct SessionID: Hashable, Sendable {
     }
 }
 
-/// One installation of one user, whatever its login token is today; part of the key of `cid`.
+/// One installation of one user, whatever its login token; part of the key of `cid`.
 package struct DeviceID: Hashable, Sendable {
     package let rawValue: Int64
 
@@ -33,7 +33,7 @@ package struct DeviceID: Hashable, Sendable {
 }
 
 extension DeviceID {
-    /// Behind what nobody sent: events of a chat. No installation has it.
+    /// The device of messages that nobody sent: events of a chat. No installation has this id.
     package static let server = DeviceID(0)
 }
 

@@ -1,4 +1,4 @@
-/// A number in the store that no server writes, and with which a request, or a start, cannot go on.
+/// A stored number that no server writes, with which a request or a start cannot continue.
 package struct ImpossibleRow: Error, Equatable, CustomStringConvertible {
     /// The row and its column, as `meta ct_lease`.
     package let place: String

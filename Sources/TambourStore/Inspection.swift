@@ -1,11 +1,11 @@
 package import TambourProtocol
 import TambourSQL
 
-/// A chat as administrators see it: without what is written in it.
+/// A chat as administrators see it: without its messages.
 package struct ChatSummary: Sendable {
     package let key: ChatKey
     package let kind: ChatKind
-    /// The two of a dialog; the same user twice in saved messages; nil in groups.
+    /// The two users of a dialog; the same user twice in saved messages; nil in groups.
     package let pair: (low: UserID, high: UserID)?
     package let owner: UserID
     package let title: Text?
@@ -40,7 +40,7 @@ package struct ChatSummary: Sendable {
         """
 }
 
-/// A member as administrators see one.
+/// A member as administrators see them.
 package struct MemberSummary: Sendable {
     package let id: UserID
     /// Unix milliseconds.
@@ -48,7 +48,7 @@ package struct MemberSummary: Sendable {
     package let permissions: RoleTable.Permissions
 }
 
-/// How much there is of one user.
+/// How many rows the store has for one user.
 package struct UserCounts: Equatable, Sendable {
     package let sessions: Int64
     package let devices: Int64
@@ -58,13 +58,13 @@ package struct UserCounts: Equatable, Sendable {
     package let drafts: Int64
     package let folders: Int64
     package let objects: Int64
-    /// Reports about the user that are open.
+    /// Open reports about the user.
     package let reports: Int64
 }
 
-// What administrators ask now and then: prepared when it is asked, so that readers hold nothing for it.
+// Rare queries of administrators: prepared on demand, so that readers keep no statements for them.
 extension ReadTransaction {
-    /// Chats in the order of their keys, groups before dialogs, from the one after `key`.
+    /// Returns chats in the order of their keys, groups before dialogs, starting after `key`.
     package func chatSummaries(after key: ChatKey?, limit: Int) throws -> [ChatSummary] {
         try rows(
             """
@@ -76,7 +76,7 @@ extension ReadTransaction {
         ) { ChatSummary(row: $0) }
     }
 
-    /// The chats of one user, in the same order.
+    /// Returns the chats of one user, in the same order.
     package func chatSummaries(of user: UserID, after key: ChatKey?, limit: Int) throws
         -> [ChatSummary]
     {
@@ -97,7 +97,7 @@ extension ReadTransaction {
         }.first
     }
 
-    /// Members in the order of their ids, from the one after `id`.
+    /// Returns members in the order of their ids, starting after `id`.
     package func memberSummaries(of chat: ChatKey, after id: UserID, limit: Int) throws
         -> [MemberSummary]
     {
@@ -118,7 +118,7 @@ extension ReadTransaction {
         }
     }
 
-    /// Logins in the order of their ids, from the one after `id`.
+    /// Returns sessions in the order of their ids, starting after `id`.
     package func sessions(after id: SessionID, limit: Int) throws -> [SessionRecord] {
         try rows(
             """

@@ -43,7 +43,7 @@ struct IntroductionStatements {
 }
 
 private enum People {
-    /// The users whom the contact cards and the forward of a message name.
+    /// Returns the users named by the contact cards and the forward of a message.
     static func named(
         attaches: Packed<[Attach]>?,
         forward: Packed<MessageLink>?

@@ -1,7 +1,8 @@
 package import TambourProtocol
 import TambourSQL
 
-/// Who has followed the link of a chat that asks first, and waits: `join_request`.
+/// The statements for pending requests to join, made through the link of a chat that requires
+/// approval: `join_request`.
 struct JoinRequestStatements {
     let add: any SQLStatement
     let remove: any SQLStatement
@@ -33,7 +34,7 @@ struct JoinRequestStatements {
 }
 
 extension WriteTransaction {
-    /// Remembers that `user` asks to be let in; asking again changes nothing.
+    /// Stores the request of `user` to join; a repeated request changes nothing.
     package func addRequest(of user: UserID, in chat: ChatState) throws {
         guard try !reader.hasRequest(of: user, in: chat.key) else { return }
         writes += 1
@@ -44,7 +45,7 @@ extension WriteTransaction {
         try statement.run()
     }
 
-    /// Nobody asks any more.
+    /// Deletes all requests to join.
     package func discardRequests(in chat: ChatState) throws {
         writes += 1
         store.joinRequests.removeAll.bind(1, chat.key.rawValue)
@@ -55,7 +56,7 @@ extension WriteTransaction {
         try reader.hasRequest(of: user, in: chat.key)
     }
 
-    /// The number of chats that `user` asks to be let into.
+    /// Returns the number of chats that `user` has asked to join.
     package func requestCount(of user: UserID) throws -> Int {
         let statement = store.joinRequests.count
         defer { statement.reset() }
@@ -63,9 +64,9 @@ extension WriteTransaction {
         return try statement.step() ? statement.count(0) : 0
     }
 
-    /// Takes back what `user` has asked.
+    /// Withdraws the request of `user`.
     ///
-    /// - Returns: false when `user` does not ask to be let in there.
+    /// - Returns: false when `user` has no request there.
     package func takeBackRequest(of user: UserID, in chat: ChatID) throws -> Bool {
         let statement = store.joinRequests.remove
         statement.bind(1, chat.rawValue)
@@ -93,10 +94,11 @@ extension ReadTransaction {
         return try statement.step()
     }
 
-    /// A page of those who ask to be let in, in the order of their ids, read until it is full.
+    /// Returns a page of users who ask to join, in the order of their ids, reading until it is
+    /// full.
     ///
-    /// - Parameter isWanted: says of an account whether it belongs there.
-    /// - Returns: where the next page begins; nil at the end.
+    /// - Parameter isWanted: returns whether an account belongs on the page.
+    /// - Returns: the members and where the next page starts; nil at the end.
     package func joinRequests(
         of chat: ChatKey,
         after marker: UserID,
@@ -107,7 +109,7 @@ extension ReadTransaction {
         defer { statement.reset() }
         statement.bind(1, chat.rawValue)
         statement.bind(2, marker.rawValue)
-        // One more than may be looked at tells that there are more.
+        // One row above the limit shows that there are more.
         statement.bind(3, limits.maxScannedRows + 1)
         return try page(of: statement, limit: limit, where: isWanted) { account in
             ChatMember(contact: account.user(showingPhone: false), presence: Presence())

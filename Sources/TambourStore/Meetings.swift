@@ -16,10 +16,11 @@ struct MeetingStatements {
     let chats: any SQLStatement
     let traces: any SQLStatement
     let together: any SQLStatement
-    /// A group that the first is in and the second was in, and the other way round.
+    /// Finds a group that the first user is in and the second was in; `leftByFirst` is the reverse.
     let left: any SQLStatement
     let leftByFirst: any SQLStatement
-    /// A chat that the first is in and the second was named in, and the other way round.
+    /// Finds a chat that the first user is in and the second was named in; `firstNamed` is the
+    /// reverse.
     let named: any SQLStatement
     let firstNamed: any SQLStatement
 
@@ -91,7 +92,7 @@ package struct Meetings {
         rows = Int64(limits.maxComparedRows)
     }
 
-    /// Whether a user is as near to the viewer as `wanted`.
+    /// Whether a user is at least as near to the viewer as `wanted`.
     ///
     /// Unknown users take the same statements as strangers, so that timing reveals little about who exists.
     ///
@@ -105,7 +106,7 @@ package struct Meetings {
         if user == viewer { return true }
         if let contact {
             if contact.nearness >= wanted { return true }
-            // An erased account shows nothing but that it existed.
+            // An erased account reveals only that it existed.
             if contact.account.isErased, wanted <= .met { return true }
         }
         guard rows > 0 else { return false }
@@ -125,13 +126,13 @@ package struct Meetings {
 
     private mutating func compared(_ count: Int64, in snapshot: ReadTransaction) {
         rows -= count
-        // Each is counted and then looked up, which takes as long as counting four.
+        // Each row is counted and then looked up, which takes as long as counting four.
         snapshot.store.noteCounted(4 * Int(clamping: count))
     }
 }
 
 extension Contact {
-    /// The nearness that the contact alone gives; former contacts stay met.
+    /// The nearness that the contact alone gives; a former contact stays met.
     var nearness: Nearness {
         isAdded || isPartner ? .near : wasMet ? .met : .stranger
     }

@@ -1,16 +1,16 @@
 import TambourProtocol
 
 extension MessageRecord {
-    /// The bytes of what a message carries itself; what it answers or forwards is not counted.
+    /// The bytes of the message's own content, without what it replies to or forwards.
     private var contentBytes: Int {
         text.bytes.count + (elements?.bytes.count ?? 0) + (attaches?.bytes.count ?? 0)
     }
 
-    /// The message as it is served: as stored, or without what does not fit.
+    /// The message as it is served: as stored, or without the parts that exceed the limits.
     ///
-    /// An older server stored larger messages. Their rows stay as they are, for the operator to look at; their
-    /// readers get the text, and of the rest what fits: first the votes that a poll shows are left out, then
-    /// the attributes of formatting, formatting, attachments from the last one on, and what a forward carries.
+    /// Older servers stored larger messages. Their rows stay unchanged for the operator. Readers
+    /// get the text and whatever else fits: poll votes are omitted first, then formatting
+    /// attributes, formatting, attachments from the last one on, and the content of a forward.
     func fitting(_ limits: Limits) -> MessageRecord {
         let limit = limits.maxMessageContentBytes
         let forwardLimit = limits.maxMessageBytes - limit
@@ -25,7 +25,7 @@ extension MessageRecord {
                 kept.removeLast()
                 record.attaches = kept.isEmpty ? nil : Packed(Array(kept))
             }
-            // Votes are found by the poll's attachment.
+            // Votes are found through the poll's attachment.
             if !kept.contains(where: { $0.type == .poll }) { record.poll = nil }
         }
         func fits(_ link: Packed<MessageLink>?) -> Bool { link?.bytes.count ?? 0 <= forwardLimit }
@@ -42,7 +42,7 @@ extension Packed<MessageLink> {
         changed { $0.elements = $0.elements?.withoutAttributes }
     }
 
-    /// The link whose message has its text and nothing else.
+    /// The link whose message has only its text.
     fileprivate var textAlone: Self? {
         changed {
             $0.elements = nil
@@ -59,7 +59,8 @@ extension Packed<MessageLink> {
 }
 
 extension Packed<[Element]> {
-    /// Formatting without what may have any size; nil when the bytes are not formatting.
+    /// The formatting without attributes, whose size is unlimited; nil when the bytes are not
+    /// formatting.
     fileprivate var withoutAttributes: Self? {
         guard let elements = stored else { return nil }
         return Packed(
@@ -73,7 +74,7 @@ extension Packed<[Element]> {
 }
 
 extension Packed<[Attach]> {
-    /// Attachments whose poll names nobody; nil when the bytes are not attachments.
+    /// The attachments without the poll's voters; nil when the bytes are not attachments.
     fileprivate var withoutVotes: Self? {
         guard var attaches = stored else { return nil }
         for index in attaches.indices {

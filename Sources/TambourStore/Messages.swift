@@ -6,7 +6,7 @@ struct MessageStatements {
         "m.chat, m.id, m.n, m.sender, m.cid, m.device, m.status, m.updated, m.reply_to, m.text, "
         + "m.elements, m.attaches, m.forward, m.reactions, m.poll"
     static let columnCount = 15
-    /// Stands for the senders whom purges of a chat name.
+    /// The value that selects the senders named by the chat's purges.
     static let purgedSenders: Int64 = -1
     /// Whether the reader, `$2`, hid the message for themselves.
     static let isHiddenColumn = """
@@ -36,7 +36,8 @@ struct MessageStatements {
     let forward: any SQLStatement
     let edit: any SQLStatement
     let remove: any SQLStatement
-    /// Chat, id before the range, last id, and whose: a sender, 0 for all, or `purgedSenders`.
+    /// Binds the chat, the id before the range, the last id, and the sender: a user, 0 for all, or
+    /// `purgedSenders`.
     let inRange: any SQLStatement
     let removeInRange: any SQLStatement
     let hide: any SQLStatement
@@ -114,7 +115,8 @@ struct MessageStatements {
             SET status = 2, updated = $3, changed = $3, text = $4, elements = NULL,
                 attaches = NULL, forward = NULL, reply_to = 0, reactions = NULL, poll = 0
             """
-        // Of one sender, of those named by a purge, or all there is. What has no device is an event, and so is what made a group.
+        // Selects one sender, the senders named by a purge, or everything. Messages without a
+        // device are events, and so is the message that created a group.
         let inRange = """
             chat = $1 AND id > $2 AND id <= $3 AND status <> 2
               AND (CAST($4 AS bigint) = 0 OR device <> 0 AND (n > 1 OR chat > 0)
@@ -135,7 +137,8 @@ struct MessageStatements {
             WHERE chat = $1 AND id = $2
             """
         )
-        // SQLite begins to read at the first bound it finds: the mark, and not that of the partial index.
+        // SQLite starts its scan at the first bound it finds: this must be the mark, not the bound
+        // of the partial index.
         changes = try sql.prepare(
             """
             SELECT m.changed, m.id FROM message m
@@ -206,17 +209,17 @@ extension MessageRecord {
 }
 
 extension Message {
-    /// About how many bytes the message takes on the wire, never fewer.
+    /// An upper estimate of the bytes that the message takes on the wire.
     package var wireSizeEstimate: Int {
         200 + text.bytes.count + (elements?.bytes.count ?? 0) + attaches.bytes.count
             + (link?.bytes.count ?? 0) + (reactionInfo.map { 16 + $0.bytes.count } ?? 0)
     }
 }
 
-/// Somebody who reads a chat, and where it begins for them: what they are shown depends on both.
+/// A reader of a chat and where the chat begins for them: both decide what is shown.
 package struct Viewpoint: Sendable {
     package let user: UserID
-    /// Nothing up to this message is there for the user.
+    /// The last message that is not visible to the user; everything up to it is hidden.
     package let floor: MessageID
 
     package init(user: UserID, floor: MessageID) {
@@ -225,11 +228,11 @@ package struct Viewpoint: Sendable {
     }
 }
 
-/// Where messages stand for clients: in a chat, or under a post of a channel.
+/// The place of messages for clients: in a chat, or under a post of a channel.
 package struct MessageAddress: Hashable, Sendable {
-    /// The chat, as the reader knows it; of comments the channel.
+    /// The chat id that the reader sees; for comments the channel.
     package let chatID: ChatID
-    /// The post that they are comments on.
+    /// The post that the messages are comments on.
     package let postID: MessageID?
 
     package init(chatID: ChatID, postID: MessageID? = nil) {
@@ -237,7 +240,7 @@ package struct MessageAddress: Hashable, Sendable {
         self.postID = postID
     }
 
-    /// Whether they are posts of a channel, which do not say who wrote them.
+    /// Whether the messages are posts of a channel, which do not reveal their author.
     var isOfPosts: Bool { chatID.isChannel && postID == nil }
 }
 
@@ -258,7 +261,7 @@ package struct ChatHead: Sendable {
 /// One page of history, oldest first.
 package struct HistoryPage: Sendable {
     package var messages: [Message] = []
-    /// True when a requested direction holds more than the page does.
+    /// True when a requested direction has more messages than the page.
     package var more = false
 
     package init() {}
@@ -296,7 +299,7 @@ extension ReadTransaction {
         return ChatHead(id: MessageID(statement.int(0)), number: statement.int(1))
     }
 
-    /// The id before `id` in its chat, whether that message is still visible or not.
+    /// Returns the id before `id` in its chat, even of a removed message.
     package func previousID(of id: MessageID, in chat: ChatKey) throws -> MessageID? {
         let statement = store.messages.previous
         defer { statement.reset() }
@@ -305,7 +308,7 @@ extension ReadTransaction {
         return try statement.step() ? MessageID(statement.int(0)) : nil
     }
 
-    /// What `sender` sent to `chat` from `device` under `cid`.
+    /// Returns the messages that `sender` sent to `chat` from `device` under `cid`.
     func records(
         cid: Int64,
         sender: UserID,
@@ -319,7 +322,8 @@ extension ReadTransaction {
         return try records(statement, cid, sender)
     }
 
-    /// The messages by which `sender` created groups and channels from `device` under `cid`.
+    /// Returns the messages by which `sender` created groups and channels from `device` under
+    /// `cid`.
     func creations(cid: Int64, sender: UserID, device: DeviceID) throws -> [MessageRecord] {
         guard try hasSent(cid: cid, sender: sender) else { return [] }
         let statement = store.messages.byCreationCID
@@ -327,7 +331,8 @@ extension ReadTransaction {
         return try records(statement, cid, sender)
     }
 
-    /// The pairs with the largest cids below `ceiling`, largest first; the index alone knows them.
+    /// Returns the pairs with the largest cids below `ceiling`, largest first; the index alone
+    /// answers this.
     func newestClientIDs(below ceiling: Int64, limit: Int) throws -> [(cid: Int64, sender: UserID)]
     {
         let statement = store.messages.newestCIDs
@@ -341,7 +346,8 @@ extension ReadTransaction {
         return pairs
     }
 
-    /// Whether `sender` has used `cid` at all: nearly every one is new, and the index alone knows.
+    /// Whether `sender` has used `cid` at all. Nearly every cid is new, and the index alone answers
+    /// this.
     private func hasSent(cid: Int64, sender: UserID) throws -> Bool {
         let statement = store.messages.anyCID
         defer { statement.reset() }
@@ -363,7 +369,7 @@ extension ReadTransaction {
         return records
     }
 
-    /// The newest message that `viewer` can see; none is at or below `floor`.
+    /// Returns the newest message above `floor` that `viewer` can see.
     func lastVisible(
         in chat: ChatKey,
         for viewer: UserID,
@@ -377,7 +383,7 @@ extension ReadTransaction {
         return try statement.step() ? MessageRecord(row: statement) : nil
     }
 
-    /// True when `viewer` deleted the message for itself.
+    /// Whether `viewer` deleted the message for themselves.
     package func isHidden(_ id: MessageID, in chat: ChatKey, for viewer: UserID) throws -> Bool {
         let statement = store.messages.isHidden
         defer { statement.reset() }
@@ -387,7 +393,8 @@ extension ReadTransaction {
         return try statement.step()
     }
 
-    /// The message as `viewer` sees it: nil when it is removed, hidden, unknown, or not above `floor`.
+    /// Returns the message as `viewer` sees it; nil when it is removed, hidden, unknown, or not
+    /// above `floor`.
     package func visibleRecord(
         _ id: MessageID,
         in chat: ChatKey,
@@ -400,11 +407,12 @@ extension ReadTransaction {
         return record
     }
 
-    /// Messages of a chat that have changed for the viewer, each by its last change, oldest first.
+    /// Returns the messages of a chat that changed for the viewer, each at its last change, oldest
+    /// first.
     ///
     /// - Parameters:
-    ///   - mark: the change behind which to begin: its time, commit clock, and its message.
-    ///   - limit: how many, at most.
+    ///   - mark: the change after which to start: its time, commit clock, and its message.
+    ///   - limit: the maximum number of changes.
     package func changes(
         in view: ChatView,
         after mark: (time: Int64, message: MessageID),
@@ -425,17 +433,19 @@ extension ReadTransaction {
         return changes
     }
 
-    /// A page of `backward` messages at or before `from` and `forward` messages after it.
+    /// Returns a page of `backward` messages at or before `from` and `forward` messages after it.
     ///
     /// - Parameters:
-    ///   - floor: Nothing up to this message is there for the viewer.
+    ///   - floor: the last message that is not visible to the viewer.
     ///   - from: Unix milliseconds.
-    ///   - earliest: Nothing older than this, Unix milliseconds.
-    ///   - latest: Nothing newer than this, Unix milliseconds.
-    ///   - pageLimit: Messages in both directions together; `forward` gets what `backward` leaves.
-    ///   - budget: Bytes; nil for all that a reply may hold. The nearest message of each direction is on
-    ///     the page in any case.
-    /// - Returns: oldest first. A page over the budget is cut where it is farthest from `from`.
+    ///   - earliest: the time of the oldest message allowed, Unix milliseconds.
+    ///   - latest: the time of the newest message allowed, Unix milliseconds.
+    ///   - pageLimit: the number of messages in both directions together; `forward` gets what
+    ///     `backward` leaves.
+    ///   - budget: the page's size in bytes; nil for a whole reply. The page always contains the
+    ///     nearest message of each direction.
+    /// - Returns: the messages, oldest first. A page over the budget is cut where it is farthest
+    ///   from `from`.
     package func history(
         of chat: ChatKey,
         at address: MessageAddress,
@@ -477,7 +487,7 @@ extension ReadTransaction {
             more: &page.more
         )
         if room <= 0, !newer.isEmpty {
-            // The page is full: what was asked for is there, and not in it.
+            // The page is full, and requested messages are left out.
             newer = []
             page.more = true
         }
@@ -521,11 +531,12 @@ extension ReadTransaction {
         return messages
     }
 
-    /// The object that travels; without a viewer one encoding serves everybody.
+    /// Returns the message object for the wire; without a viewer one encoding serves everybody.
     ///
-    /// A reply embeds what it answers as it is now; when that is gone, or is not there for the
-    /// viewer, the link is left out.
-    /// - Parameter viewpoint: whose own reaction and votes are named, and who sees the answered message.
+    /// A reply embeds the current version of the message it answers. The link is omitted when that
+    /// message is gone or not visible to the viewer.
+    /// - Parameter viewpoint: the viewer whose own reaction and votes are included, and who must
+    ///   see the answered message.
     package func message(
         _ record: MessageRecord,
         at address: MessageAddress,
@@ -549,8 +560,8 @@ extension ReadTransaction {
         )
     }
 
-    /// The link to what a message answers, as that is now; nil when it is gone or not there for the
-    /// viewer.
+    /// Returns the link to the current version of the answered message; nil when it is gone or not
+    /// visible to the viewer.
     func reply(
         to id: MessageID,
         in chat: ChatKey,
@@ -577,7 +588,7 @@ extension ReadTransaction {
 }
 
 extension MessageID {
-    /// The largest id a message of that millisecond can have; safe for any 64-bit input.
+    /// Returns the largest id a message of that millisecond can have; safe for any 64-bit input.
     package static func last(at time: Int64) -> MessageID {
         if time < 0 { return MessageID(0) }
         if time >= Int64.max >> 16 { return MessageID(.max) }
@@ -586,8 +597,10 @@ extension MessageID {
 }
 
 extension MessageRecord {
-    /// - Parameter viewer: nil for everybody. Who wrote a post is known to nobody but its author, so nobody
-    ///   else sees what may tell one author's posts from another's.
+    /// Returns the message object for the wire. Only the author of a post knows who wrote it, so
+    /// nobody else sees what could tell one author's posts from another's.
+    ///
+    /// - Parameter viewer: nil for everybody.
     package func message(
         at address: MessageAddress,
         link: Packed<MessageLink>?,

@@ -1,15 +1,15 @@
 package import TambourProtocol
 import TambourSQL
 
-/// A part of what a user has, in its order.
+/// A part of a user's objects, in order.
 package struct ObjectPage {
     package fileprivate(set) var objects: [(object: StoredObject, place: ObjectPlace)] = []
-    /// Whether something comes behind it.
+    /// Whether more objects follow.
     package fileprivate(set) var isMore = false
 }
 
 extension ReadTransaction {
-    /// One object at least, where there is any; what has no room is not looked into.
+    /// Returns at least one object if there is any; objects that do not fit are not decoded.
     func page(
         _ statement: any SQLStatement,
         limit: Int,
@@ -33,7 +33,7 @@ extension ReadTransaction {
 }
 
 extension Entity {
-    /// About how many bytes it takes on the wire, never fewer.
+    /// An upper estimate of the bytes it takes on the wire.
     package var wireSizeEstimate: Int {
         Self.wireSizeEstimate(
             ofType: type.rawValue.utf8.count,

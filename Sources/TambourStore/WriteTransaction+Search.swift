@@ -288,7 +288,7 @@ extension WriteTransaction {
         try add(word, SearchIndex.bit(part), .area, area, of: chat)
     }
 
-    /// - Parameter mask: 0 takes the word out.
+    /// - Parameter mask: the new mask; 0 deletes the word.
     private func set(
         _ word: [UInt8],
         to mask: Int64,
@@ -324,7 +324,7 @@ extension WriteTransaction {
         try drop.run()
     }
 
-    /// Drops the words of everything up to message `number`, all of which was removed.
+    /// Drops the index of all messages up to `number`, which have all been removed.
     func dropIndex(of chat: ChatKey, upTo number: Int64) throws {
         guard let last = try reader.lastIndexedPart(of: chat) else { return }
         let part = min(last.part, (number - 1) / SearchIndex.partMessages)
@@ -343,7 +343,7 @@ extension WriteTransaction {
             statement.bind(2, SearchIndex.Scale.area.rawValue)
             statement.bind(3, area)
         }
-        // Of the area, the bits of this part and of those behind it stay.
+        // In the area, the bits of this part and of later parts stay.
         mask.bind(4, Int64(bitPattern: ~(UInt64(bitPattern: SearchIndex.bit(part)) &- 1)))
         try mask.run()
         try drop.run()
@@ -358,11 +358,11 @@ extension WriteTransaction {
 private struct BlockWords {
     private var found: [[UInt8]: Int64] = [:]
     private var counts = [Int64: Int]()
-    /// The blocks with more words than are indexed.
+    /// The blocks with more words than the index holds.
     private var full: Int64 = 0
     private var word: [UInt8] = []
 
-    /// What the index has of them.
+    /// The masks that the index stores for these words.
     var masks: [[UInt8]: Int64] {
         guard full != 0 else { return found }
         var masks = found.compactMapValues { $0 & ~full == 0 ? nil : $0 & ~full }
@@ -370,7 +370,7 @@ private struct BlockWords {
         return masks
     }
 
-    /// Adds the words of the message at which a `range` statement stands.
+    /// Adds the words of the message in the current row of a `range` statement.
     mutating func add(wordsAt statement: any SQLStatement, to bit: Int64) {
         guard full & bit == 0 else { return }
         add(statement.borrowedBytes(2), to: bit)

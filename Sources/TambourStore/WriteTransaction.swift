@@ -3,18 +3,18 @@ import TambourSQL
 
 /// A batch of commands inside one database transaction.
 ///
-/// Handlers make every check first and write then. Rows that several commands touch (members,
-/// big chats' clocks) are held here and written once; messages go in sorted at the end.
+/// Handlers make every check before the first write. Rows that several commands touch (members, big
+/// chats' clocks) are held here and written once; messages are inserted in order at the end.
 package final class WriteTransaction {
     let store: StoreConnection
     let userIDs: UserIDSource
-    /// The transaction's state without what waits for the write-back: right for rows that are never
-    /// held back (accounts, sessions, codes).
+    /// The transaction's state without pending write-back: up to date for rows that are never held
+    /// back (accounts, sessions, codes).
     package let reader: ReadTransaction
 
     /// The commit clock of this batch, Unix milliseconds.
     package private(set) var ct: Int64 = 0
-    /// How often commands of this batch have written or emitted so far.
+    /// The number of writes and events by commands of this batch so far.
     package internal(set) var writes = 0
 
     var counter: UInt16
@@ -22,12 +22,12 @@ package final class WriteTransaction {
     package private(set) var events: [Event] = []
     var chats: [ChatKey: ChatState] = [:]
     var pairs: [Pair: ChatKey] = [:]
-    /// Users known to be there and not blocked.
+    /// Users known to exist and not to be blocked.
     var listed: Set<UserID> = []
-    /// Sessions known to be there.
+    /// Sessions known to exist.
     var openSessions: Set<SessionID> = []
     var touched: [ChatState] = []
-    /// The chats of which this batch has told messages.
+    /// The chats in which this batch has notified members of messages.
     var told: Set<ChatKey> = []
     var dirtyMembers: [(chat: ChatKey, member: MemberState)] = []
     var pending: [MessageRecord] = []
@@ -38,20 +38,21 @@ package final class WriteTransaction {
     var purgedChat = ChatKey(.min)
     /// The user whose purge `nextObjectPurge` returned last.
     var purgedUser = UserID(.min)
-    /// Whether something may still have to be deleted, step by step; at the start nobody knows.
+    /// Whether step-by-step deletions may be pending; true at the start, when this is unknown.
     package internal(set) var mayHavePurges = true
     var lastSessionID: Int64
     var lastDeviceID: Int64
     var lastChatKey: Int64
 
-    /// Chats held between batches; beyond that the cache starts afresh.
+    /// The number of chats cached between batches; a full cache is cleared.
     private static let cachedChats = 20_000
-    /// Users known to be listed, and sessions known to be open, some 50 bytes each; beyond that the
-    /// cache starts afresh.
+    /// The number of users known to be listed, and of sessions known to be open, some 50 bytes
+    /// each; a full cache is cleared.
     private static let cachedUsers = 100_000
-    /// Client ids known without a look; more only help clients whose clocks lag by minutes.
+    /// The number of client ids known without a lookup; more would only help clients whose clocks
+    /// lag by minutes.
     private static let recentClientIDs = 16_384
-    /// Where `meta` has the newest session's id.
+    /// The key in `meta` of the newest session's id.
     static let lastSessionKey = "last_session"
 
     struct Pair: Hashable {
@@ -88,13 +89,12 @@ package final class WriteTransaction {
             guard try statement.step(), !statement.isNull(0) else { return 0 }
             return try possible(statement.int(0), table)
         }
-        // The next id counts on from the last one.
+        // The next id follows this one.
         func possible(_ id: Int64, _ table: String) throws -> Int64 {
             guard id <= StoreCheck.ids.upperBound else { throw ImpossibleRow("\(table): id", id) }
             return id
         }
-        // Rows of sessions go, so the newest id is remembered beside them; stores from before that
-        // have only the rows.
+        // Session rows are deleted, so `meta` holds the newest id; older stores have only the rows.
         let rememberedSession = try possible(
             store.meta.value(lastSessionKey) ?? 0,
             "meta last_session"
@@ -112,13 +112,13 @@ package final class WriteTransaction {
         self.ct = ct
     }
 
-    /// Tells others: the event leaves after the commit.
+    /// Queues an event, which leaves after the commit.
     package func emit(_ event: Event) {
         writes += 1
         events.append(event)
     }
 
-    /// The transaction's own state, with everything this batch wrote in it.
+    /// Returns a reader of the transaction's own state, including all of this batch's writes.
     package func flushedReader() throws -> ReadTransaction {
         try flush()
         return reader
@@ -141,8 +141,8 @@ package final class WriteTransaction {
         touched.removeAll(keepingCapacity: true)
     }
 
-    /// Writes what is new in a member's row. Most are those of readers of a group, of whom a message
-    /// moves the clock alone, which touches the fewest indexes.
+    /// Writes the changed columns of a member's row. Most rows belong to readers of a group: a
+    /// message moves only their clock, which touches the fewest indexes.
     private func write(_ member: MemberState, of chat: ChatKey) throws {
         let statement: any SQLStatement
         switch member.unsaved {
