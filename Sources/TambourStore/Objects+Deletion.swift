@@ -27,11 +27,11 @@ struct ObjectPurgeStatements {
     }
 }
 
-/// A deleted object below which something may still have to be deleted.
+/// A deleted object with descendants that may still have to be deleted.
 package struct ObjectPurge: Sendable {
     package let user: UserID
     package let parent: Int64
-    /// Of the deletion.
+    /// The stamp of the deletion.
     package let stamp: StoredObject.Stamp
 
     package init(user: UserID, parent: Int64, stamp: StoredObject.Stamp) {
@@ -48,7 +48,7 @@ package struct ObjectPurge: Sendable {
 }
 
 extension ReadTransaction {
-    /// Whether something of a user still has to be deleted, because what it stood below is.
+    /// Whether objects of a user still have to be deleted because an ancestor was.
     package func hasObjectPurges(of user: UserID) throws -> Bool {
         let statement = store.objectPurges.any
         defer { statement.reset() }
@@ -56,12 +56,13 @@ extension ReadTransaction {
         return try statement.step()
     }
 
-    /// The deletion with which an object goes that stands below `parent`; nil when it stays.
+    /// Returns the pending deletion that covers an object below `parent`; nil when the object
+    /// stays.
     ///
-    /// Only for users of whom something still has to be deleted.
+    /// Call it only for users with pending deletions.
     package func purge(of user: UserID, at parent: Int64?) throws -> ObjectPurge? {
         var next = parent
-        // Types nest two or three deep; a damaged store may say otherwise.
+        // Types nest two or three levels deep; a damaged store may claim more.
         for _ in 0..<16 {
             guard let id = next else { return nil }
             let statement = store.objectPurges.stamp
@@ -76,8 +77,8 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// Notes that something may have to be deleted below an object; a later step does it, also after a
-    /// restart.
+    /// Records that descendants of an object may have to be deleted; a later step does it, even
+    /// after a restart.
     package func putObjectPurge(_ purge: ObjectPurge) throws {
         writes += 1
         mayHavePurges = true
@@ -90,10 +91,10 @@ extension WriteTransaction {
         try statement.run()
     }
 
-    /// Notes that nothing has to be deleted any more; until `putObjectPurge`.
+    /// Records that nothing is left to delete, until the next `putObjectPurge`.
     package func noteNoPurges() { mayHavePurges = false }
 
-    /// Returns a purge that is not finished; users take turns.
+    /// Returns an unfinished purge; users take turns.
     package func nextObjectPurge() throws -> ObjectPurge? {
         let statement = store.objectPurges.next
         defer { statement.reset() }
@@ -108,7 +109,7 @@ extension WriteTransaction {
         return nil
     }
 
-    /// Notes that nothing is left below an object.
+    /// Records that nothing is left below an object.
     package func dropObjectPurge(of user: UserID, at parent: Int64) throws {
         let statement = store.objectPurges.drop
         statement.bind(1, user.rawValue)
@@ -116,12 +117,12 @@ extension WriteTransaction {
         if try statement.run() > 0 { writes += 1 }
     }
 
-    /// Makes tombstones of live objects of a type directly below one that is deleted.
+    /// Turns live objects of a type directly below a deleted object into tombstones.
     ///
     /// - Parameters:
-    ///   - stamp: of the deletion; each object gets the next version of its own.
-    ///   - keepsFields: whether a later update may bring them back with their fields.
-    /// - Returns: the tombstones as devices are sent them, in the order of their ids, at most `limit`.
+    ///   - stamp: the stamp of the deletion; each object gets its own next version.
+    ///   - keepsFields: whether a later update may restore the objects with their fields.
+    /// - Returns: the tombstones for devices, in the order of their ids, at most `limit`.
     package func deleteObjects(
         of type: EntityType,
         below parent: Int64,
@@ -158,7 +159,7 @@ extension WriteTransaction {
                 )
             )
         }
-        // A statement returns what it changed in no order.
+        // RETURNING yields the rows in no particular order.
         return tombstones.sorted { $0.id < $1.id }
     }
 

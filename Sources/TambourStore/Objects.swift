@@ -2,19 +2,19 @@ import Crypto
 package import TambourProtocol
 import TambourSQL
 
-/// How much a user has, and the newest id.
+/// The number of a user's objects, and the newest id.
 package struct ObjectCounts: Equatable, Sendable {
     /// Objects that are not deleted, without elements of series.
     package var live: Int64 = 0
     package var elements: Int64 = 0
     package var lastID: Int64 = 0
-    /// Answers that are kept for devices that lost them.
+    /// Replies kept for devices that lost them.
     package var replies: Int64 = 0
 }
 
-/// Where an object stands among all that changed: pages go on behind it.
+/// The place of an object in a page's order: the next page starts after it.
 package struct ObjectPlace: Equatable, Sendable {
-    /// Commit clock or, of an element, its position.
+    /// The commit clock; for an element its position.
     package let position: Int64
     package let id: Int64
 
@@ -24,7 +24,7 @@ package struct ObjectPlace: Equatable, Sendable {
     }
 }
 
-/// What a device was answered to an operation.
+/// The reply to a device's operation.
 package struct ObjectReply: Equatable, Sendable {
     /// SHA-256 of the operation.
     package let digest: Bytes
@@ -62,7 +62,7 @@ struct ObjectStatements {
         let select = "SELECT \(columns) FROM object WHERE user_id = $1"
         byID = try sql.prepare("\(select) AND id = $2")
         byCreation = try sql.prepare("\(select) AND creator = $2 AND created_by = $3")
-        // SQLite takes ten rows for a user's objects and would read all of them; a range makes it take
+        // SQLite estimates ten objects per user and would read all of them; a range makes it use
         // the index.
         twin = try sql.prepare(
             """
@@ -98,8 +98,8 @@ struct ObjectStatements {
               natural_key = excluded.natural_key, ct = excluded.ct
             """
         )
-        // As `ObjectRules.cascade` has it, without reading what the objects hold.
-        // Ordered by `id` alone, or with an equal type, SQLite would read all objects of the user.
+        // Follows the rules of `ObjectRules.cascade` without reading the objects' contents. Ordered
+        // by `id` alone, or with an equal type, SQLite would read all objects of the user.
         deleteChildren = try sql.prepare(
             """
             UPDATE object SET
@@ -160,7 +160,7 @@ struct ObjectStatements {
 }
 
 extension ReadTransaction {
-    /// An object of a user, or its tombstone.
+    /// Returns an object of a user, or its tombstone.
     package func object(_ id: Int64, of user: UserID) throws -> StoredObject? {
         let statement = store.objects.byID
         defer { statement.reset() }
@@ -169,7 +169,7 @@ extension ReadTransaction {
         return try statement.step() ? StoredObject.from(statement).object : nil
     }
 
-    /// What a device created by an operation.
+    /// Returns the object that a device created by an operation.
     package func object(
         createdBy operation: Int64,
         on device: DeviceID,
@@ -183,7 +183,7 @@ extension ReadTransaction {
         return try statement.step() ? StoredObject.from(statement).object : nil
     }
 
-    /// Another live object below the same parent with the same natural key.
+    /// Returns another live object below the same parent with the same natural key.
     package func object(
         below parent: Int64?,
         withKey key: ObjectKey,
@@ -212,11 +212,12 @@ extension ReadTransaction {
         return try statement.step()
     }
 
-    /// What changed behind a place, the oldest change first, without elements of series.
+    /// Returns the objects that changed after a place, the oldest change first, without elements of
+    /// series.
     ///
     /// - Parameters:
-    ///   - isLive: without what is deleted.
-    ///   - room: bytes that the objects may take on the wire.
+    ///   - isLive: omits deleted objects.
+    ///   - room: the bytes that the objects may take on the wire.
     package func objects(
         changedAfter place: ObjectPlace,
         isLive: Bool,
@@ -232,9 +233,9 @@ extension ReadTransaction {
         return try page(statement, limit: limit, room: room)
     }
 
-    /// Elements of a series from behind a place up to a position, in their order.
+    /// Returns elements of a series after a place and up to a position, in their order.
     ///
-    /// - Parameter room: bytes that they may take on the wire.
+    /// - Parameter room: the bytes that they may take on the wire.
     package func elements(
         of type: EntityType,
         below parent: Int64,
@@ -260,7 +261,7 @@ extension ReadTransaction {
         defer { statement.reset() }
         statement.bind(1, user.rawValue)
         guard try statement.step() else { return ObjectCounts() }
-        // The next object gets an id of its own.
+        // The next object's id follows this one.
         guard StoreCheck.messages.contains(statement.int(2)) else {
             throw ImpossibleRow("object_count \(user): last_id", statement.int(2))
         }
@@ -272,7 +273,7 @@ extension ReadTransaction {
         )
     }
 
-    /// What a device was answered to an operation; nil when it was not, or too long ago.
+    /// Returns the reply to a device's operation; nil when there was none, or too long ago.
     package func objectReply(
         to operation: Int64,
         of device: DeviceID,
@@ -290,7 +291,8 @@ extension ReadTransaction {
         )
     }
 
-    /// Everything a user has, elements of series too, in the order of ids; for those who export it.
+    /// Returns all live objects of a user, including elements of series, in the order of ids; for
+    /// exports.
     package func allObjects(of user: UserID, after id: Int64, limit: Int) throws -> [StoredObject] {
         try rows(
             """
@@ -306,11 +308,11 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// Writes an object in place of what it was.
+    /// Stores an object in place of its previous version.
     ///
     /// - Parameters:
     ///   - key: its natural key; nil for a type without one.
-    ///   - position: of an element, its place in the series.
+    ///   - position: for an element, its position in the series.
     package func putObject(
         _ object: StoredObject,
         key: ObjectKey?,
@@ -366,9 +368,9 @@ extension WriteTransaction {
         try statement.run()
     }
 
-    /// Forgets what devices of a user were answered before a time (commit clock), the oldest first.
+    /// Deletes the replies to a user's devices from before a time (commit clock), the oldest first.
     ///
-    /// - Returns: the number of answers forgotten, at most `limit`.
+    /// - Returns: the number of deleted replies, at most `limit`.
     package func forgetObjectReplies(
         before time: Int64,
         limit: Int,
@@ -383,7 +385,7 @@ extension WriteTransaction {
     }
 }
 
-/// The values of a natural key, of any length, as something an index takes.
+/// A hash of the values of a natural key, which may have any length, for the index.
 package struct ObjectKey: Hashable, Sendable {
     package let bytes: Bytes
 
@@ -396,7 +398,7 @@ package struct ObjectKey: Hashable, Sendable {
 }
 
 extension EntityID {
-    /// - Precondition: The id is the server's.
+    /// - Precondition: The id was assigned by the server.
     package var number: Int64 {
         guard case .server(let number) = self else {
             preconditionFailure("a local id leaves its device in operations alone")
@@ -430,7 +432,7 @@ extension StoredObject {
         return (object, ObjectPlace(position: row.int(11), id: id))
     }
 
-    /// Each name with version, time and device, in the order of the names.
+    /// Encodes each name with version, time and device, in the order of the names.
     fileprivate var encodedStamps: Bytes {
         FieldValue.encoded(
             stamps.mapValues { .list([.int($0.version), .int($0.modified), .int($0.device)]) }

@@ -32,19 +32,19 @@ struct PasswordStatements {
     }
 }
 
-/// A password as it is stored: what came out of hashing it with a salt of its own.
+/// A password as it is stored: its hash with a salt of its own.
 package struct HashedPassword: Equatable, Sendable {
     package let salt: [UInt8]
     package let hash: [UInt8]
-    /// Powers of two of the rounds it was hashed with.
+    /// The base-2 logarithm of the number of rounds.
     package let logRounds: Int
     package let version: Version
 
-    /// What of the password went into scrypt; the raw values are those of the column `version`.
+    /// The input of scrypt; the raw values are those of the column `version`.
     package enum Version: Int64, Sendable {
-        /// Its bytes: a password and the same with NULs after it have one hash.
+        /// The password's bytes: trailing NULs do not change the hash.
         case plain = 0
-        /// Their SHA-256.
+        /// The SHA-256 of the password's bytes.
         case digested = 1
     }
 
@@ -55,7 +55,8 @@ package struct HashedPassword: Equatable, Sendable {
         self.version = version
     }
 
-    /// False for a password that has the hash of another one: it is wrong, whatever it hashes to.
+    /// False for a password that shares its hash with another one by trailing NULs: it is always
+    /// wrong.
     package func mayBe(_ password: String) -> Bool {
         version == .digested || password.utf8.last != 0
     }
@@ -71,22 +72,22 @@ package struct PasswordRecord: Sendable {
     package let password: HashedPassword
     package let hint: Text?
     package let email: String?
-    /// Wrong tries since `triesSince` (Unix milliseconds).
+    /// Wrong attempts since `triesSince` (Unix milliseconds).
     package let tries: Int
     package let triesSince: Int64
 }
 
 extension ReadTransaction {
-    /// What the limit of an operator allows, powers of two.
+    /// The range of the operator's limit, as base-2 logarithms.
     private static let logRounds: ClosedRange<Int64> = 1...20
 
-    /// Nil for a user without a second factor.
+    /// Returns the second factor of a user; nil for none.
     package func password(of user: UserID) throws -> PasswordRecord? {
         let statement = store.passwords.ofUser
         defer { statement.reset() }
         statement.bind(1, user.rawValue)
         guard try statement.step() else { return nil }
-        // Hashing takes as many rounds as the row says.
+        // The row decides how many rounds hashing takes, so a damaged row must not pass.
         let logRounds = statement.int(2)
         guard Self.logRounds.contains(logRounds) else {
             throw ImpossibleRow("password \(user): log_rounds", logRounds)
@@ -118,7 +119,7 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// Sets the second factor of a user, or takes another one; what the one before opened is void.
+    /// Sets or replaces the second factor of a user; whatever the previous one opened becomes void.
     package func setPassword(
         _ password: HashedPassword,
         hint: Text?,
@@ -138,7 +139,7 @@ extension WriteTransaction {
         try voidTracks(of: user)
     }
 
-    /// Takes the second factor of a user away; what it opened is void.
+    /// Removes the second factor of a user; whatever it opened becomes void.
     package func removePassword(of user: UserID) throws {
         writes += 1
         store.passwords.delete.bind(1, user.rawValue)
@@ -146,7 +147,7 @@ extension WriteTransaction {
         try voidTracks(of: user)
     }
 
-    /// Says how many wrong tries there were since `time` (Unix milliseconds).
+    /// Stores how many wrong attempts there were since `time` (Unix milliseconds).
     package func setPasswordTries(_ tries: Int, since time: Int64, of user: UserID) throws {
         writes += 1
         store.passwords.setTries.bind(1, user.rawValue)
@@ -155,14 +156,15 @@ extension WriteTransaction {
         try store.passwords.setTries.run()
     }
 
-    /// Voids challenges, and the tracks on which the second factor so far was given or its change prepared.
+    /// Voids challenges, and the tracks on which the old second factor was given or its change
+    /// prepared.
     private func voidTracks(of user: UserID) throws {
         try voidChallenges(of: user)
         store.tracks.endSettingsOfUser.bind(1, user.rawValue)
         try store.tracks.endSettingsOfUser.run()
     }
 
-    /// Voids what a code has led to and is no login yet: challenges, and tokens for one.
+    /// Voids the results of a code that are not a login yet: challenges, and tokens for a login.
     func voidChallenges(of user: UserID) throws {
         store.tracks.deleteAfterCodeOfUser.bind(1, user.rawValue)
         try store.tracks.deleteAfterCodeOfUser.run()

@@ -1,7 +1,7 @@
 package import TambourProtocol
 import TambourSQL
 
-/// The words of people's names, `account_word`, by which PUBLIC_SEARCH finds them.
+/// The statements for the words of people's names, `account_word`, which PUBLIC_SEARCH uses.
 struct PeopleStatements {
     private static let add = """
         INSERT INTO account_word (word, user_id) VALUES ($1, $2)
@@ -24,7 +24,7 @@ struct PeopleStatements {
         )
     }
 
-    /// Fills the table of a store that is older than it.
+    /// Fills the table in a store from before the table existed.
     @Sendable
     static func indexNames(on sql: any SQLConnection) throws(SQLError) {
         let add = try sql.prepare(Self.add)
@@ -50,7 +50,7 @@ struct PeopleStatements {
 }
 
 extension WriteTransaction {
-    /// Puts the words of a name in place of those that the user was found by before.
+    /// Replaces the words by which the user is found with those of a new name.
     package func indexName(of user: UserID, firstName: String, lastName: String?) throws {
         store.people.forget.bind(1, user.rawValue)
         try store.people.forget.run()
@@ -59,14 +59,14 @@ extension WriteTransaction {
     }
 }
 
-/// Finds what has a name by the words of names.
+/// The statements that find named items by the words of their names.
 struct NameStatements {
-    /// Finds the row at which a page begins, by the number of rows before it.
+    /// Finds the row at which a page starts, by the number of rows before it.
     let place: any SQLStatement
     let page: any SQLStatement
 
     /// - Parameters:
-    ///   - columns: of `c`, which has the name; the page has the word after them.
+    ///   - columns: the columns of `c`, which has the name; the page adds the word after them.
     ///   - table: the words, each with an id.
     init(
         _ sql: any SQLConnection,
@@ -91,23 +91,24 @@ struct NameStatements {
     }
 }
 
-/// What a search of names has found, and how far it has looked.
+/// The results of a name search, and how far it has scanned.
 package struct NamePage<Found> {
-    /// What was found, each with the number of rows up to it.
+    /// The results, each with the number of rows up to it.
     package var found: [(item: Found, rows: Int)] = []
-    /// The number of rows that were looked at, on this page and before.
+    /// The number of rows scanned, on this page and before.
     package var rows: Int
     /// Whether the search stopped before the last row.
     package var isCut = false
 }
 
 extension ReadTransaction {
-    /// The people in whose names all words of `query` begin a word, in the order of the word that the
-    /// longest of them found; blocked accounts are nobody.
+    /// Returns the people whose names contain, for each word of `query`, a word that starts with
+    /// it. They are ordered by the word that the longest query word found; blocked accounts are
+    /// omitted.
     ///
     /// - Parameters:
-    ///   - rows: the number of rows that earlier pages have looked at.
-    ///   - limit: people, at most.
+    ///   - rows: the number of rows that earlier pages scanned.
+    ///   - limit: the maximum number of people.
     package func people(
         _ query: SearchQuery,
         after rows: Int = 0,
@@ -127,11 +128,12 @@ extension ReadTransaction {
         }
     }
 
-    /// What has a name, or two, in which all words of `query` begin a word.
+    /// Returns the items with one or two names that contain, for each word of `query`, a word that
+    /// starts with it.
     ///
     /// - Parameters:
     ///   - wordAt: the column of the word by which a row was found.
-    ///   - names: of what was read; nil for what is not to be found.
+    ///   - names: returns the names of an item; nil for an item that must not be found.
     func named<Found>(
         _ query: SearchQuery,
         by statements: NameStatements,
@@ -153,7 +155,7 @@ extension ReadTransaction {
         statement.bindBlob(1, word)
         statement.bind(2, id)
         statement.bindBlob(3, end)
-        // One more than may be looked at tells that there are more.
+        // One row above the limit shows that there are more.
         statement.bind(4, Int64(limits.maxScannedRows) + 1)
         while try statement.step() {
             guard page.found.count < limit, page.rows == skipped || !budget.isSpent else {
@@ -164,7 +166,7 @@ extension ReadTransaction {
             page.rows += 1
             let next = read(statement)
             guard let names = names(next), query.matches(names.0, names.1) else { continue }
-            // Of a name with several such words the first one counts, on whatever page it is.
+            // If several words of a name match, only the first one counts, on whichever page it is.
             let words = SearchWords.words(of: names.0).union(SearchWords.words(of: names.1))
             let first = words.filter { $0.starts(with: longest) }
                 .min { $0.lexicographicallyPrecedes($1) }
@@ -181,7 +183,7 @@ extension ReadTransaction {
         _ statement: any SQLStatement
     ) throws -> (word: [UInt8], id: Int64)? {
         guard rows > 0 else { return (word, .min) }
-        // Markers may be made up, and skipping takes time.
+        // Clients may invent markers, and skipping rows takes time.
         guard rows <= limits.maxSkippedNames else { return nil }
         defer { statement.reset() }
         statement.bindBlob(1, word)

@@ -1,12 +1,12 @@
 package import TambourProtocol
 import TambourSQL
 
-/// A chat that somebody was in.
+/// A chat that the user was a member of.
 package struct FormerChat: Sendable {
     package let key: ChatKey
     /// Unix milliseconds.
     package let joined: Int64
-    /// When it ended, commit clock.
+    /// When the membership ended, commit clock.
     package let left: Int64
 }
 
@@ -16,7 +16,7 @@ package struct OwnReaction: Sendable {
     package let reaction: Text
 }
 
-// What is kept of one person, for `tambourd admin export`.
+// The data stored about one person, for `tambourd admin export`.
 extension ReadTransaction {
     package func chatKeys(of user: UserID) throws -> [ChatKey] {
         try rows("SELECT chat FROM member WHERE user_id = $1 ORDER BY chat", user.rawValue) {
@@ -31,7 +31,7 @@ extension ReadTransaction {
         ) { FormerChat(key: ChatKey($0.int(0)), joined: $0.int(1), left: $0.int(2)) }
     }
 
-    /// The channels that keep `user` from commenting.
+    /// Returns the channels that ban `user` from commenting.
     package func channelsBanning(_ user: UserID) throws -> [ChatKey] {
         try rows(
             "SELECT chat FROM comment_ban WHERE user_id = $1 ORDER BY chat",
@@ -39,7 +39,7 @@ extension ReadTransaction {
         ) { ChatKey($0.int(0)) }
     }
 
-    /// The posts of channels under which `user` has written, reacted or hidden something.
+    /// Returns the posts under which `user` has written, reacted or hidden something.
     package func commentedPosts(
         of user: UserID
     ) throws -> [(key: ChatKey, channel: ChatKey, post: MessageID)] {
@@ -53,7 +53,8 @@ extension ReadTransaction {
         ) { (ChatKey($0.int(0)), ChatKey($0.int(1)), MessageID($0.int(2))) }
     }
 
-    /// What `user` wrote in a chat and is there still, smallest id first, from the one after `id`.
+    /// Returns the messages that `user` wrote in a chat and that still exist, smallest id first,
+    /// starting after `id`.
     package func ownMessages(
         of user: UserID,
         in chat: ChatKey,
@@ -103,7 +104,7 @@ extension ReadTransaction {
         ) { (MessageID($0.int(0)), $0.int(1), $0.int(2)) }
     }
 
-    /// All that `user` has scheduled.
+    /// Returns all messages that `user` has scheduled.
     package func delayed(of user: UserID) throws -> [DelayedRecord] {
         try rows(
             """
@@ -114,7 +115,7 @@ extension ReadTransaction {
         ) { DelayedRecord(row: $0) }
     }
 
-    /// Where `user` has asked to be let in.
+    /// Returns the chats that `user` has asked to join.
     package func joinRequests(by user: UserID) throws -> [(chat: ChatKey, asked: Int64)] {
         try rows(
             "SELECT chat, asked FROM join_request WHERE user_id = $1 ORDER BY chat",
@@ -122,7 +123,7 @@ extension ReadTransaction {
         ) { (ChatKey($0.int(0)), $0.int(1)) }
     }
 
-    /// Messages that `user` has deleted for themselves alone.
+    /// Returns the messages that `user` has deleted only for themselves.
     package func hiddenMessages(of user: UserID, in chat: ChatKey) throws -> [MessageID] {
         try rows(
             """
@@ -133,7 +134,7 @@ extension ReadTransaction {
         ) { MessageID($0.int(0)) }
     }
 
-    /// The names of a user's installations, as clients chose them.
+    /// Returns the names of a user's installations, as chosen by clients.
     package func installations(of user: UserID) throws -> [(id: DeviceID, name: String)] {
         try rows(
             "SELECT id, installation FROM device WHERE user_id = $1 ORDER BY id",
@@ -141,7 +142,7 @@ extension ReadTransaction {
         ) { (DeviceID($0.int(0)), $0.string(1)) }
     }
 
-    /// Reports that `user` made and that are open, in the order they came.
+    /// Returns the open reports that `user` made, in the order they arrived.
     package func reports(by user: UserID) throws -> [Report] {
         try rows(
             """
@@ -152,7 +153,8 @@ extension ReadTransaction {
         ) { Report(row: $0) }
     }
 
-    /// Login codes, changes of password and the like of a user that are under way or counted still.
+    /// Returns a user's login codes, password changes and similar attempts that are in progress or
+    /// still counted.
     package func attempts(of account: Account) throws -> [(kind: String, created: Int64)] {
         try rows(
             """

@@ -1,7 +1,7 @@
 package import TambourProtocol
 
 extension RoleTable {
-    /// What somebody is in a chat, and what the table may ask about that.
+    /// A user's role in a chat, and the facts about it that the table of roles may check.
     package struct Place: Sendable {
         package var kind: Kind
         package var role: Role
@@ -20,10 +20,11 @@ extension RoleTable {
             self.options = options
         }
 
-        /// The place of a member.
+        /// The place of a user in a chat.
         ///
-        /// Who began a dialog has no more to say in it than the other.
-        /// - Parameter isBanned: whether the channel of these comments keeps the user from commenting.
+        /// The user who created a dialog has no more rights in it than the other.
+        /// - Parameter isBanned: whether the channel of these comments bans the user from
+        ///   commenting.
         package init(
             of user: UserID,
             in kind: ChatKind,
@@ -52,12 +53,12 @@ extension RoleTable {
         }
     }
 
-    /// What becomes of an action in a place.
+    /// The outcome of an action in a place.
     package enum Verdict: Sendable {
         case done, notAllowed, unknownChat
     }
 
-    /// Reads the table.
+    /// Returns the outcome that the table of roles prescribes.
     package static func verdict(on action: Action, in place: Place) -> Verdict {
         switch cell(action, in: place.kind, for: place.role) {
         case .yes: return .done
@@ -81,7 +82,7 @@ extension RoleTable {
 }
 
 extension ChatKind {
-    /// The kind of the table of roles.
+    /// The chat kind in the table of roles.
     package var inTable: RoleTable.Kind {
         switch self {
         case .dialog: .dialog

@@ -1,8 +1,9 @@
 package import TambourProtocol
 import TambourSQL
 
-/// Who chose what in polls. The poll itself, with its counts and some of its voters, stands among the
-/// message's attachments as it travels: a page costs nothing more where nobody is asked anything.
+/// The statements for poll votes. The poll itself, with its counts and some of its voters, is
+/// stored among the message's attachments as it is sent, so history pages without polls cost
+/// nothing extra.
 struct PollStatements {
     let own: any SQLStatement
     let page: any SQLStatement
@@ -20,7 +21,8 @@ struct PollStatements {
             SELECT answer, voted FROM poll_vote WHERE \(message) AND user_id = $3 ORDER BY answer
             """
         )
-        // With the time beside it SQLite would walk the votes of all answers, which the key has in this order.
+        // If it selected the time directly, SQLite would scan the votes of all answers in the order
+        // of the key.
         page = try sql.prepare(
             """
             SELECT p.user_id,
@@ -56,9 +58,9 @@ struct PollStatements {
     }
 }
 
-/// What a message says of its poll beside the attachments that everybody gets; the column `poll`.
+/// What a message stores about its poll besides the public attachments; the column `poll`.
 package struct PollMark: Hashable, Sendable {
-    /// Bit 0 is set, and so is bit n where the answer n is right. 0 stands for no poll.
+    /// Bit 0 is set, and bit n is set if the answer n is right. 0 means no poll.
     package let rawValue: Int64
 
     init?(rawValue: Int64) {
@@ -66,7 +68,7 @@ package struct PollMark: Hashable, Sendable {
         self.rawValue = rawValue
     }
 
-    /// - Parameter right: which answer of a quiz is right, from 1 to 62; nil for none.
+    /// - Parameter right: the right answer of a quiz, from 1 to 62; nil for none.
     package init(right: Int64?) {
         rawValue = 1 | (right.map { 1 << $0 } ?? 0)
     }
@@ -76,7 +78,7 @@ package struct PollMark: Hashable, Sendable {
     }
 }
 
-/// How a poll is held; bits of the reference protocol.
+/// The options of a poll; bits of the reference protocol.
 package struct PollSettings: OptionSet, Sendable {
     package let rawValue: Int64
 
@@ -91,7 +93,7 @@ package struct PollSettings: OptionSet, Sendable {
     package static let all = Self(rawValue: 63)
 }
 
-/// One answer that somebody chose, and when: Unix milliseconds.
+/// An answer that a user chose, and when, in Unix milliseconds.
 package struct PollChoice: Hashable, Sendable {
     package let answer: Int64
     package let voted: Int64
@@ -100,7 +102,7 @@ package struct PollChoice: Hashable, Sendable {
 extension Attach {
     package var pollSettings: PollSettings { PollSettings(rawValue: settings ?? 0) }
 
-    /// Tells of one answer that it is right.
+    /// Marks the right answers.
     package mutating func reveal(_ mark: PollMark) {
         for index in (state?.result ?? []).indices {
             guard let answer = state?.result?[index].answerID, mark.isRight(answer) else {
@@ -110,7 +112,7 @@ extension Attach {
         }
     }
 
-    /// Shows who made these choices where they made them.
+    /// Adds the user to the voters of the answers they chose.
     fileprivate mutating func show(_ choices: [PollChoice], of user: UserID) {
         for choice in choices {
             let place = state?.result?.firstIndex { $0.answerID == choice.answer }
@@ -125,7 +127,7 @@ extension Attach {
 }
 
 extension MessageRecord {
-    /// The poll among the attachments, as everybody gets it.
+    /// The poll among the attachments, as everybody receives it.
     package var pollAttach: Attach? {
         guard poll != nil else { return nil }
         return attaches?.stored?.first { $0.type == .poll }
@@ -141,7 +143,7 @@ extension MessageRecord {
 }
 
 extension ReadTransaction {
-    /// What `user` chose in the poll of a message, in the order of the answers.
+    /// Returns the answers that `user` chose in the poll of a message, in the order of the answers.
     package func choices(of user: UserID, in record: MessageRecord) throws -> [PollChoice] {
         guard record.poll != nil else { return [] }
         let statement = store.polls.own
@@ -156,9 +158,9 @@ extension ReadTransaction {
         return choices
     }
 
-    /// A page of those who chose an answer, in the order of their ids.
+    /// Returns a page of the users who chose an answer, in the order of their ids.
     ///
-    /// - Returns: where the next page begins; nil at the end.
+    /// - Returns: the votes and where the next page starts; nil at the end.
     package func votes(
         for answer: Int64,
         in record: MessageRecord,
@@ -182,7 +184,7 @@ extension ReadTransaction {
         return (votes, nil)
     }
 
-    /// The first of those who chose anything, in the order of their ids.
+    /// Returns the first users who voted, in the order of their ids.
     fileprivate func voters(in record: MessageRecord, limit: Int) throws -> [UserID] {
         let statement = store.polls.voters
         defer { statement.reset() }
@@ -194,8 +196,9 @@ extension ReadTransaction {
         return voters
     }
 
-    /// The message with what `viewer` alone may see of its poll: its own votes, and which answer was
-    /// right once it has voted. As it is where there is nothing of that.
+    /// Returns the message with the parts of its poll that only `viewer` may see: the viewer's
+    /// votes and, once the viewer has voted, the right answer. Returns it unchanged if there are
+    /// none.
     package func record(_ record: MessageRecord, seenBy viewer: UserID?) throws -> MessageRecord {
         guard let mark = record.poll, let viewer else { return record }
         let choices = try choices(of: viewer, in: record)
@@ -209,18 +212,18 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// An id that no poll had before.
+    /// Returns an id that no poll had before.
     package func newPollID() -> Int64 {
         counter &+= 1
         return MessageID(timeMs: ct, counter: counter).rawValue
     }
 
-    /// Sets what `user` chose in the poll of a message; nothing takes it back.
+    /// Sets the answers of `user` in the poll of a message; an empty list withdraws the vote.
     ///
     /// - Parameters:
-    ///   - answers: answers that the poll has, each once.
-    ///   - before: what the user chose until now.
-    /// - Returns: the row as it is now.
+    ///   - answers: answers of the poll, without duplicates.
+    ///   - before: the user's previous answers.
+    /// - Returns: the updated row.
     package func setChoices(
         _ answers: [Int64],
         insteadOf before: [PollChoice],
@@ -240,7 +243,7 @@ extension WriteTransaction {
         }
 
         state.total += (answers.isEmpty ? 0 : 1) - (old.isEmpty ? 0 : 1)
-        // A channel says nothing of its readers.
+        // A channel does not reveal its readers.
         let isAnonymous = attach.pollSettings.contains(.anonymous) || chat.kind == .channel
         var results = state.result ?? []
         for index in results.indices {
@@ -292,12 +295,12 @@ extension WriteTransaction {
         try statement.run()
     }
 
-    /// Of a hundred, to the nearest.
+    /// Returns a percentage, rounded to the nearest.
     private static func rate(_ count: Int64, of total: Int64) -> Int64 {
         total == 0 ? 0 : (count * 100 + total / 2) / total
     }
 
-    /// Messages that are gone, and polls that were replaced, take their votes along.
+    /// Deletes the votes of a message that was deleted or whose poll was replaced.
     func dropVotes(in id: MessageID, of chat: ChatKey) throws {
         store.polls.dropAll.bind(1, chat.rawValue)
         store.polls.dropAll.bind(2, id.rawValue)

@@ -1,7 +1,7 @@
 package import TambourProtocol
 import TambourSQL
 
-/// What one may know of a chat before joining, and `chat_word`, by which public chats are found.
+/// The statements for the card shown before joining, and for `chat_word`, which finds public chats.
 struct PublicChatStatements {
     let addWord: any SQLStatement
     let forgetWords: any SQLStatement
@@ -34,11 +34,11 @@ struct PublicChatStatements {
     }
 }
 
-/// A chat for who is no member: neither messages nor people.
+/// A chat as shown to users who are not members: without messages and members.
 package struct ChatCard: Sendable {
     package let key: ChatKey
     package let chat: Chat
-    /// Who follows the link asks to be let in.
+    /// Whether following the link only requests to join.
     package let asksFirst: Bool
 
     init(row: any SQLStatement) {
@@ -72,7 +72,7 @@ package struct ChatCard: Sendable {
 }
 
 extension WriteTransaction {
-    /// Puts the words of a public chat's name and title in place of those it was found by before.
+    /// Replaces the words by which a public chat is found with those of its new name and title.
     func indexName(of chat: ChatState, as details: ChatDetails) throws {
         store.publicChats.forgetWords.bind(1, chat.key.rawValue)
         try store.publicChats.forgetWords.run()
@@ -88,7 +88,7 @@ extension WriteTransaction {
 }
 
 extension ReadTransaction {
-    /// The chat that an invitation or a public name leads to, whoever asks.
+    /// Returns the chat of an invitation or a public name, without checking membership.
     package func card(linkedBy link: Text) throws -> ChatCard? {
         let statement = store.chats.byLink
         defer { statement.reset() }
@@ -96,12 +96,12 @@ extension ReadTransaction {
         return try statement.step() ? ChatCard(row: statement) : nil
     }
 
-    /// The public chats in whose title or name all words of `query` begin a word, in the order of the
-    /// word that the longest of them found.
+    /// Returns the public chats whose title or name contains, for each word of `query`, a word that
+    /// starts with it. They are ordered by the word that the longest query word found.
     ///
     /// - Parameters:
-    ///   - rows: the number of rows that earlier pages have looked at.
-    ///   - limit: chats, at most.
+    ///   - rows: the number of rows that earlier pages scanned.
+    ///   - limit: the maximum number of chats.
     package func publicChats(
         _ query: SearchQuery,
         after rows: Int = 0,
@@ -121,7 +121,7 @@ extension ReadTransaction {
         }
     }
 
-    /// The public chats that `user` is not in, those with the most members first.
+    /// Returns the public chats that `user` is not in, those with the most members first.
     package func largestPublicChats(but user: UserID, limit: Int) throws -> [ChatCard] {
         let statement = store.publicChats.largest
         defer { statement.reset() }

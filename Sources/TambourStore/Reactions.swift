@@ -1,8 +1,8 @@
 package import TambourProtocol
 import TambourSQL
 
-/// Who reacted to a message with what. What everybody sees of it, the counters, is a column of `message`:
-/// a page costs nothing more where nobody has reacted.
+/// The statements for reactions. The counters, which everybody sees, are a column of `message`, so
+/// history pages without reactions cost nothing extra.
 struct ReactionStatements {
     let own: any SQLStatement
     let page: any SQLStatement
@@ -37,7 +37,7 @@ struct ReactionStatements {
 }
 
 extension ReadTransaction {
-    /// What `user` said to the message by an emoji; nil for nothing.
+    /// Returns the emoji with which `user` reacted to the message; nil for none.
     package func reaction(of user: UserID, to record: MessageRecord) throws -> Text? {
         guard record.reactions != nil else { return nil }
         let statement = store.reactions.own
@@ -48,15 +48,14 @@ extension ReadTransaction {
         return try statement.step() ? Text(unchecked: Bytes(statement.bytes(0))) : nil
     }
 
-    /// The reactions to a message as `viewer` sees them; none is an empty list.
+    /// Returns the reactions to a message as `viewer` sees them; an empty list if there are none.
     package func reactionInfo(of record: MessageRecord, for viewer: UserID) throws -> ReactionInfo {
         var info = try record.counters(limits: limits)
         info.yourReaction = try reaction(of: viewer, to: record)
         return info
     }
 
-    /// What a message carries of its reactions; the bytes as they are stored where nothing is to be
-    /// added.
+    /// Returns the reactions that a message carries; the stored bytes when nothing has to be added.
     func reactions(
         to record: MessageRecord,
         for viewer: UserID?
@@ -69,9 +68,9 @@ extension ReadTransaction {
         return Packed(info)
     }
 
-    /// A page of those who reacted, in the order of their ids.
+    /// Returns a page of the users who reacted, in the order of their ids.
     ///
-    /// - Returns: where the next page begins; nil at the end.
+    /// - Returns: the reactions and where the next page starts; nil at the end.
     package func reactions(
         to record: MessageRecord,
         after marker: UserID,
@@ -98,16 +97,17 @@ extension ReadTransaction {
 }
 
 extension MessageRecord {
-    /// The counters alone.
+    /// Returns the counters without anybody's own reaction.
     package func counters(limits: Limits) throws -> ReactionInfo {
         try reactions?.value(limits: limits) ?? ReactionInfo()
     }
 }
 
 extension WriteTransaction {
-    /// Sets what `user` says to a message by an emoji; nil takes it back.
+    /// Sets the emoji with which `user` reacts to a message; nil withdraws the reaction.
     ///
-    /// - Parameter counters: all of the message as they are then, without anybody's own.
+    /// - Parameter counters: all counters of the message after the change, without anybody's own
+    ///   reaction.
     package func setReaction(
         _ reaction: Text?,
         of user: UserID,
@@ -132,7 +132,7 @@ extension WriteTransaction {
         touch(chat)
     }
 
-    /// All messages up to one are gone.
+    /// Deletes the reactions and votes of all messages up to `last`, which are gone.
     func dropReactions(upTo last: MessageID, in chat: ChatState) throws {
         for statement in [store.reactions.dropUpTo, store.polls.dropUpTo] {
             statement.bind(1, chat.key.rawValue)
@@ -141,7 +141,7 @@ extension WriteTransaction {
         }
     }
 
-    /// Messages that are gone take along what was said to them.
+    /// Deletes the reactions and votes of deleted messages.
     package func dropReactions(to ids: [MessageID], in chat: ChatState) throws {
         let statement = store.reactions.dropAll
         for id in ids {

@@ -1,6 +1,6 @@
 package import TambourProtocol
 
-/// What kind of chat a row of `chat` is.
+/// The kind of a chat; the raw values are those of the column `kind`.
 package enum ChatKind: Int64, CaseIterable, Sendable {
     case dialog = 0
     case saved = 1
@@ -9,22 +9,22 @@ package enum ChatKind: Int64, CaseIterable, Sendable {
     /// The comments on one post of a channel, whose members and rights are the channel's.
     case comments = 4
 
-    /// Two people, or one with themselves: nobody joins or leaves.
+    /// Whether it is a dialog or saved messages: nobody joins or leaves.
     package var isPair: Bool { self == .dialog || self == .saved }
 
-    /// People join and leave, and the first message says who made it.
+    /// Whether people join and leave. The first message then says who created the chat.
     package var isJoined: Bool { self == .group || self == .channel }
 }
 
-/// Where a message stands; the raw values are those of the column `status`.
+/// The state of a message; the raw values are those of the column `status`.
 package enum StoredStatus: Int64, Sendable {
     case plain = 0
     case edited = 1
-    /// Deleted for all. The row stays without its content, so ids and numbers never fall back.
+    /// Deleted for all. The row stays without its content, so ids and numbers never decrease.
     case removed = 2
 }
 
-/// A registered user as the store keeps it.
+/// A registered user as stored.
 package struct Account: Sendable {
     package let id: UserID
     /// Digits of the international number, without the plus.
@@ -36,18 +36,18 @@ package struct Account: Sendable {
     /// Commit clock of the last change of the profile.
     package let updated: Int64
     package let isBlocked: Bool
-    /// Nothing but the id is left; counts as blocked.
+    /// Whether only the id is left; an erased account counts as blocked.
     package let isErased: Bool
     /// When the user was last online, Unix milliseconds; 0 for never.
     package let seen: Int64
-    /// What the user says about themselves.
+    /// The user's description of themselves.
     package let description: String?
     package let privacy: Privacy
-    /// Rises with every change of the user's settings; 0 before the first.
+    /// Increases with every change of the user's settings; 0 before the first.
     package let settingsVersion: Int64
 }
 
-/// A login: who, on which device, seen when.
+/// A login: the user, the device, and when it was last seen.
 package struct SessionRecord: Sendable {
     package let id: SessionID
     package let userID: UserID
@@ -57,23 +57,23 @@ package struct SessionRecord: Sendable {
     package let client: String
     package let info: String
     package let address: String
-    /// The name of the dialect that its client speaks; empty for none of its own.
+    /// The name of the client's dialect; empty for none.
     package let dialect: String
 
-    /// About how many bytes it takes in the reply to 96, never fewer.
+    /// An upper estimate of the bytes it takes in the reply to 96.
     package var wireSizeEstimate: Int {
         96 + client.utf8.count + info.utf8.count + address.utf8.count
     }
 }
 
-/// What a client says about itself when it signs in; stored with the session and shown by 96.
+/// A client's description of itself when it signs in; stored with the session and shown by 96.
 package struct SessionOrigin: Sendable {
     /// The client's own stable name for this installation.
     package let installation: String
     package let client: String
     package let info: String
     package let address: String
-    /// The name of the dialect that it speaks; empty for none of its own.
+    /// The name of the client's dialect; empty for none.
     package var dialect: String
 
     package init(
@@ -107,15 +107,15 @@ package struct MessageRecord: Sendable {
     package var text: Text
     package var elements: Packed<[Element]>?
     package var attaches: Packed<[Attach]>?
-    /// The snapshot a forward carries, as the link travels.
+    /// The snapshot of the forwarded message, encoded as on the wire.
     package var forward: Packed<MessageLink>?
-    /// The counters of its reactions, as they travel; nil for none.
+    /// The counters of its reactions, encoded as on the wire; nil for none.
     package var reactions: Packed<ReactionInfo>?
     /// Nil when there is no poll among the attachments.
     package var poll: PollMark?
 }
 
-/// What a handler asks the store to append: everything of a message that the store does not give.
+/// A message that a handler asks the store to append: all fields that the store does not set.
 package struct MessageDraft: Sendable {
     package var cid: Int64
     package var text: Text

@@ -31,9 +31,9 @@ struct ReportStatements {
     }
 }
 
-/// Something that somebody wants an administrator to look at.
+/// A report for administrators to check.
 package struct Report: Sendable {
-    /// What is complained about. It is named, not copied: what is deleted is gone here too.
+    /// The reported item. It is referenced, not copied: deleting the item removes it here too.
     package enum Subject: Hashable, Sendable {
         case user(UserID)
         case chat(ChatKey)
@@ -43,16 +43,16 @@ package struct Report: Sendable {
     package let id: Int64
     package let reporter: UserID
     package let subject: Subject
-    /// A number of COMPLAIN_REASONS_GET, or whatever else the client sent; 0 for none.
+    /// A number from COMPLAIN_REASONS_GET, or any other number the client sent; 0 for none.
     package let reason: Int64
-    /// What the reporter says, as sent.
+    /// The reporter's text, as sent.
     package let words: Text
-    /// Commit clock of the last time, Unix milliseconds.
+    /// Commit clock of the last submission, Unix milliseconds.
     package let created: Int64
 }
 
 extension WriteTransaction {
-    /// Puts a report on the moderation list; the same one again replaces reason and words.
+    /// Adds a report to the moderation list; a repeated report replaces reason and words.
     package func report(
         _ subject: Report.Subject,
         by reporter: UserID,
@@ -72,9 +72,9 @@ extension WriteTransaction {
         try statement.run()
     }
 
-    /// Takes a report off the list.
+    /// Removes a report from the list.
     ///
-    /// - Returns: false when it is not there.
+    /// - Returns: false when it is not on the list.
     package func closeReport(_ id: Int64) throws -> Bool {
         store.reports.remove.bind(1, id)
         guard try store.reports.remove.run() > 0 else { return false }
@@ -84,7 +84,7 @@ extension WriteTransaction {
 }
 
 extension Report.Subject {
-    /// What the columns `chat`, `message` and `user_id` hold.
+    /// The values of the columns `chat`, `message` and `user_id`.
     fileprivate var columns: (chat: Int64, message: Int64, user: Int64) {
         switch self {
         case .user(let user): (0, 0, user.rawValue)
@@ -107,7 +107,7 @@ extension ReadTransaction {
         return try statement.step()
     }
 
-    /// The number of open reports of a user.
+    /// Returns the number of open reports by a user.
     package func reportCount(of reporter: UserID) throws -> Int {
         let statement = store.reports.count
         defer { statement.reset() }
@@ -115,7 +115,7 @@ extension ReadTransaction {
         return try statement.step() ? statement.count(0) : 0
     }
 
-    /// Reports in the order they came, from the one after `id`.
+    /// Returns reports in the order they arrived, starting after `id`.
     package func reports(after id: Int64, limit: Int) throws -> [Report] {
         let statement = store.reports.page
         defer { statement.reset() }

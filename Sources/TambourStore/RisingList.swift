@@ -1,7 +1,8 @@
 import TambourProtocol
 
 extension Array where Element: Comparable {
-    /// Where the first element of a rising list is that is no smaller than `bound`.
+    /// Returns the index of the first element that is not smaller than `bound`, in an ascending
+    /// list.
     package func firstPlace(notBelow bound: Element) -> Int {
         var (low, high) = (startIndex, endIndex)
         while low < high {

@@ -1,13 +1,13 @@
 package import TambourProtocol
 
-/// What one request may still read while it looks for what it wants.
+/// The rows and bytes that one request may still read while it searches.
 ///
-/// A read that may find nothing counts every row that it looks at. It stops when nothing is left, and its
-/// reply says where the next request goes on.
+/// A read that may find nothing counts every row that it scans. It stops when the budget is spent,
+/// and its reply says where the next request continues.
 package struct ScanBudget {
-    /// The number of rows left, of whatever table.
+    /// The number of rows left, across all tables.
     private(set) package var rows: Int
-    /// The number of bytes left to take apart: texts, attachments, forwards.
+    /// The number of bytes left to decode: texts, attachments, forwards.
     private(set) package var bytes: Int
 
     package init(_ limits: Limits) {
@@ -15,10 +15,10 @@ package struct ScanBudget {
         bytes = limits.maxScannedBytes
     }
 
-    /// Whether too little is left for another look.
+    /// Whether too little is left for another lookup.
     package var isSpent: Bool { rows < Self.leastRows || bytes <= 0 }
 
-    /// The rows that it takes to find the place of a look.
+    /// The number of rows that a lookup needs to find its start.
     private static let leastRows = 8
 
     mutating func take(rows: Int, bytes: Int = 0) {
@@ -26,6 +26,6 @@ package struct ScanBudget {
         self.bytes -= bytes
     }
 
-    /// The number of rows that one look may read; at least one, so that each look gets somewhere.
+    /// Returns how many rows one lookup may read; at least one, so that each lookup makes progress.
     func share(atMost rows: Int) -> Int { max(1, min(rows, self.rows)) }
 }

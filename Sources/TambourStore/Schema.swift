@@ -1,9 +1,10 @@
 package import TambourSQL
 
-/// The tables of the messenger, oldest migration first. Append only: a released one never changes.
+/// The migrations of the messenger's tables, oldest first. Append only: a released migration never
+/// changes.
 ///
-/// What people write is UTF-8 in a blob: PostgreSQL's text refuses a zero byte, which is a legal
-/// character. What is stored where and why is told in `docs/data.md`.
+/// Users' texts are UTF-8 in a blob: PostgreSQL's text type rejects a zero byte, which is a legal
+/// character. `docs/data.md` explains what is stored where and why.
 package enum Schema {
     package static let migrations: [Migration] = [
         Migration(

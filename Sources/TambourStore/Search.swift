@@ -114,24 +114,24 @@ struct SearchStatements {
     }
 }
 
-/// A message that was found, and the chat as the asking user has it.
+/// A message that was found, and its chat as the caller sees it.
 package struct SearchHit: Sendable {
     package let record: MessageRecord
     package let view: ChatView
 }
 
-/// What was found, newest first.
+/// Search results, newest first.
 package struct SearchPage: Sendable {
     package var messages: [SearchHit] = []
-    /// The id below which the next page begins; nil at the end. A page that spent its budget has one
-    /// even when nothing was found.
+    /// The id below which the next page starts; nil at the end. A page that spent its budget has
+    /// one even when it found nothing.
     package var next: MessageID?
 
     package init() {}
 }
 
 extension ReadTransaction {
-    /// The newest messages below `marker` in which the words of `query` occur, of one chat.
+    /// Returns the newest messages of a chat below `marker` that contain the words of `query`.
     package func search(
         _ query: SearchQuery,
         in view: ChatView,
@@ -151,10 +151,10 @@ extension ReadTransaction {
         return page.cut(to: limit)
     }
 
-    /// The same in all chats of a user, of at most `maxSearchedChats`.
+    /// Searches all chats of a user, at most `maxSearchedChats`.
     ///
-    /// All chats are looked through together, each time the one of which the newest message is left: so
-    /// all that was found above that message is complete, wherever the search stops.
+    /// Each step continues the chat whose remaining messages are newest. Therefore the results
+    /// above that message are complete wherever the search stops.
     package func search(
         _ query: SearchQuery,
         for user: UserID,
@@ -163,13 +163,13 @@ extension ReadTransaction {
     ) throws -> SearchPage {
         var budget = ScanBudget(limits)
         var match = SearchQuery.Match(query)
-        // A heap: the chat of which the newest message is left comes first.
+        // A heap: the chat whose remaining messages are newest comes first.
         var searches = try chats(of: user, from: marker.top, query)
         let start = searches.first?.position
         var page = SearchPage()
         while let first = searches.first {
             let isEnough = page.count(above: first.position, atMost: limit + 1) > limit
-            // At least one message further, or the next page would be this one again.
+            // Advance by at least one message, or the next page would repeat this one.
             if isEnough || budget.isSpent && first.position != start { break }
             try searches[0].step(&match, &budget, in: self)
             page.insert(searches[0].takeFound())
@@ -186,7 +186,7 @@ extension ReadTransaction {
         return page.cut(to: limit)
     }
 
-    /// The searches of the chats of a user, the newest message first.
+    /// Returns the searches of a user's chats, the newest message first.
     private func chats(
         of user: UserID,
         from top: MessageID,
@@ -207,9 +207,10 @@ extension ReadTransaction {
         return searches.sorted { $0.position > $1.position }
     }
 
-    /// In which blocks or parts all words of the query may occur.
+    /// Returns the blocks or parts in which all words of the query may occur.
     ///
-    /// It may say yes too often: to be sure would take more rows of the index than the messages are worth.
+    /// The mask may include too many: an exact one would need more index rows than the messages are
+    /// worth.
     func mask(
         of query: SearchQuery,
         in chat: ChatKey,
@@ -222,7 +223,7 @@ extension ReadTransaction {
         var all: Int64 = -1
         let everything = try mask(of: SearchIndex.anyWord, in: chat, scale, part)
         budget.take(rows: 1)
-        // Most of the budget is for messages: a page that only reads the index gets nowhere.
+        // Most of the budget is for messages: a page that only reads the index makes no progress.
         var left = budget.share(atMost: min(SearchIndex.maskRows, limits.maxScannedRows / 8))
         for word in query.rarestFirst where left > 0 {
             statement.reset()
@@ -234,22 +235,22 @@ extension ReadTransaction {
             statement.bind(6, Int64(left))
             var any = everything
             var rows = 0
-            // Full as soon as it tells no more than the other words do.
+            // Stop when the rows exclude nothing that the other words include.
             while all & ~any != 0, rows < left, try statement.step() {
                 any |= statement.int(0)
                 rows += 1
             }
-            // A look that finds nothing is one too.
+            // A lookup that finds nothing counts too.
             budget.take(rows: max(rows, 1))
             left -= max(rows, 1)
-            // A look cut short by the limit excludes no block.
+            // A lookup cut short by the limit excludes no block.
             if left > 0 { all &= any }
             if all == 0 { break }
         }
         return all
     }
 
-    /// The blocks or parts of one word of the index.
+    /// Returns the blocks or parts of one word of the index.
     func mask(
         of word: [UInt8],
         in chat: ChatKey,
@@ -265,7 +266,7 @@ extension ReadTransaction {
         return try statement.step() ? statement.int(0) : 0
     }
 
-    /// How far a chat is indexed: its last part, and the last ids of the blocks in it.
+    /// Returns the last indexed part of a chat, and the last ids of its blocks.
     func lastIndexedPart(of chat: ChatKey) throws -> (part: Int64, ends: BlockEnds)? {
         let statement = store.search.lastPart
         defer { statement.reset() }
@@ -282,23 +283,23 @@ extension ReadTransaction {
         return BlockEnds(bytes: try statement.step() ? statement.bytes(0) : [])
     }
 
-    /// The id of the last message before a part.
+    /// Returns the id of the last message before a part.
     func end(before part: Int64, in chat: ChatKey) throws -> MessageID {
         part == 0 ? MessageID(0) : try ends(of: part - 1, in: chat).last
     }
 
     // MARK: - Read marks
 
-    /// The number of members of a big chat whose read mark is not below each of some times; those who
-    /// hide theirs too, and at most `maxCountedReaders`.
+    /// Returns, for each of some times, the number of members of a big chat whose read mark is not
+    /// below it. It includes members who hide their mark, and counts at most `maxCountedReaders`.
     ///
-    /// - Parameter times: Unix milliseconds, rising.
+    /// - Parameter times: Unix milliseconds, ascending.
     package func readerCounts(inBig chat: ChatKey, notBelow times: [Int64]) throws -> [Int] {
         let statement = store.members.readersOfBig
         statement.bind(1, chat.rawValue)
         var count = 0
         var end = Int64.max
-        // Each mark is counted once: between its message and the next one.
+        // Each read mark is counted once: between its time and the next one.
         let counts = try times.reversed().map { time in
             defer { statement.reset() }
             statement.bind(2, time)
@@ -314,22 +315,22 @@ extension ReadTransaction {
 }
 
 extension SearchPage {
-    /// The number of messages above an id, counted up to `most`.
+    /// Returns the number of messages above an id, counted up to `most`.
     fileprivate func count(above id: MessageID, atMost most: Int) -> Int {
         var count = 0
         while count < min(most, messages.count), messages[count].record.id > id { count += 1 }
         return count
     }
 
-    /// Puts messages, newest first, where they belong.
+    /// Inserts messages, keeping the newest first.
     fileprivate mutating func insert(_ hits: [SearchHit]) {
         guard !hits.isEmpty else { return }
         messages += hits
         messages.sort { ($0.record.id, $0.record.chat) > ($1.record.id, $1.record.chat) }
     }
 
-    /// A page of at most `limit` messages, and one more for each that shares the last one's id: ids
-    /// are all that the next page knows.
+    /// Returns a page of at most `limit` messages, plus all that share the last one's id: the next
+    /// page's marker is only an id.
     fileprivate func cut(to limit: Int) -> SearchPage {
         guard messages.count > limit, limit > 0 else { return self }
         let last = messages[limit - 1].record.id
@@ -343,7 +344,7 @@ extension SearchPage {
 }
 
 extension [ChatSearch] {
-    /// Moves the first search down to where it belongs in the heap.
+    /// Moves the first search down to its position in the heap.
     fileprivate mutating func sink() {
         var index = 0
         while true {
@@ -366,7 +367,7 @@ extension MessageID? {
 }
 
 extension MessageID {
-    /// The marker of a page that begins with this id.
+    /// The marker of a page that starts with this id.
     fileprivate var marker: MessageID? { self < MessageID(.max) ? next : nil }
 }
 
@@ -386,7 +387,7 @@ extension MessageRecord {
         return words
     }
 
-    /// What it carries itself, or what it forwards carries.
+    /// The message's own attachments and those of the message it forwards.
     package var shownAttaches: [Attach] {
         [attaches, forward?.stored?.message.attaches].compactMap { $0?.stored }.flatMap { $0 }
     }

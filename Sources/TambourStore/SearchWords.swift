@@ -1,21 +1,21 @@
 package import TambourProtocol
 
-/// How search takes texts apart: words of letters and digits, in lower case, with `е` for `ё`.
+/// Splits texts into words for search: letters and digits, in lower case, with `е` for `ё`.
 ///
-/// Everything between letters and digits ends a word. Accents that stand as characters of their own
-/// are left out, but for the one that makes `й`; so the two ways to write it are one word. Of a long
-/// word the first bytes count.
-/// Messages, names and queries all go through here, so both databases find the same.
-/// Words of the index are stored: who changes what a word is has to have the index built again.
+/// Any character other than a letter or digit ends a word. Combining accents are dropped, except
+/// the one that makes `й`, so both spellings give one word. Only the first bytes of a long word
+/// count.
+/// Messages, names and queries are all split here, so both databases find the same.
+/// The index stores these words: a change of the rules requires a rebuild of the index.
 package enum SearchWords {
-    /// Longest word, UTF-8 bytes: 32 Russian letters.
+    /// The maximum length of a word, UTF-8 bytes: 32 Russian letters.
     package static let maxWordBytes = 64
 
-    /// Calls `body` with one word after the other until it returns false.
+    /// Calls `body` with each word in turn until it returns false.
     ///
     /// - Parameters:
-    ///   - utf8: Valid UTF-8; what is not ends a word.
-    ///   - word: Where the words are put together, one at a time.
+    ///   - utf8: Valid UTF-8; an invalid byte ends a word.
+    ///   - word: The buffer in which each word is built.
     package static func scan(
         _ utf8: UnsafeRawBufferPointer,
         into word: inout [UInt8],
@@ -55,7 +55,7 @@ package enum SearchWords {
         if !word.isEmpty { _ = body(word) }
     }
 
-    /// The words of a text, each once.
+    /// Returns the distinct words of a text.
     package static func words(of text: Text) -> Set<[UInt8]> {
         var words: Set<[UInt8]> = []
         collect(text, into: &words)
@@ -72,7 +72,8 @@ package enum SearchWords {
         }
     }
 
-    /// A letter of U+0400 to U+045F in lower case; nil for what else these bytes can say.
+    /// Returns a letter of U+0400 to U+045F in lower case; nil for other characters encoded in two
+    /// bytes.
     private static func cyrillic(_ code: UInt32) -> UInt32? {
         switch code {
         case 0x401, 0x451: 0x435
@@ -83,7 +84,7 @@ package enum SearchWords {
         }
     }
 
-    /// - Returns: false when the character is no part of a word.
+    /// - Returns: false when the character is not part of a word.
     private static func add(_ scalar: Unicode.Scalar, to word: inout [UInt8]) -> Bool {
         switch scalar.value {
         case 0x300...0x36f:
@@ -104,7 +105,7 @@ package enum SearchWords {
             }
             return true
         case .format:
-            // A soft hyphen and its like are not seen.
+            // A soft hyphen and similar characters are invisible.
             return true
         default:
             return false
@@ -122,7 +123,8 @@ package enum SearchWords {
         }
     }
 
-    /// The character at `index` and its length; what is broken is one byte of U+FFFD.
+    /// Returns the character at `index` and its length; an invalid byte decodes as U+FFFD of length
+    /// 1.
     private static func decode(
         _ utf8: UnsafeRawBufferPointer,
         at index: Int
@@ -144,17 +146,17 @@ package enum SearchWords {
     }
 }
 
-/// What is looked for: words of which each must begin one of a text.
+/// A search query: a text matches if, for each word of the query, one of its words starts with it.
 package struct SearchQuery: Sendable {
-    /// In the order in which they were asked, each once.
+    /// The distinct words in the order of the query.
     package let words: [[UInt8]]
-    /// Those that have to be looked for, in the order of their bytes: none begins another, because
-    /// whatever begins with the longer one begins with the shorter one too.
+    /// The words to search for, in byte order, without those that are a prefix of another one: a
+    /// text word that starts with the longer one also starts with the shorter one.
     private let sought: [[UInt8]]
 
-    /// Nil when there is no letter and no digit in it: then nothing is found.
+    /// Nil when the text contains no letter and no digit: then nothing is found.
     ///
-    /// - Parameter maxWords: how many words count; the others are not looked for.
+    /// - Parameter maxWords: the maximum number of words; further ones are ignored.
     package init?(_ text: Text, maxWords: Int = 32) {
         var words: [[UInt8]] = []
         var word: [UInt8] = []
@@ -170,7 +172,7 @@ package struct SearchQuery: Sendable {
         sought = zip(sorted, sorted.dropFirst() + [[]]).filter { !$1.starts(with: $0) }.map { $0.0 }
     }
 
-    /// The longest words first: they are in the fewest texts, as a rule.
+    /// The longest words first, because they usually occur in the fewest texts.
     var rarestFirst: [[UInt8]] { sought.sorted { $0.count > $1.count } }
 
     package func matches(_ texts: Text...) -> Bool {
@@ -179,7 +181,7 @@ package struct SearchQuery: Sendable {
         return match.isComplete
     }
 
-    /// Which words were met; kept between texts, because looking must not allocate.
+    /// The words found so far; reused between texts, because matching must not allocate.
     struct Match {
         private let words: [[UInt8]]
         private var missing: [Bool]
@@ -195,7 +197,7 @@ package struct SearchQuery: Sendable {
 
         var isComplete: Bool { count == 0 }
 
-        /// Begins with another message.
+        /// Prepares for another message.
         mutating func restart() {
             guard count < words.count else { return }
             for index in missing.indices { missing[index] = true }
@@ -204,7 +206,7 @@ package struct SearchQuery: Sendable {
 
         mutating func read(_ utf8: UnsafeRawBufferPointer) {
             guard count > 0 else { return }
-            // Copies of the fields: the closure may not touch `self` while `word` is lent.
+            // Copies of the fields: the closure must not access `self` while `word` is borrowed.
             var (missing, count) = (missing, count)
             SearchWords.scan(utf8, into: &word) { [words] word in
                 if let index = words.beginning(of: word), missing[index] {
@@ -219,10 +221,11 @@ package struct SearchQuery: Sendable {
 }
 
 extension [[UInt8]] {
-    /// The index of the one that begins a word; of a sorted list in which none begins another.
+    /// Returns the index of the entry that is a prefix of `word`, in a sorted list in which no
+    /// entry is a prefix of another.
     ///
-    /// It is the last one that is not after the word: whatever stands between it and the word would
-    /// begin with it.
+    /// It is the last entry that does not sort after the word: any entry between it and the word
+    /// would start with it.
     fileprivate func beginning(of word: [UInt8]) -> Int? {
         var (low, high) = (0, count)
         while low < high {

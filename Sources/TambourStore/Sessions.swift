@@ -91,19 +91,19 @@ struct SessionStatements {
     }
 }
 
-/// A login code that was asked for and not yet used up.
+/// A login code that was requested and not used yet.
 package struct LoginCode: Sendable {
     package let phone: Int64
     package let codeHash: [UInt8]
     /// Unix milliseconds; 0 once the code was used.
     package let expires: Int64
     package let tries: Int
-    /// Whom it moves to the phone; nil for a code to sign in with.
+    /// The user whose phone number the code changes; nil for a sign-in code.
     package let user: UserID?
 }
 
 extension ReadTransaction {
-    /// The session a login token (as its SHA-256) stands for.
+    /// Returns the session of a login token (as its SHA-256).
     package func session(tokenHash: [UInt8]) throws -> SessionRecord? {
         let statement = store.sessions.byToken
         defer { statement.reset() }
@@ -118,7 +118,7 @@ extension ReadTransaction {
         return try statement.step() ? SessionRecord(row: statement) : nil
     }
 
-    /// All logins of a user, the one seen last first.
+    /// Returns all sessions of a user, the most recently seen first.
     package func sessions(of user: UserID) throws -> [SessionRecord] {
         let statement = store.sessions.ofUser
         defer { statement.reset() }
@@ -128,7 +128,7 @@ extension ReadTransaction {
         return sessions
     }
 
-    /// The code request that the token of 17 (as its SHA-256) names.
+    /// Returns the code request of a token from the reply to 17 (as its SHA-256).
     package func loginCode(tokenHash: [UInt8]) throws -> LoginCode? {
         let statement = store.sessions.code
         defer { statement.reset() }
@@ -143,7 +143,7 @@ extension ReadTransaction {
         )
     }
 
-    /// How many codes went to `phone` since `time` (Unix milliseconds).
+    /// Returns the number of codes sent to `phone` since `time` (Unix milliseconds).
     package func loginCodes(phone: Int64, since time: Int64) throws -> Int {
         let statement = store.sessions.codesOfPhone
         defer { statement.reset() }
@@ -152,7 +152,8 @@ extension ReadTransaction {
         return try statement.step() ? statement.count(0) : 0
     }
 
-    /// How many codes went to `phone` since `time` (Unix milliseconds) that `address` asked for.
+    /// Returns the number of codes sent to `phone` since `time` (Unix milliseconds) at the request
+    /// of `address`.
     package func loginCodes(phone: Int64, address: String, since time: Int64) throws -> Int {
         let statement = store.sessions.codesOfPhoneFrom
         defer { statement.reset() }
@@ -162,7 +163,7 @@ extension ReadTransaction {
         return try statement.step() ? statement.count(0) : 0
     }
 
-    /// How many codes were asked for from `address` since `time` (Unix milliseconds).
+    /// Returns the number of codes requested from `address` since `time` (Unix milliseconds).
     package func loginCodes(address: String, since time: Int64) throws -> Int {
         let statement = store.sessions.codesOfAddress
         defer { statement.reset() }
@@ -171,7 +172,7 @@ extension ReadTransaction {
         return try statement.step() ? statement.count(0) : 0
     }
 
-    /// The phone a registration token (as its SHA-256) was given for, unless it ran out.
+    /// Returns the phone of a registration token (as its SHA-256); nil if it has expired.
     package func registrationPhone(tokenHash: [UInt8], now: Int64) throws -> Int64? {
         let statement = store.sessions.registration
         defer { statement.reset() }

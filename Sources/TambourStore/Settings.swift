@@ -1,15 +1,15 @@
 package import TambourProtocol
 import TambourSQL
 
-/// What users let others do and see; the settings of `SettingName` that the server obeys.
+/// What a user lets others do and see: the settings of `SettingName` that the server enforces.
 package struct Privacy: Equatable, Sendable {
     package enum Audience: Int64, Sendable {
         case all = 0
-        /// Those the user has added.
+        /// Users whom the user has added.
         case contacts = 1
         case none = 2
 
-        /// - Parameter isAdded: whether the user has added the one who asks.
+        /// - Parameter isAdded: whether the user has added the caller.
         package func includes(isAdded: Bool) -> Bool {
             switch self {
             case .all: true
@@ -19,9 +19,9 @@ package struct Privacy: Equatable, Sendable {
         }
     }
 
-    /// Presence is shown to nobody.
+    /// Whether presence is hidden from everybody.
     package var isHidden = false
-    /// Others see how far the user reads.
+    /// Whether others see how far the user has read.
     package var showsReadMark = true
     package var searchByPhone = Audience.all
     package var chatsInvite = Audience.all
@@ -31,10 +31,10 @@ package struct Privacy: Equatable, Sendable {
 }
 
 extension Privacy {
-    /// Of the column `account.privacy`: read marks are shown to nobody.
+    /// The bit of the column `account.privacy` that hides read marks from everybody.
     static let hidesReadMark: Int64 = 1 << 7
 
-    /// The column `account.privacy`: bit 0 is read by SQL.
+    /// Decodes the column `account.privacy`; SQL reads bit 0.
     init(column: Int64) {
         func audience(_ shift: Int64) -> Audience {
             Audience(rawValue: column >> shift & 3) ?? .none
@@ -108,8 +108,8 @@ struct SettingStatements {
         )
     }
 
-    /// Obeys what users had said of their read marks while that was kept and nothing more; what is no
-    /// boolean says nothing.
+    /// Applies the read mark settings that users had made while the server only stored them; a
+    /// value that is not a boolean is deleted.
     @Sendable
     static func obeyReadMarks(on sql: any SQLConnection) throws(SQLError) {
         let name = Array("SHOW_READ_MARK".utf8)
@@ -136,7 +136,7 @@ struct SettingStatements {
 }
 
 extension ReadTransaction {
-    /// The user's own settings in the order of their names.
+    /// Returns the user's own settings in the order of their names.
     package func settings(of user: UserID) throws -> NameMap<AnyValue> {
         let statement = store.settings.ofUser
         defer { statement.reset() }
@@ -153,9 +153,10 @@ extension ReadTransaction {
         return NameMap(pairs)
     }
 
-    /// The settings of the user's chats by the id that the user knows each by; every value is a map.
+    /// Returns the settings of the user's chats by the chat id that the user sees; every value is a
+    /// map.
     ///
-    /// - Parameter room: the bytes that they may take; what does not fit is left out.
+    /// - Parameter room: the bytes that they may take; settings that do not fit are omitted.
     package func chatSettings(
         of user: UserID,
         room: Int = .max
@@ -166,7 +167,7 @@ extension ReadTransaction {
         statement.bind(1, user.rawValue)
         var pairs: [(ChatID, AnyValue)] = []
         while try statement.step() {
-            // An id and the head of a map.
+            // An id and the header of a map.
             let size = statement.borrowedBytes(1).count + 14
             guard size <= room else { continue }
             room -= size
@@ -177,7 +178,7 @@ extension ReadTransaction {
         return IDMap(pairs)
     }
 
-    /// The settings of one chat of the user, a map; nil when there are none.
+    /// Returns the settings of one chat of the user, a map; nil when there are none.
     package func settings(of user: UserID, in chat: ChatID) throws -> AnyValue? {
         let statement = store.settings.ofChat
         defer { statement.reset() }
@@ -186,7 +187,7 @@ extension ReadTransaction {
         return try statement.step() ? AnyValue(unchecked: Bytes(statement.bytes(0))) : nil
     }
 
-    /// Whether others may see how far the user reads.
+    /// Whether others may see how far the user has read.
     func showsReadMark(of user: UserID) throws -> Bool {
         let statement = store.settings.privacy
         defer { statement.reset() }
@@ -194,7 +195,7 @@ extension ReadTransaction {
         return try statement.step() && Privacy(column: statement.int(0)).showsReadMark
     }
 
-    /// The bytes of all settings of the user and of their chats.
+    /// Returns the size of all settings of the user and of their chats, in bytes.
     package func settingsBytes(of user: UserID) throws -> Int {
         let statement = store.settings.bytes
         defer { statement.reset() }
@@ -202,7 +203,7 @@ extension ReadTransaction {
         return try statement.step() ? statement.count(0) + statement.count(1) : 0
     }
 
-    /// How many chats of the user have settings.
+    /// Returns the number of the user's chats that have settings.
     package func countChatSettings(of user: UserID) throws -> Int {
         let statement = store.settings.countChats
         defer { statement.reset() }
@@ -212,7 +213,7 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// Stores a setting of the user; nil takes it away. `settingsChanged` must follow.
+    /// Stores a setting of the user; nil deletes it. `settingsChanged` must follow.
     package func set(_ name: Text, to value: AnyValue?, of user: UserID) throws {
         let statement = value == nil ? store.settings.removeOfUser : store.settings.upsertOfUser
         statement.bind(1, user.rawValue)
@@ -221,7 +222,7 @@ extension WriteTransaction {
         try statement.run()
     }
 
-    /// Stores the settings of a chat, a map; nil takes them away. `settingsChanged` must follow.
+    /// Stores the settings of a chat, a map; nil deletes them. `settingsChanged` must follow.
     package func set(_ value: AnyValue?, of chat: ChatID, for user: UserID) throws {
         let statement = value == nil ? store.settings.removeOfChat : store.settings.upsertOfChat
         statement.bind(1, user.rawValue)
@@ -230,13 +231,13 @@ extension WriteTransaction {
         try statement.run()
     }
 
-    /// Notes that settings of `account` have changed, and what its privacy is now. Who has the user as
-    /// a contact sees at the next login what is shown to them.
+    /// Records that settings of `account` have changed, and stores its privacy. If who sees the
+    /// phone changed, users who have the account as a contact receive it at their next login.
     ///
-    /// - Returns: the version of the settings, which clients hold the hash of.
+    /// - Returns: the version of the settings; clients hold its hash.
     package func settingsChanged(of account: Account, privacy: Privacy) throws -> Int64 {
         writes += 1
-        // Two changes within one batch are two versions.
+        // Two changes within one batch get two versions.
         let version = max(ct, account.settingsVersion + 1)
         let statement = store.settings.setVersion
         statement.bind(1, account.id.rawValue)

@@ -1,11 +1,11 @@
 import TambourProtocol
 import TambourSQL
 
-/// How large a table is, its indexes included.
+/// The size of a table, including its indexes.
 package struct TableSize: Equatable, Sendable {
     package let table: String
     package let rows: Int64
-    /// Bytes of its pages; nil where the database does not tell.
+    /// The bytes of its pages; nil where the database does not report them.
     package let bytes: Int64?
 
     package init(table: String, rows: Int64, bytes: Int64?) {
@@ -16,9 +16,9 @@ package struct TableSize: Equatable, Sendable {
 }
 
 extension ReadTransaction {
-    /// The size of every table, in the order of their names.
+    /// Returns the size of every table, in the order of their names.
     ///
-    /// - Note: Reads everything there is: not for a reader that others wait for.
+    /// - Note: Reads the whole store: do not use a reader that others wait for.
     package func tableSizes() throws -> [TableSize] {
         let bytes = try tableBytes()
         return try tableNames().map { table in
@@ -46,7 +46,7 @@ extension ReadTransaction {
         return names
     }
 
-    /// By table; nil where SQLite was built without the table that tells.
+    /// Returns the bytes of each table; nil where SQLite was built without `dbstat`.
     private func tableBytes() throws -> [String: Int64]? {
         let sql =
             switch store.sql.dialect {
@@ -70,10 +70,10 @@ extension ReadTransaction {
         return bytes
     }
 
-    /// The sizes kept on the newest day that is not after `day`, or else on the first there is.
+    /// Returns the sizes stored for the newest day not after `day`, or else for the first day.
     ///
     /// - Parameter day: days since 1970.
-    /// - Returns: nil when none were kept.
+    /// - Returns: nil when none are stored.
     package func keptSizes(upTo day: Int64) throws -> (day: Int64, sizes: [TableSize])? {
         let statement = try store.sql.prepare(
             """
@@ -99,7 +99,7 @@ extension ReadTransaction {
         return found
     }
 
-    /// Messages that are there: neither deleted for all nor emptied.
+    /// Returns the number of messages that are not deleted for all.
     package func messageCount() throws -> Int64 {
         let statement = try store.sql.prepare("SELECT count(*) FROM message WHERE status <> 2")
         defer { statement.reset() }
@@ -108,7 +108,7 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// Keeps sizes as those of a day, days since 1970; those of the same day go.
+    /// Stores the sizes of a day, in days since 1970; replaces those of the same day.
     package func keep(_ sizes: [TableSize], of day: Int64) throws {
         writes += 1
         let forget = try store.sql.prepare("DELETE FROM measurement WHERE day = $1")
@@ -128,6 +128,6 @@ extension WriteTransaction {
 }
 
 extension ReadTransaction {
-    /// The clock of the last commit, Unix milliseconds; 0 in a new store.
+    /// Returns the clock of the last commit, Unix milliseconds; 0 in a new store.
     package func lastCommit() throws -> Int64 { try store.meta.value("ct") ?? 0 }
 }

@@ -1,12 +1,12 @@
 import TambourProtocol
 import TambourSQL
 
-// Numbers that no server writes: ids would run out, times would lie outside of what ids have room for.
+// Finds numbers that no server writes: ids would overflow, and times would not fit into ids.
 extension StoreCheck {
-    /// What the columns of a table can hold.
+    /// The ranges of a table's columns.
     struct Numbers {
         let table: String
-        /// The key of a row, as far as it is numbers.
+        /// The numeric columns of a row's key.
         let keys: [String]
         let ranges: [(column: String, range: ClosedRange<Int64>)]
 
@@ -21,9 +21,9 @@ extension StoreCheck {
         }
     }
 
-    /// The next id counts on from the last one, and has room for it.
+    /// The next id follows the last one and must fit.
     static let ids: ClosedRange<Int64> = 1...(1 << 62)
-    /// Counts, and ids where 0 stands for none.
+    /// Counts, and ids where 0 means none.
     private static let counts: ClosedRange<Int64> = 0...(1 << 62)
     /// Negative ones are groups.
     private static let chats: ClosedRange<Int64> = -(1 << 62)...(1 << 62)
@@ -32,20 +32,20 @@ extension StoreCheck {
     private static let times = MessageID.times
     /// Flags, kinds and small counts.
     private static let small: ClosedRange<Int64> = 0...Int64(Int32.max)
-    /// The bits of a poll, and times of which the largest number stands for never.
+    /// The bits of a poll, and times where the largest number means never.
     private static let positive: ClosedRange<Int64> = 0...(.max)
 
-    /// Columns that may hold any number, and whose it is.
+    /// Columns that may contain any number, and who chooses it.
     package static let unbounded: Set<String> = [
-        // The client's, by which it knows its message again.
+        // The client's, by which it recognizes its message.
         "message.cid", "delayed_message.cid", "delayed_key.cid",
-        // The client's, which nobody looks up before the draft is sent.
+        // The client's; the server does not look it up before the draft is sent.
         "draft.reply_to",
         // The client's, for people to read.
         "report.reason",
         // A bit for each of 64 blocks.
         "search_word.blocks",
-        // The device's: its clock, its number, its operations, its place in a series.
+        // The device's: its clock, its number, its operations, its position in a series.
         "object.modified", "object.device", "object.creator", "object.created_by",
         "object.position",
         "object_purge.modified", "object_purge.device",
@@ -54,7 +54,7 @@ extension StoreCheck {
         "meta.v",
     ]
 
-    /// The columns whose numbers are checked, as `account.id`, and what each can hold.
+    /// The checked columns, as `account.id`, and their ranges.
     package static let ranges: [String: ClosedRange<Int64>] = Dictionary(
         uniqueKeysWithValues: numbers.flatMap { table in
             table.ranges.map { ("\(table.table).\($0.column)", $0.range) }
@@ -68,7 +68,7 @@ extension StoreCheck {
             [
                 (["id"], ids), (["registered", "updated", "seen", "settings_ct"], times),
                 (["blocked", "privacy"], small),
-                // Of somebody who is erased it is the id below 0.
+                // An erased account has its negated id here.
                 (["phone"], chats),
             ]
         ),
@@ -269,7 +269,7 @@ extension StoreCheck {
         "spared_until": times, "last_session": counts,
     ]
 
-    /// Rows that are named of each kind.
+    /// The maximum number of reported rows of each kind.
     static let maxRows = 100
 
     static func impossibleNumbers(in store: StoreConnection) throws -> [String] {
@@ -284,7 +284,7 @@ extension StoreCheck {
         return problems
     }
 
-    /// Reads a table once.
+    /// Scans a table once.
     private static func impossible(
         _ table: Numbers,
         in sql: any SQLConnection

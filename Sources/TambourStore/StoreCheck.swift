@@ -1,13 +1,14 @@
 import TambourProtocol
 import TambourSQL
 
-/// What must hold in every store; `tambourd admin check` and the crash tests ask.
+/// The invariants of every store; used by `tambourd admin check` and the crash tests.
 package enum StoreCheck {
-    /// A commit clock this far ahead of the wall was set by a clock that was wrong, milliseconds.
+    /// The milliseconds ahead of the wall clock from which a commit clock must come from a wrong
+    /// clock.
     private static let maxDriftMs: Int64 = 5_000
 
     /// - Parameter wall: Unix milliseconds.
-    /// - Returns: what is wrong, one line each; nothing when all is well.
+    /// - Returns: the problems, one line each; empty when there are none.
     package static func problems(of store: StoreConnection, wall: Int64) throws -> [String] {
         var problems: [String] = []
         if let sqlite = store.sql as? SQLiteConnection { problems += try sqlite.quickCheck() }
@@ -76,7 +77,7 @@ package enum StoreCheck {
         return problems
     }
 
-    /// Valid rows that today's server would not write. No action is needed.
+    /// Returns valid rows that today's server would not write. No action is needed.
     package static func remarks(on store: StoreConnection) throws -> [String] {
         let limit = store.limits.maxMessageContentBytes
         let content = """

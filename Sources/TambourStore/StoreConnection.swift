@@ -38,7 +38,7 @@ package final class StoreConnection {
     let tracks: TrackStatements
     let erasure: ErasureStatements
 
-    /// Prepares everything; the schema must be there (`migrate`).
+    /// Prepares all statements; the schema must exist (`migrate`).
     package init(_ sql: any SQLConnection, limits: Limits) throws {
         self.sql = sql
         self.limits = limits
@@ -79,22 +79,24 @@ package final class StoreConnection {
 
     // MARK: - Restored backups
 
-    /// Up to it marks are from before a backup was restored, commit clock: their clients may hold what the
-    /// store has forgotten, also what was pushed to them behind their marks. 0 when none ever was.
+    /// Returns the commit clock up to which marks date from before a restored backup. Clients with
+    /// such marks may hold data that the store has lost, including pushes received after their
+    /// marks. 0 when no backup was ever restored.
     package func restored() throws -> Int64 {
         try meta.value(Self.restoredKey) ?? 0
     }
 
-    /// Up to it marks are from before messages told when they had changed, commit clock; 0 for never.
+    /// Returns the commit clock up to which marks date from before messages recorded when they
+    /// changed; 0 for never.
     package func changesUnknown() throws -> Int64 {
         try meta.value(Self.changesUnknownKey) ?? 0
     }
 
-    /// Notes that the store is a backup that is restored at `now` (Unix ms).
+    /// Records that the store is a backup that is restored at `now` (Unix ms).
     package func noteRestore(at now: Int64) throws {
-        // The marks of a moment ago may have run ahead of the wall by a lease, and of a wall that was set
-        // back by as much as the clock of the backup does, and by a little more where moments were ended
-        // since; new ones begin above.
+        // Marks handed out before the restore may be ahead of the wall clock by a lease. If the
+        // wall clock was set back, they may be ahead by as much as the backup's clock is, and by a
+        // little more where `settle` moved the clock since. New marks start above all of these.
         let lease = try meta.value(Self.leaseKey) ?? 0
         let end = max(try restored(), max(now, lease) + Int64(limits.commitLeaseMs))
         try sql.transaction(.immediate) {
@@ -103,15 +105,15 @@ package final class StoreConnection {
         }
     }
 
-    /// Where `meta` has the end of the clock's lease.
+    /// The key in `meta` of the end of the clock's lease.
     static let leaseKey = "ct_lease"
     private static let restoredKey = "restored"
     private static let changesUnknownKey = "changes_unknown"
 
-    /// The number of rows that statements returned so far; rows that were counted count as fewer.
+    /// The number of rows that statements returned so far; counted rows weigh less.
     package var rowsRead: Int { sql.rowsStepped + rowsCounted / Self.countedRowsPerRow }
 
-    /// The rows that the database counts in the time that it takes to return one.
+    /// The number of rows that the database counts in the time it takes to return one.
     private static let countedRowsPerRow = 8
 
     func noteCounted(_ rows: Int) { rowsCounted += rows }
@@ -151,7 +153,7 @@ struct MetaStatements {
     }
 }
 
-/// Reading: over a snapshot on a reader, or inside the engine's transaction once it is flushed.
+/// A read: over a snapshot on a reader, or inside the engine's transaction after a flush.
 package struct ReadTransaction {
     let store: StoreConnection
     private let rowsBefore: Int
@@ -166,23 +168,23 @@ package struct ReadTransaction {
     /// The number of rows read so far.
     package var rowsRead: Int { store.rowsRead - rowsBefore }
 
-    /// The number of rows at which a page that begins now ends: the end of the step, or half a step from now if
-    /// that is later.
+    /// The number of rows at which a page that starts now ends: the end of the step, or half a step
+    /// from now if that is later.
     package var pageEnd: Int {
         max(limits.rowsPerReadStep, rowsRead + limits.rowsPerReadStep / 2)
     }
 }
 
 extension SQLStatement {
-    /// The count in this row, 0 for NULL.
+    /// Returns the count in this row, 0 for NULL.
     func count(_ column: Int) -> Int { Int(count: int(column)) }
 
-    /// Binds what people write: UTF-8 as bytes, which may hold zeros.
+    /// Binds users' text: UTF-8 as bytes, which may contain zeros.
     func bindWords(_ index: Int, _ words: Text?) {
         bindBlob(index, words?.bytes)
     }
 
-    /// Binds what people write: UTF-8 as bytes, which may hold zeros.
+    /// Binds users' text: UTF-8 as bytes, which may contain zeros.
     func bindWords(_ index: Int, _ words: String?) {
         bindBlob(index, words.map { [UInt8]($0.utf8) })
     }

@@ -2,11 +2,11 @@ import Crypto
 import TambourProtocol
 package import TambourSQL
 
-/// What a table holds, in a line: equal digests are equal rows.
+/// A digest of a table's contents: equal digests mean equal rows.
 package struct TableDigest: Equatable, Sendable {
     package let table: String
     package let rows: Int
-    /// SHA-256 of all rows in the order in which they lie in the file, as hex digits.
+    /// SHA-256 of all rows in the order of the file, as hex digits.
     package let sha256: String
 
     package init(table: String, rows: Int, sha256: String) {
@@ -16,9 +16,9 @@ package struct TableDigest: Equatable, Sendable {
     }
 }
 
-/// Reading a store as a whole, to copy it and to compare the copy.
+/// Reads a whole store, to copy it and to compare the copy.
 package enum StoreDigest {
-    /// A store whose file is not ours to copy.
+    /// The error for a store whose file tambourd cannot copy.
     package struct Unsupported: Error, CustomStringConvertible {
         package init() {}
 
@@ -27,15 +27,15 @@ package enum StoreDigest {
         }
     }
 
-    /// The connection, if it is to a file that can be copied.
+    /// Returns the connection as one to a file that can be copied.
     ///
-    /// - Throws: `Unsupported`.
+    /// - Throws: `Unsupported` for any other.
     package static func file(_ sql: any SQLConnection) throws -> SQLiteConnection {
         guard let file = sql as? SQLiteConnection else { throw Unsupported() }
         return file
     }
 
-    /// A digest of each table, in the order of their names; behind them one of the schema.
+    /// Returns a digest of each table, in the order of their names, and then one of the schema.
     ///
     /// - Note: Reads everything; call it in a snapshot.
     package static func tables(of sql: any SQLConnection) throws -> [TableDigest] {
@@ -56,7 +56,7 @@ package enum StoreDigest {
         return TableDigest(table: table, rows: rows, sha256: hex(sha))
     }
 
-    /// What the tables, indexes and the like were made by.
+    /// Returns a digest of the statements that created the tables, indexes and other objects.
     private static func schema(of file: SQLiteConnection) throws -> TableDigest {
         let statement = try file.prepare(
             "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name"

@@ -1,17 +1,18 @@
 import TambourProtocol
 import TambourSQL
 
-/// The one writer of a store: caches chats, opens a transaction per batch, writes back at its end.
+/// The single writer of a store: caches chats, opens a transaction per batch, and writes back at
+/// its end.
 ///
-/// Owned by the engine and touched on its queue only.
+/// Owned by the engine and used on its queue only.
 package final class StoreWriter {
     package let connection: StoreConnection
     private let transaction: WriteTransaction
     private var leaseEnd: Int64 = 0
 
     /// - Parameters:
-    ///   - userIDs: where the ids of new users come from.
-    ///   - firstCounter: where the 16-bit counter in message ids starts; any value will do.
+    ///   - userIDs: the source of ids for new users.
+    ///   - firstCounter: the start of the 16-bit counter in message ids; any value will do.
     package init(
         _ connection: StoreConnection,
         userIDs: UserIDSource,
@@ -21,13 +22,13 @@ package final class StoreWriter {
         transaction = try WriteTransaction(connection, userIDs: userIDs, counter: firstCounter)
     }
 
-    /// The end of the clock's lease that the last commit on disk left; 0 in a new store.
+    /// Returns the end of the clock's lease that the last commit left on disk; 0 in a new store.
     ///
-    /// - Throws: `ImpossibleRow` for a time that the ids of messages have no room for.
+    /// - Throws: `ImpossibleRow` for a time that does not fit into message ids.
     package func persistedLeaseEnd() throws -> Int64 {
         let clock = try time("ct")
         if let leaseEnd = try time(StoreConnection.leaseKey) { return leaseEnd }
-        // Written before commits left the end of their lease: it was counted from the clock then.
+        // Older commits did not store the end of their lease; it was counted from the clock.
         return clock.map { $0 + Int64(connection.limits.commitLeaseMs) } ?? 0
     }
 
@@ -37,10 +38,10 @@ package final class StoreWriter {
         return time
     }
 
-    /// Whether the index of words may be behind the messages.
+    /// Whether the word index may lag behind the messages.
     package var hasWordsToIndex: Bool { transaction.hasWordsToIndex }
 
-    /// Whether something may still have to be deleted, step by step.
+    /// Whether step-by-step deletions may be pending.
     package var mayHavePurges: Bool { transaction.mayHavePurges }
 
     /// Opens the transaction of a batch.
@@ -54,7 +55,7 @@ package final class StoreWriter {
     /// Writes back what the batch changed and commits it.
     ///
     /// - Returns: the events of the batch, in the order of its commands.
-    /// - Throws: whatever the store says; then call `rollback`.
+    /// - Throws: any error of the store; then call `rollback`.
     package func commit() throws -> [Event] {
         try transaction.flush()
         try connection.meta.set("ct", transaction.ct)
@@ -63,13 +64,13 @@ package final class StoreWriter {
         return transaction.close()
     }
 
-    /// Ends a batch in which nothing was written: there is nothing to wait for the disk for.
+    /// Ends a batch that wrote nothing, without waiting for the disk.
     package func finishUnwritten() {
         connection.sql.rollback()
         _ = transaction.close()
     }
 
-    /// Drops the batch and everything cached, which may stem from it.
+    /// Drops the batch and the whole cache, which may contain its changes.
     package func rollback() {
         connection.sql.rollback()
         transaction.abandon()

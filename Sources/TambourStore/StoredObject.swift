@@ -1,18 +1,17 @@
 package import TambourProtocol
 
-/// An entity as the server keeps it: what travels, and what its rules need besides.
+/// An entity as the server stores it: the part that is sent, and what its rules need besides.
 package struct StoredObject: Hashable, Sendable {
-    /// Of a tombstone whose type says `updateWins` the fields are still here; `copy` is without
-    /// them.
+    /// A tombstone whose type uses `updateWins` still has its fields here; `copy` is without them.
     package var entity: Entity
     /// The device of the last accepted change.
     package var device: Int64
-    /// When each field of a `merge` type was last changed. A field without a stamp is as it was
-    /// created.
+    /// When each field of a `merge` type last changed. A field without a stamp has not changed
+    /// since its creation.
     package var stamps: [String: Stamp]
-    /// The device that created it. With `entity.createdBy` it is unique, and kept as long as the
-    /// object or its tombstone: so the first result of a creation is found when its reply is long
-    /// forgotten.
+    /// The device that created it. Together with `entity.createdBy` it is unique, and kept as long
+    /// as the object or its tombstone. So the first result of a creation is found after its reply
+    /// was deleted.
     package var creator: Int64
 
     package init(
@@ -27,9 +26,9 @@ package struct StoredObject: Hashable, Sendable {
         self.creator = creator
     }
 
-    /// The place of a change among others of the same thing.
+    /// The order of a change among others of the same object.
     package struct Stamp: Hashable, Sendable {
-        /// The object's version that the change made.
+        /// The object's version after the change.
         package var version: Int64
         package var modified: Int64
         package var device: Int64
@@ -43,7 +42,7 @@ package struct StoredObject: Hashable, Sendable {
 }
 
 extension StoredObject {
-    /// What devices are sent.
+    /// The entity as sent to devices.
     package var copy: Entity {
         guard entity.isDeleted else { return entity }
         var tombstone = entity
@@ -55,15 +54,15 @@ extension StoredObject {
         Stamp(version: entity.version, modified: entity.modified, device: device)
     }
 
-    /// The answer to its creation, made from what is still known.
+    /// The reply to its creation, rebuilt from stored data.
     package var creationResult: EntityResult {
         .applied(.init(id: entity.id, version: 1, modified: entity.modified))
     }
 }
 
 extension StoredObject.Stamp {
-    /// Whether last-writer-wins prefers this change. The time decides, between equal times the
-    /// higher device, and of one device the change that came last.
+    /// Whether last-writer-wins prefers this change. The later time wins; between equal times the
+    /// higher device wins, and for one device the later change.
     package func wins(over other: Self) -> Bool {
         (modified, device) >= (other.modified, other.device)
     }

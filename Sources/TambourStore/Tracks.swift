@@ -57,7 +57,7 @@ struct TrackStatements {
         checkEmail = try sql.prepare(
             "UPDATE track SET email_checked = 1, code_expires = 0 WHERE id_hash = $1"
         )
-        // The row stays a while: it counts against the hourly limit.
+        // The row stays for a while because it counts against the hourly limit.
         let end = "UPDATE track SET expires = 0, email = NULL, code_hash = NULL"
         self.end = try sql.prepare("\(end) WHERE id_hash = $1")
         endSettingsOfUser = try sql.prepare(
@@ -84,29 +84,29 @@ struct TrackStatements {
     }
 }
 
-/// Something that takes several requests and is named by a secret.
+/// A process of several requests, identified by a secret.
 package struct Track: Sendable {
     package enum Kind: Int64, Sendable {
         /// Setting, changing or removing the caller's password.
         case settings = 0
-        /// Answering for a password after the code.
+        /// Giving the password after the code.
         case challenge = 1
         /// Logging in by a QR code.
         case qr = 2
-        /// Asking for a login token after the code.
+        /// Requesting a login token after the code.
         case signIn = 3
     }
 
     package let kind: Kind
-    /// Whose it is; of a QR login who approved it, nil before.
+    /// The owner; for a QR login the user who approved it, nil before.
     package let user: UserID?
-    /// The session that opened it, or approved the QR login that led to it; nil when none did.
+    /// The session that opened it, or approved the QR login that led to it; nil for none.
     package let session: SessionID?
-    /// Unix milliseconds, as is all that ends.
+    /// Unix milliseconds, like all expiry times here.
     package let expires: Int64
     /// Whether the old password was given.
     package let isChecked: Bool
-    /// Where a code went.
+    /// The address that a code was sent to.
     package let email: String?
     package let isEmailChecked: Bool
     package let codeHash: [UInt8]
@@ -130,7 +130,7 @@ package struct Track: Sendable {
 }
 
 extension ReadTransaction {
-    /// The track that a secret (as its SHA-256) names, unless it has ended by `now`.
+    /// Returns the track of a secret (as its SHA-256), unless it has expired by `now`.
     package func track(idHash: [UInt8], now: Int64) throws -> Track? {
         let statement = store.tracks.byID
         defer { statement.reset() }
@@ -140,7 +140,7 @@ extension ReadTransaction {
         return track.expires > now ? track : nil
     }
 
-    /// The QR login that a link (as its SHA-256) stands for, with the hash of its track.
+    /// Returns the QR login of a link (as its SHA-256), with the hash of its track.
     package func track(linkHash: [UInt8], now: Int64) throws -> (track: Track, idHash: [UInt8])? {
         let statement = store.tracks.byLink
         defer { statement.reset() }
@@ -150,7 +150,8 @@ extension ReadTransaction {
         return track.expires > now ? (track, statement.bytes(12)) : nil
     }
 
-    /// How many codes went to an e-mail address (as its SHA-256) after `time` (Unix milliseconds).
+    /// Returns the number of codes sent to an e-mail address (as its SHA-256) after `time` (Unix
+    /// milliseconds).
     package func emailCodes(to recipient: [UInt8], since time: Int64) throws -> Int {
         let statement = store.tracks.emailCodesTo
         defer { statement.reset() }
@@ -159,7 +160,8 @@ extension ReadTransaction {
         return try statement.step() ? statement.count(0) : 0
     }
 
-    /// How many codes by e-mail the account of `user` has sent after `time` (Unix milliseconds).
+    /// Returns the number of e-mail codes that the account of `user` caused after `time` (Unix
+    /// milliseconds).
     package func emailCodes(of user: UserID, since time: Int64) throws -> Int {
         let statement = store.tracks.emailCodesOf
         defer { statement.reset() }
@@ -168,7 +170,7 @@ extension ReadTransaction {
         return try statement.step() ? statement.count(0) : 0
     }
 
-    /// How many tracks of a kind `user` opened after `time` (Unix milliseconds).
+    /// Returns the number of tracks of a kind that `user` opened after `time` (Unix milliseconds).
     package func tracks(_ kind: Track.Kind, of user: UserID, since time: Int64) throws -> Int {
         let statement = store.tracks.countOfUser
         defer { statement.reset() }
@@ -180,7 +182,7 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// Opens a track and forgets those older than `keptSince` (Unix milliseconds).
+    /// Opens a track and deletes those older than `keptSince` (Unix milliseconds).
     package func createTrack(
         _ kind: Track.Kind,
         idHash: [UInt8],
@@ -204,7 +206,7 @@ extension WriteTransaction {
         try insert.run()
     }
 
-    /// Remembers that the old password was given.
+    /// Records that the old password was given.
     package func checkTrack(_ idHash: [UInt8]) throws {
         try run(store.tracks.check, idHash)
     }
@@ -219,7 +221,7 @@ extension WriteTransaction {
         try run(store.tracks.approve, idHash)
     }
 
-    /// Remembers a code that goes to an e-mail address; the one before is void.
+    /// Stores a code sent to an e-mail address; the previous one becomes void.
     package func setEmailCode(
         _ codeHash: [UInt8],
         to email: String,
@@ -232,8 +234,8 @@ extension WriteTransaction {
         try run(store.tracks.setCode, idHash)
     }
 
-    /// Notes that a code goes to an e-mail address (as its SHA-256), and forgets those before
-    /// `keptSince` (Unix milliseconds).
+    /// Records that a code is sent to an e-mail address (as its SHA-256), and deletes records from
+    /// before `keptSince` (Unix milliseconds).
     package func countEmailCode(
         to recipient: [UInt8],
         of user: UserID,
@@ -257,12 +259,12 @@ extension WriteTransaction {
         try run(store.tracks.checkEmail, idHash)
     }
 
-    /// Uses a track up.
+    /// Marks a track as used.
     package func endTrack(_ idHash: [UInt8]) throws {
         try run(store.tracks.end, idHash)
     }
 
-    /// Voids the QR logins that a session approved, and the challenges these led to.
+    /// Voids the QR logins that a session approved, and the challenges that resulted from them.
     func voidSignIns(approvedBy session: SessionID, of user: UserID) throws {
         writes += 1
         let statement = store.tracks.endSignInsOfSession
@@ -271,8 +273,8 @@ extension WriteTransaction {
         try statement.run()
     }
 
-    /// Voids whatever would open another session of `user`: approved QR logins, challenges, logins after a
-    /// code, and codes that went to the phone.
+    /// Voids everything that could open another session of `user`: approved QR logins, challenges,
+    /// logins after a code, and codes sent to the phone.
     package func voidSignIns(of user: UserID) throws {
         writes += 1
         store.tracks.endSignInsOfUser.bind(1, user.rawValue)

@@ -1,33 +1,35 @@
 import TambourProtocol
 
-/// Where the ids of new users come from.
+/// The source of ids for new users.
 ///
-/// A user id is random below 2^43, so that nobody finds users by counting: JavaScript and JSON hold it
-/// exactly, and a dialog's id (`A xor B`) stays below 2^43 as well. Ids of older stores count from 1 and stay.
+/// A user id is random and below 2^43, so users cannot be found by counting. JavaScript and JSON
+/// represent it exactly, and a dialog's id (`A xor B`) stays below 2^43 as well. Ids of older
+/// stores count from 1 and stay.
 package struct UserIDSource: Sendable {
     private static let bits = 43
     private static let bytes = 6
-    /// Of two billion users one id in 4,000 is taken: so many in a row are a random source that is broken.
+    /// With two billion users one id in 4,000 is taken: this many in a row mean a broken random
+    /// source.
     static let maxTries = 64
 
-    /// Any number; the id is its last 43 bits.
+    /// Returns any number; the id is its last 43 bits.
     private let next: @Sendable () -> UInt64
 
-    /// Ids that nobody can guess.
+    /// A source of ids that nobody can guess.
     ///
-    /// - Parameter randomBytes: as many unpredictable bytes as asked for.
+    /// - Parameter randomBytes: returns the requested number of unpredictable bytes.
     package static func random(
         _ randomBytes: @escaping @Sendable (_ count: Int) -> [UInt8]
     ) -> Self {
         Self { randomBytes(bytes).reduce(0) { $0 << 8 | UInt64(truncatingIfNeeded: $1) } }
     }
 
-    /// - Parameter next: any number; the id is its last 43 bits.
+    /// - Parameter next: returns any number; the id is its last 43 bits.
     package init(_ next: @escaping @Sendable () -> UInt64) {
         self.next = next
     }
 
-    /// Nil for 0, which is nobody's id.
+    /// Returns an id; nil for 0, which is never assigned.
     func candidate() -> UserID? {
         let id = next() & (1 << Self.bits - 1)
         return id == 0 ? nil : UserID(Int64(id))
@@ -35,9 +37,9 @@ package struct UserIDSource: Sendable {
 }
 
 extension WriteTransaction {
-    /// An id that no account has or had: rows of erased accounts stay.
+    /// Returns an id that no account has or had; rows of erased accounts stay.
     ///
-    /// - Throws: `UserIDsExhausted` when the source brings nothing but ids that are taken.
+    /// - Throws: `UserIDsExhausted` when the source returns only ids that are taken.
     func newUserID() throws -> UserID {
         for _ in 0..<UserIDSource.maxTries {
             guard let id = userIDs.candidate(), try reader.account(id) == nil else { continue }
