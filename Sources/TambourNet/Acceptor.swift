@@ -2,11 +2,11 @@ package import Dispatch
 import Glibc
 import Synchronization
 
-/// Accepts what connects to a listening socket, and pauses while descriptors or memory have run out.
+/// Accepts connections on a listening socket, and pauses when descriptors or memory run out.
 ///
 /// `@unchecked Sendable`: `state` is a `Mutex`, the counters are atomic, the rest is constant.
 package final class Acceptor: @unchecked Sendable {
-    /// How one attempt to accept ended: a socket and its peer, or an `errno`.
+    /// The result of one attempt to accept: a socket and its peer, or an `errno`.
     package enum Acceptance: Sendable {
         case socket(Int32, peer: String)
         case failed(Int32)
@@ -18,7 +18,7 @@ package final class Acceptor: @unchecked Sendable {
         var isStopped = false
     }
 
-    /// How long accepting pauses when descriptors or memory have run out.
+    /// How long accepting pauses when descriptors or memory run out.
     package static let pause = DispatchTimeInterval.milliseconds(100)
 
     private let descriptor: Int32
@@ -29,15 +29,15 @@ package final class Acceptor: @unchecked Sendable {
     private let accepted = Atomic<Int>(0)
     private let exhausted = Atomic<Int>(0)
 
-    /// How many sockets were accepted.
+    /// The number of sockets accepted.
     package var acceptedCount: Int { accepted.load(ordering: .relaxed) }
 
-    /// How many times accepting paused.
+    /// The number of times accepting paused.
     package var exhaustedCount: Int { exhausted.load(ordering: .relaxed) }
 
     /// - Parameters:
-    ///   - descriptor: a listening, non-blocking socket, which is the acceptor's from now on.
-    ///   - queue: a serial queue, on which it accepts.
+    ///   - descriptor: a listening, non-blocking socket; the acceptor takes ownership of it.
+    ///   - queue: the serial queue on which it accepts.
     ///   - accept: accepts one connection.
     package init(
         descriptor: Int32,
@@ -55,7 +55,7 @@ package final class Acceptor: @unchecked Sendable {
         if state.withLock({ $0.source == nil && !$0.isStopped }) { Glibc.close(descriptor) }
     }
 
-    /// Begins to accept; both closures are called on the queue, and `onAccept` owns the sockets it gets.
+    /// Starts accepting. Both closures run on the queue; `onAccept` takes ownership of its sockets.
     package func start(
         onExhausted: @escaping @Sendable () -> Void,
         onAccept: @escaping @Sendable (_ socket: Int32, _ peer: String) -> Void
@@ -64,14 +64,14 @@ package final class Acceptor: @unchecked Sendable {
             guard state.source == nil, !state.isStopped else { return }
             let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
             source.setEventHandler { self.acceptAll(onExhausted, onAccept) }
-            // The source must let go of the descriptor before it is closed.
+            // The source must release the descriptor before it is closed.
             source.setCancelHandler { [descriptor] in Glibc.close(descriptor) }
             state.source = source
             source.activate()
         }
     }
 
-    /// Stops at once: when this returns, the system refuses new connections.
+    /// Stops at once: after this returns, the system refuses new connections.
     package func stop() {
         state.withLock { state in
             guard !state.isStopped else { return }
@@ -102,13 +102,13 @@ package final class Acceptor: @unchecked Sendable {
             case .failed(EAGAIN), .failed(EBADF), .failed(EINVAL):
                 return
             case .failed:
-                // What happened to one connection before it was accepted says nothing of the next.
+                // A failure of one connection before it was accepted does not affect the next.
                 continue
             }
         }
     }
 
-    /// Leaves the waiting connections to the kernel for a while; the others are served meanwhile.
+    /// Leaves pending connections to the kernel for a while; open connections are still served.
     private func rest() {
         let isPaused = state.withLock { state in
             guard let source = state.source else { return false }

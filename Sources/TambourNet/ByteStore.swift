@@ -1,14 +1,14 @@
 import Glibc
 
-/// Bytes that wait: an incomplete frame, or output that the socket refused.
+/// Pending bytes: an incomplete frame, or output that the socket refused.
 ///
-/// It exists only while something waits, so that an idle connection owns no buffer.
+/// It exists only while bytes are pending, so that an idle connection owns no buffer.
 final class ByteStore {
     private var base: UnsafeMutableRawPointer
     private var capacity: Int
     private var start = 0
     private var end = 0
-    /// When the last of the bytes were read, microseconds of the lane's clock; zero for output.
+    /// When the newest bytes were read, microseconds of the lane's clock; zero for output.
     var arrivalUs: Int64
 
     init(_ bytes: UnsafeRawBufferPointer, arrivalUs: Int64 = 0) {
@@ -34,7 +34,7 @@ final class ByteStore {
         end += bytes.count
     }
 
-    /// Forgets what is kept and keeps `bytes`, which must not lie in this store.
+    /// Replaces the contents with `bytes`, which must not lie in this store.
     func replace(with bytes: UnsafeRawBufferPointer) {
         start = 0
         end = 0
@@ -50,7 +50,8 @@ final class ByteStore {
         start += count
     }
 
-    /// Room for at least `count` bytes behind what is kept; `grew(by:)` tells how many were put there.
+    /// Returns room for at least `count` bytes after the contents; `grew(by:)` then reports how
+    /// many were written.
     func room(_ count: Int) -> UnsafeMutableRawBufferPointer {
         reserve(count)
         return .init(start: base + end, count: capacity - end)
@@ -63,7 +64,7 @@ final class ByteStore {
 
     private func reserve(_ extra: Int) {
         if end + extra <= capacity { return }
-        // Moving to the front is worth it only while it moves less than it frees: amortised O(1).
+        // Moving to the front pays only if it moves less than it frees: amortised O(1).
         if start >= count, count + extra <= capacity {
             memmove(base, base + start, count)
         } else {

@@ -1,6 +1,6 @@
 /// Why a connection ended.
 package enum CloseReason: Hashable, Sendable {
-    /// The peer closed its side; everything it had sent was presented.
+    /// The peer closed its side; everything it had sent was presented to the delegate.
     case peerClosed
     /// The socket failed; the value is an `errno`.
     case reset(Int32)

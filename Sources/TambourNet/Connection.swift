@@ -2,28 +2,28 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// One accepted socket, owned by one lane for life; every member is for that lane only.
+/// One accepted socket, owned by one lane for life; every member may be used on that lane only.
 ///
-/// Idle it is this object and nothing else: the bytes of a frame that is not complete and the bytes
-/// the socket refused are kept in buffers that exist only while there are any.
+/// An idle connection is only this object: buffers for an incomplete frame, and for bytes the
+/// socket refused, exist only while they are needed.
 package final class Connection {
-    /// How far the connection has come on its way out.
+    /// The stage of closing that the connection has reached.
     enum Phase {
         case open
-        /// Sends what is written, discards what comes in.
+        /// Sends pending output and discards input.
         case flushing
-        /// Has told the peer that nothing more comes, waits for the peer to close.
+        /// Has closed its sending side and waits for the peer to close.
         case lingering
-        /// The descriptor is closed; the delegate may not know yet.
+        /// The descriptor is closed; the delegate may not have been notified yet.
         case closed
     }
 
-    /// What a connection in its last phases needs and others do not.
+    /// The state that only closing connections need.
     final class Farewell {
         let reason: CloseReason
-        /// The end at the latest, in the lane's milliseconds.
+        /// The latest time to close, in the lane's milliseconds.
         let deadlineMs: Int64
-        /// How long the peer may take nothing.
+        /// How long the peer may accept no bytes.
         let patience: Duration
         var timer: TimerToken?
 
@@ -53,12 +53,13 @@ package final class Connection {
     var input: ByteStore?
     var isReadingPaused = false
     var isResuming = false
-    /// The peer has ended its side: there is nothing more to read, and nothing to wait for at the end.
+    /// Whether the peer closed its side: there is nothing more to read or to wait for.
     var hasInputEnded = false
-    /// The delegate hears of that end once it has been presented what a pause left over.
+    /// Whether the end of the input is not reported yet: bytes left from a pause are presented
+    /// first.
     var isEndUntold = false
 
-    // Output: what this round collected in the lane's buffer, then what the socket refused.
+    // Output: collected by this round in the lane's buffer, then refused by the socket.
     var firstSegment: Int32 = -1
     var lastSegment: Int32 = -1
     var collectedBytes: Int32 = 0
@@ -66,13 +67,13 @@ package final class Connection {
     // Placed here to fill padding in the layout.
     /// Whether the lane serves this connection after all others of a round.
     package var isLowPriority = false
-    /// Whether the connection stands in one of the lane's queues of turns.
+    /// Whether the connection is in one of the lane's queues of turns.
     var awaitsTurn = false
-    /// Whether complete requests wait among the bytes that the delegate did not consume.
+    /// Whether the bytes that the delegate left unconsumed include complete requests.
     package internal(set) var hasEndedTurn = false
     var backlog: ByteStore?
 
-    /// What the epoll descriptor was last told to watch.
+    /// The events that epoll watches for.
     var watched: UInt32 = 0
     var farewell: Farewell?
 
@@ -87,44 +88,45 @@ package final class Connection {
     /// Whether `close` or `closeAfterFlush` was called, or the socket failed.
     package var isClosing: Bool { phase != .open }
 
-    /// Whether bytes wait that the delegate did not consume.
+    /// Whether the delegate left bytes unconsumed.
     package var hasPartialInput: Bool { input != nil }
 
-    /// Bytes written and not yet taken by the socket, those of this round included.
+    /// The bytes written but not yet taken by the socket, including those of this round.
     ///
-    /// What a round collects for one connection stays below 64 KiB: more is sent at once. So a
-    /// large figure means a slow reader.
+    /// A round collects less than 64 KiB for one connection; more is sent at once. So a large
+    /// number means a slow reader.
     package var pendingOutboundBytes: Int { Int(collectedBytes) + (backlog?.count ?? 0) }
 
-    /// Bytes that the socket has refused so far; `connectionDrained` is called when it has taken them.
+    /// The bytes that the socket has refused so far; `connectionDrained` is called when it has
+    /// taken them.
     package var backlogBytes: Int { backlog?.count ?? 0 }
 
-    /// Sends `bytes` after all that was written before, copying them.
+    /// Sends `bytes` after everything written before, copying them.
     ///
     /// They leave at the end of the round, in one system call with everything else written to this
-    /// connection. After `close` or `closeAfterFlush` nothing is sent.
+    /// connection. Nothing is sent after `close` or `closeAfterFlush`.
     package func write(_ bytes: UnsafeRawBufferPointer) {
         lane.preconditionOnLane()
         guard phase == .open, !bytes.isEmpty else { return }
         lane.collect(bytes, for: self)
     }
 
-    /// Sends `bytes` after all that was written before, copying them.
+    /// Sends `bytes` after everything written before, copying them.
     package func write(_ bytes: [UInt8]) {
         bytes.withUnsafeBytes { write($0) }
     }
 
-    /// Closes the socket now; what the socket has not taken yet is lost.
+    /// Closes the socket now; output that the socket has not taken is lost.
     package func close(_ reason: CloseReason) {
         lane.preconditionOnLane()
         lane.retire(self, reason)
     }
 
-    /// Closes once the peer has everything written so far, after `limit` at the latest, or when the peer takes nothing
-    /// for `patience`.
+    /// Closes once the peer has received everything written so far, at the latest after `limit`, or
+    /// when the peer accepts nothing for `patience`.
     ///
-    /// What the peer still sends is discarded: closing over unread input would reset the connection
-    /// and could cost the peer the last bytes.
+    /// Further input from the peer is discarded: closing with unread input would reset the
+    /// connection and could lose the last bytes of output.
     package func closeAfterFlush(
         _ reason: CloseReason,
         within limit: Duration,
@@ -134,33 +136,33 @@ package final class Connection {
         lane.bidFarewell(self, reason, within: limit, patience: patience ?? limit)
     }
 
-    /// Ends the connection's turn early, as a delegate that has enough work for now.
+    /// Ends the connection's turn early, when the delegate has enough work for now.
     ///
-    /// Called during `received`: what the delegate does not consume is presented again in the
-    /// connection's next turn, after the other connections that are ready. Until then nothing more is
-    /// read from the peer.
+    /// Call it during `received`: the bytes that the delegate does not consume are presented again
+    /// in the connection's next turn, after the other connections that are ready. Until then
+    /// nothing more is read from the peer.
     package func endTurn() {
         lane.preconditionOnLane()
         if phase == .open { hasEndedTurn = true }
     }
 
-    /// Counts `work` to the round at hand; the unit is roughly what handling a byte costs.
+    /// Adds `work` to the current round; the unit is roughly the cost of handling one byte.
     package func charge(_ work: Int) {
         lane.charge(work)
     }
 
-    /// When the bytes that are presented were read, microseconds of the lane's clock.
+    /// When the presented bytes were read, microseconds of the lane's clock.
     package var arrivalUs: Int64 { lane.arrivalUs }
 
-    /// Presents nothing more until `resumeReading`; the peer's bytes then wait in its own kernel.
+    /// Stops presenting input until `resumeReading`; the peer's bytes then wait in its kernel.
     ///
-    /// Called during `received`, it does not keep the delegate from consuming what it was given.
+    /// When called during `received`, the delegate may still consume the bytes it was given.
     package func pauseReading() {
         lane.preconditionOnLane()
         isReadingPaused = true
     }
 
-    /// Ends a pause: what was left unconsumed is presented again in the next round.
+    /// Ends a pause: unconsumed bytes are presented again in the next round.
     package func resumeReading() {
         lane.preconditionOnLane()
         guard isReadingPaused else { return }

@@ -1,30 +1,34 @@
-/// What a connection tells its owner, always on the connection's lane.
+/// Receives a connection's events, always on the connection's lane.
 ///
-/// No method is called from inside `write`, `close` or any other call of the owner: what such a
-/// call brings about is told later in the same round.
+/// No method is called from inside `write`, `close` or any other call of the owner: the effects of
+/// such a call are reported later in the same round.
 package protocol ConnectionDelegate: AnyObject {
-    /// The connection is on its lane and may be written to; called once, before everything else.
+    /// Reports that the connection is on its lane and may be written to; called once, before
+    /// everything else.
     func connectionOpened(_ connection: Connection)
 
-    /// Presents everything unread: what was left unconsumed last time, then what just came.
+    /// Presents all unread bytes: those left unconsumed last time, then the new ones.
     ///
-    /// The bytes are valid during the call only. What is not consumed is kept and presented again
-    /// in front of what comes next; how much may be kept waiting is for the delegate to bound.
-    /// - Returns: How many bytes were consumed, from the front.
+    /// The bytes are valid only during the call. Unconsumed bytes are kept and presented again
+    /// before the next ones; the delegate must bound how many it leaves.
+    /// - Returns: The number of bytes consumed, from the front.
     func connection(_ connection: Connection, received bytes: UnsafeRawBufferPointer) -> Int
 
-    /// All that one readiness brought has been presented; `hasPartialInput` is settled.
+    /// Reports that all input of one readiness event has been presented; `hasPartialInput` is
+    /// final.
     func connectionRoundEnded(_ connection: Connection)
 
-    /// The peer sends nothing more but may still read; all it had sent has been presented.
+    /// Reports that the peer sends nothing more but may still read; all its input has been
+    /// presented.
     ///
-    /// Whoever does not close the connection now has to do so later.
+    /// A delegate that does not close the connection now must do so later.
     func connectionInputEnded(_ connection: Connection)
 
-    /// The socket took the last byte of a backlog it had refused before.
+    /// Reports that the socket took the last byte of a backlog.
     func connectionDrained(_ connection: Connection)
 
-    /// The connection is gone; called once for each that was opened, and nothing is called after it.
+    /// Reports that the connection is closed; called once for each opened connection, as the last
+    /// call.
     func connectionClosed(_ connection: Connection, reason: CloseReason)
 }
 

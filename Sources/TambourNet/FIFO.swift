@@ -1,13 +1,13 @@
-/// Elements that are taken in the order in which they were added; each operation but `removeAll` is O(1),
-/// amortised.
+/// A first-in, first-out queue; each operation except `removeAll` is O(1), amortised.
 ///
-/// Public, because other modules specialize no generic code of package access.
+/// Public, because other modules do not specialize generic code of package access.
 @frozen
 public struct FIFO<Element> {
     @usableFromInline var elements: [Element?] = []
     @usableFromInline var head = 0
 
-    /// Gaps at the front are closed from this many on, when they are half of the array.
+    /// The number of gaps at the front from which they are closed, once they make up half of the
+    /// array.
     @inlinable static var keptGaps: Int { 64 }
 
     @inlinable public init() {}
@@ -41,7 +41,7 @@ public struct FIFO<Element> {
         isEmpty ? nil : elements.removeLast()
     }
 
-    /// Keeps the order of those that stay.
+    /// Removes elements; the others keep their order.
     @inlinable
     public mutating func removeAll(where isGone: (Element) -> Bool) {
         elements = elements[head...].filter { $0.map { !isGone($0) } ?? false }

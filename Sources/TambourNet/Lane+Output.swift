@@ -1,8 +1,8 @@
 import CEpoll
 import Glibc
 
-/// Output: collected in the lane's buffer during a round, sent at its end; what a socket does not take
-/// becomes the backlog of its connection.
+/// Output: collected in the lane's buffer during a round and sent at its end; bytes that a socket
+/// does not take become the backlog of its connection.
 extension Lane {
     /// Output of this size or more is sent at once instead of being collected.
     private static let directBytes = 64 * 1024
@@ -111,7 +111,7 @@ extension Lane {
         keep(UnsafeRawBufferPointer(rebasing: bytes[sent...]), for: connection)
     }
 
-    /// The number of bytes sent; nil if the connection was closed for its error.
+    /// Returns the number of bytes sent; nil if the connection was closed for its error.
     private func send(_ bytes: UnsafeRawBufferPointer, to connection: Connection) -> Int? {
         let sent = Glibc.send(connection.descriptor, bytes.baseAddress, bytes.count, noSignal)
         return accepted(sent, by: connection)
@@ -133,7 +133,8 @@ extension Lane {
         }
     }
 
-    /// The number of bytes sent, from the result of a send; nil if the connection was closed for its error.
+    /// Returns the number of bytes sent, from the result of a send; nil if the connection was
+    /// closed for its error.
     private func accepted(_ result: Int, by connection: Connection) -> Int? {
         if result >= 0 { return result }
         if errno == EAGAIN || errno == EINTR { return 0 }
@@ -149,5 +150,5 @@ extension Lane {
     }
 }
 
-/// Makes a closed peer an error instead of SIGPIPE.
+/// Makes writing to a closed peer an error instead of SIGPIPE.
 private let noSignal = Int32(MSG_NOSIGNAL)

@@ -1,10 +1,11 @@
 import CEpoll
 import Glibc
 
-/// The turns of connections: what is read in them and shown to their delegates.
+/// The turns of connections: reads their input and presents it to their delegates.
 extension Lane {
     private static let poison: UInt8 = 0xDB
-    /// How many new sockets a lane takes over in one round, so that a crowd does not delay the others.
+    /// The number of new sockets a lane takes over in one round, so that a crowd does not delay the
+    /// others.
     private static let arrivalsPerRound = 16
     /// The work charged for a low-priority turn, even if nothing is read.
     private static let workPerTurn = 256
@@ -126,7 +127,7 @@ extension Lane {
         if connection.phase == .open { connection.delegate?.connectionRoundEnded(connection) }
     }
 
-    /// The number of bytes read; zero when there is nothing to present.
+    /// Returns the number of bytes read; zero when there is nothing to present.
     private func read(_ connection: Connection, into room: UnsafeMutableRawBufferPointer) -> Int {
         let count = Glibc.read(connection.descriptor, room.baseAddress, room.count)
         if count > 0 { return count }
@@ -138,7 +139,7 @@ extension Lane {
         return 0
     }
 
-    /// Notes that the peer has closed its side; pending output is still sent.
+    /// Records that the peer has closed its side; pending output is still sent.
     private func endInput(_ connection: Connection) {
         connection.hasInputEnded = true
         switch connection.phase {

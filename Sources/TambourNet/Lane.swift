@@ -13,13 +13,13 @@ import Glibc
 /// turn early. Connections of low priority get theirs after all others, and only as many of them as
 /// `LowPriority.workPerRound` allows.
 ///
-/// `@unchecked Sendable`: every stored property but the constants is accessed on `queue` only, which
-/// `preconditionOnLane` checks; `start`, `stop` and `adopt` only post to it.
+/// `@unchecked Sendable`: every stored property except the constants is accessed on `queue` only,
+/// which `preconditionOnLane` checks; `start`, `stop` and `adopt` only post to it.
 package final class Lane: @unchecked Sendable {
     private static let eventCapacity: Int32 = 256
     static let readCapacity = 64 * 1024
     static let outputCapacity = 256 * 1024
-    /// How many timers fire in one round; further due timers fire in the next.
+    /// The number of timers that fire in one round; further due timers fire in the next.
     private static let timersPerRound = 64
 
     /// Debug builds overwrite bytes after showing them to a delegate, so that a test notices a delegate
@@ -32,7 +32,7 @@ package final class Lane: @unchecked Sendable {
         #endif
     }
 
-    /// The share of connections of low priority.
+    /// The limits of low-priority connections.
     package struct LowPriority: Sendable {
         /// The most bytes read from one of them at once.
         package var readBytes: Int
@@ -96,8 +96,8 @@ package final class Lane: @unchecked Sendable {
     /// - Parameters:
     ///   - label: The queue's label, for debuggers.
     ///   - timerTick: Deadlines are rounded up to a multiple of this, so that timers share wake-ups.
-    ///   - lowPriority: The share of connections of low priority.
-    ///   - poisonAfterCallback: Whether bytes are overwritten after they were shown to a delegate.
+    ///   - lowPriority: The limits of low-priority connections.
+    ///   - poisonAfterCallback: Whether bytes are overwritten after a delegate has seen them.
     ///   - simulated: Replaces Dispatch; it must call `serve` when sockets are ready.
     package init(
         index: Int,
@@ -296,7 +296,7 @@ package final class Lane: @unchecked Sendable {
 
     /// Polls epoll without waiting.
     ///
-    /// - Returns: how many of `events` are filled in.
+    /// - Returns: the number of entries of `events` that are filled in.
     private func poll() -> Int {
         max(0, Int(epoll_wait(epoll, events.baseAddress, Self.eventCapacity, 0)))
     }
@@ -416,7 +416,7 @@ package final class Lane: @unchecked Sendable {
     // MARK: Epoll
 
     func watch(_ connection: Connection, _ events: UInt32) {
-        // After the end of the input, level-triggered epoll would report it for ever.
+        // After the end of the input, level-triggered epoll would report it forever.
         let wanted = connection.hasInputEnded ? events & ~EPOLLIN.rawValue : events
         guard wanted != connection.watched, connection.phase != .closed else { return }
         connection.watched = wanted

@@ -1,8 +1,9 @@
 import Glibc
 
-/// Where to listen: `127.0.0.1:7770`, `[::1]:0`, `localhost:7770`; port 0 lets the system choose.
+/// An address to listen on: `127.0.0.1:7770`, `[::1]:0`, `localhost:7770`; port 0 lets the system
+/// choose.
 package struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
-    /// What is wrong with an address, in words for the person who typed it.
+    /// An error in an address, worded for the person who typed it.
     package struct ParseError: Error, Hashable, CustomStringConvertible {
         package let text: String
         package let reason: String
@@ -19,7 +20,7 @@ package struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
         self.port = port
     }
 
-    /// Reads `HOST:PORT`; an IPv6 address stands in brackets.
+    /// Parses `HOST:PORT`; an IPv6 address must be in brackets.
     /// - Throws: `ParseError`.
     package init(_ text: String) throws(ParseError) {
         func refuse(_ reason: String) -> ParseError { ParseError(text: text, reason: reason) }

@@ -4,9 +4,9 @@ import Glibc
 
 /// Accepts connections on its own queue and hands the sockets to a closure.
 ///
-/// `@unchecked Sendable`: everything in it is constant; the acceptor guards its own state.
+/// `@unchecked Sendable`: all its properties are constant; the acceptor guards its own state.
 package final class Listener: @unchecked Sendable {
-    /// Why listening failed.
+    /// The error when listening fails.
     package struct ListenError: Error, CustomStringConvertible {
         package let address: ListenAddress
         package let reason: String
@@ -16,19 +16,19 @@ package final class Listener: @unchecked Sendable {
 
     private let acceptor: Acceptor
 
-    /// What was bound, the port being the real one: `127.0.0.1:43211`.
+    /// The bound address with the actual port: `127.0.0.1:43211`.
     package let boundAddress: String
 
-    /// How many sockets were accepted.
+    /// The number of sockets accepted.
     package var acceptedCount: Int { acceptor.acceptedCount }
 
-    /// How many times accepting paused because descriptors or memory had run out.
+    /// The number of times accepting paused because descriptors or memory ran out.
     package var exhaustedCount: Int { acceptor.exhaustedCount }
 
     /// Binds and listens; connections wait in the kernel until `start`.
     ///
-    /// Of the addresses a host name has, the first that can be bound is used. An IPv6 address means
-    /// IPv6 only.
+    /// If a host name has several addresses, the first that can be bound is used. An IPv6 address
+    /// means IPv6 only.
     package convenience init(address: ListenAddress, backlog: Int32 = 4096) throws(ListenError) {
         try self.init(
             address: address,
@@ -60,11 +60,12 @@ package final class Listener: @unchecked Sendable {
         )
     }
 
-    /// Begins to accept; `onAccept` owns the sockets it gets and is called on the listener's queue.
+    /// Starts accepting; `onAccept` takes ownership of its sockets and is called on the listener's
+    /// queue.
     ///
     /// Sockets are non-blocking, closed on exec, and send small packets at once.
     ///
-    /// - Parameter onExhausted: called when accepting pauses because descriptors or memory have run out.
+    /// - Parameter onExhausted: called when accepting pauses because descriptors or memory ran out.
     package func start(
         onExhausted: @escaping @Sendable () -> Void = {},
         onAccept: @escaping @Sendable (_ socket: Int32, _ peer: String) -> Void
@@ -72,7 +73,7 @@ package final class Listener: @unchecked Sendable {
         acceptor.start(onExhausted: onExhausted, onAccept: onAccept)
     }
 
-    /// Stops at once: when this returns, the system refuses new connections.
+    /// Stops at once: after this returns, the system refuses new connections.
     package func stop() {
         acceptor.stop()
     }

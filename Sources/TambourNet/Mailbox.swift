@@ -3,7 +3,7 @@ import Synchronization
 /// Hands values to a serial queue from any thread, in order, waking it once per batch.
 ///
 /// Posting to a mailbox that is not empty costs a lock and an append. Values of one producer keep
-/// their order; so do values whose posts happened one after the other.
+/// their order, and so do values posted one after the other.
 package final class Mailbox<Item: Sendable>: Sendable {
     private struct State {
         var waiting: [Item] = []
@@ -19,16 +19,17 @@ package final class Mailbox<Item: Sendable>: Sendable {
     private let state = Mutex(State())
     private let wakes = Atomic<Int>(0)
 
-    /// How many times the queue was woken.
+    /// The number of times the queue was woken.
     package var wakeCount: Int { wakes.load(ordering: .relaxed) }
 
-    /// - Parameter drain: Called on `queue` with all that waits; the batch is its to finish.
+    /// - Parameter drain: Called on `queue` with all pending values; it must handle the whole
+    ///   batch.
     package init(queue: SerialQueue, drain: @escaping @Sendable (_ batch: [Item]) -> Void) {
         self.queue = queue
         self.drain = drain
     }
 
-    /// Puts `item` behind everything posted before.
+    /// Appends `item` after everything posted before.
     package func post(_ item: Item) {
         let wasEmpty = state.withLock { state in
             state.waiting.append(item)
@@ -37,7 +38,7 @@ package final class Mailbox<Item: Sendable>: Sendable {
         if wasEmpty { wake() }
     }
 
-    /// Puts `items` behind everything posted before, with nothing in between.
+    /// Appends `items` after everything posted before, with nothing in between.
     package func post(contentsOf items: [Item]) {
         if items.isEmpty { return }
         let wasEmpty = state.withLock { state in
@@ -47,9 +48,9 @@ package final class Mailbox<Item: Sendable>: Sendable {
         if wasEmpty { wake() }
     }
 
-    /// Drains what was posted before the call; on the queue only.
+    /// Drains everything posted before the call; on the queue only.
     ///
-    /// Does nothing when called from inside `drain`: the batch at hand comes first.
+    /// Does nothing when called from inside `drain`: the current batch comes first.
     package func drainNow() {
         queue.preconditionOnQueue()
         let taken: [Item]? = state.withLock { state in

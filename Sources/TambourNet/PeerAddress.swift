@@ -1,18 +1,18 @@
 import Glibc
 
-/// The address of a peer as the subject of limits: two peers that share a limit are equal.
+/// A peer's address as limits see it: two peers that share a limit are equal.
 ///
-/// An IPv4 address stands for itself. An IPv6 address stands for its first 64 bits, because whoever
-/// has one address of a /64 has all of them. An IPv4 address written as IPv6 (`::ffff:10.0.0.1`) equals
-/// the IPv4 address. Zone ids (`fe80::1%eth0`) do not count.
+/// An IPv4 address counts as itself. An IPv6 address counts as its first 64 bits, because whoever
+/// has one address of a /64 has all of them. An IPv4 address written as IPv6 (`::ffff:10.0.0.1`)
+/// equals the IPv4 address. Zone ids (`fe80::1%eth0`) are ignored.
 package enum PeerAddress: Hashable, Sendable, CustomStringConvertible {
     case ipv4(UInt32)
     /// The first 64 bits.
     case ipv6(prefix: UInt64)
-    /// Text that is no IP address, as of a local socket.
+    /// Text that is not an IP address, such as the name of a local socket.
     case other(String)
 
-    /// Reads an address without a port, with or without brackets and a zone id.
+    /// Parses an address without a port, with or without brackets and a zone id.
     package init(_ text: String) {
         var host = Substring(text)
         if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
@@ -38,7 +38,7 @@ package enum PeerAddress: Hashable, Sendable, CustomStringConvertible {
         self = isMapped ? .ipv4(UInt32(truncatingIfNeeded: low)) : .ipv6(prefix: high)
     }
 
-    /// Reads what `Connection.peer` holds: `127.0.0.1:43211` or `[::1]:43211`.
+    /// Parses the value of `Connection.peer`: `127.0.0.1:43211` or `[::1]:43211`.
     package init(peer: String) {
         guard let colon = peer.lastIndex(of: ":") else {
             self = .other(peer)

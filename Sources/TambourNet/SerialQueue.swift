@@ -1,28 +1,27 @@
 package import Dispatch
 
-/// Runs what the queues of a server are given, and says what time it is, in place of Dispatch and the
-/// machine's clock: a simulation that does everything on one thread, in an order of its own.
+/// Replaces Dispatch and the machine's clock: a simulation that runs the work of all queues on one
+/// thread, in an order of its own.
 package protocol SimulatedScheduler: AnyObject, Sendable {
-    /// Has `work` run on `queue` once `delay` has passed; what one queue is given without a delay runs in
-    /// the order in which it was given.
+    /// Runs `work` on `queue` after `delay`; work given to one queue without a delay runs in order.
     func run(
         on queue: SerialQueue,
         after delay: Duration,
         _ work: @escaping @Sendable () -> Void
     )
 
-    /// Whether what runs now runs on `queue`.
+    /// Whether the current work runs on `queue`.
     func isOn(_ queue: SerialQueue) -> Bool
 
-    /// A clock that never goes back.
+    /// A monotonic clock.
     var now: Duration { get }
 }
 
-/// Runs what it is given one after the other: a serial dispatch queue, or a name for a simulation to
-/// keep order by.
+/// Runs its work in order, one item after the other: a serial dispatch queue, or a key by which a
+/// simulation keeps order.
 package final class SerialQueue: Sendable {
     package let label: String
-    /// What it runs on, unless it is simulated.
+    /// The dispatch queue behind it, unused when simulated.
     package let dispatch: DispatchQueue
     private let simulated: (any SimulatedScheduler)?
 
@@ -32,22 +31,22 @@ package final class SerialQueue: Sendable {
         dispatch = DispatchQueue(label: label)
     }
 
-    /// Whether no dispatch source will ever call on it.
+    /// Whether no dispatch source will ever call on this queue.
     package var isSimulated: Bool { simulated != nil }
 
-    /// Runs `work` behind everything given before.
+    /// Runs `work` after everything submitted before.
     package func async(_ work: @escaping @Sendable () -> Void) {
         if let simulated { return simulated.run(on: self, after: .zero, work) }
         dispatch.async(execute: work)
     }
 
-    /// Runs `work` once `delay` has passed.
+    /// Runs `work` after `delay`.
     package func async(after delay: Duration, _ work: @escaping @Sendable () -> Void) {
         if let simulated { return simulated.run(on: self, after: delay, work) }
         dispatch.asyncAfter(deadline: .now() + delay / .seconds(1), execute: work)
     }
 
-    /// Stops the program when the caller does not run on this queue.
+    /// Stops the program when the caller is not on this queue.
     @inline(__always)
     package func preconditionOnQueue() {
         if let simulated {
@@ -56,24 +55,24 @@ package final class SerialQueue: Sendable {
         dispatchPrecondition(condition: .onQueue(dispatch))
     }
 
-    /// A clock that never goes back and has no other meaning.
+    /// A monotonic clock with an arbitrary start.
     package var now: Duration { simulated?.now ?? monotonicTime() }
 
-    /// The same in milliseconds.
+    /// The same clock in milliseconds.
     package var nowMs: Int64 { now.elapsedMilliseconds }
 
-    /// The same in microseconds.
+    /// The same clock in microseconds.
     package var nowUs: Int64 { now.elapsedMicroseconds }
 }
 
-/// Calls its handler on a queue at one time, which may be changed until then.
+/// Calls its handler on a queue at a set time, which may be changed until then.
 ///
 /// `@unchecked Sendable`: everything but `init` happens on the queue.
 package final class Alarm: @unchecked Sendable {
     private let queue: SerialQueue
     private let handler: @Sendable () -> Void
     private var source: (any DispatchSourceTimer)?
-    /// How often it was set; a simulated call for an earlier time is none.
+    /// The number of changes; simulated calls from before the last change do nothing.
     private var turn = 0
 
     package init(on queue: SerialQueue, handler: @escaping @Sendable () -> Void) {
@@ -83,7 +82,8 @@ package final class Alarm: @unchecked Sendable {
 
     deinit { source?.cancel() }
 
-    /// Calls the handler at `deadlineMs` of the queue's clock or a little later, and not at the time set before.
+    /// Calls the handler at `deadlineMs` of the queue's clock or a little later, instead of at the
+    /// time set before.
     package func set(atMs deadlineMs: Int64, leewayMs: Int = 1) {
         turn += 1
         if queue.isSimulated {
@@ -98,7 +98,7 @@ package final class Alarm: @unchecked Sendable {
         source.schedule(deadline: deadline, leeway: .milliseconds(leewayMs))
     }
 
-    /// Calls the handler no more, unless it is set again.
+    /// Cancels the pending call.
     package func cancel() {
         turn += 1
         source?.cancel()

@@ -1,6 +1,6 @@
 import Glibc
 
-/// The monotonic clock.
+/// Returns the time of the monotonic clock.
 func monotonicTime() -> Duration {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)
@@ -12,7 +12,7 @@ func makeNonBlocking(_ descriptor: Int32) {
     if flags >= 0, flags & O_NONBLOCK == 0 { _ = fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) }
 }
 
-/// The error a socket holds, which reading it clears; zero when none.
+/// Returns a socket's pending error and clears it; zero for none.
 func socketError(of descriptor: Int32) -> Int32 {
     var error: Int32 = 0
     var length = socklen_t(MemoryLayout<Int32>.size)
@@ -21,24 +21,24 @@ func socketError(of descriptor: Int32) -> Int32 {
 }
 
 extension Duration {
-    /// Rounded down, as a clock shows them.
+    /// Milliseconds, rounded down, as a clock shows them.
     var elapsedMilliseconds: Int64 {
         let (seconds, attoseconds) = components
         return seconds * 1000 + attoseconds / 1_000_000_000_000_000
     }
 
-    /// Rounded down, as a clock shows them.
+    /// Microseconds, rounded down, as a clock shows them.
     var elapsedMicroseconds: Int64 {
         let (seconds, attoseconds) = components
         return seconds * 1_000_000 + attoseconds / 1_000_000_000_000
     }
 
-    /// Rounded up: a deadline must not come early.
+    /// Milliseconds, rounded up: a deadline must not come early.
     var wholeMilliseconds: Int64 {
         let (seconds, attoseconds) = components
         let whole = (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000
         let (product, overflow) = seconds.multipliedReportingOverflow(by: 1000)
-        // A thousand years stand for ever, and leave room for additions.
+        // A thousand years count as forever, and leave room for additions.
         let longest: Int64 = 31_557_600_000_000
         return overflow ? (seconds < 0 ? -longest : longest) : min(product + whole, longest)
     }

@@ -1,13 +1,13 @@
-/// Names one timer of a `TimerQueue`; a token of a timer that fired or was cancelled names nothing.
+/// Identifies one timer of a `TimerQueue`; it is stale once the timer has fired or was cancelled.
 package struct TimerToken: Hashable, Sendable {
     fileprivate let slot: Int32
     fileprivate let generation: UInt32
 }
 
-/// Timers in the order they fall due: a binary heap without a clock.
+/// Timers in the order of their deadlines: a binary heap without a clock.
 ///
-/// Whoever owns it says what time it is. Scheduling, cancelling and taking cost O(log n); nothing of
-/// a cancelled timer stays behind.
+/// The owner supplies the time. Scheduling, cancelling and taking cost O(log n); a cancelled timer
+/// leaves nothing behind.
 package struct TimerQueue<Payload> {
     private struct Slot {
         var deadlineMs: Int64
@@ -26,10 +26,10 @@ package struct TimerQueue<Payload> {
 
     package var count: Int { heap.count }
 
-    /// When the next timer falls due, in the owner's milliseconds; nil without timers.
+    /// When the next timer is due, in the owner's milliseconds; nil without timers.
     package var nextDeadlineMs: Int64? { heap.first.map { slots[Int($0)].deadlineMs } }
 
-    /// Adds a timer that falls due at `deadlineMs`.
+    /// Adds a timer that is due at `deadlineMs`.
     package mutating func schedule(atMs deadlineMs: Int64, _ payload: Payload) -> TimerToken {
         order += 1
         let index: Int32
@@ -56,7 +56,7 @@ package struct TimerQueue<Payload> {
         return TimerToken(slot: index, generation: slots[Int(index)].generation)
     }
 
-    /// Takes a timer out and returns what it carried; nil if it fired or was cancelled before.
+    /// Removes a timer and returns its payload; nil if it fired or was cancelled before.
     @discardableResult
     package mutating func cancel(_ token: TimerToken) -> Payload? {
         let index = Int(token.slot)
@@ -66,10 +66,10 @@ package struct TimerQueue<Payload> {
         return remove(at: Int(slots[index].position))
     }
 
-    /// Takes the next timer that is due at `nowMs`; nil when none is.
+    /// Removes and returns the next timer that is due at `nowMs`; nil when none is.
     ///
-    /// Timers come in the order of their deadlines, those of one deadline in the order they were
-    /// scheduled. One is taken at a time, so that what it does may still cancel the others.
+    /// Timers come in the order of their deadlines, and for equal deadlines in the order they were
+    /// scheduled. They are taken one at a time, so that each may still cancel the others.
     package mutating func step(nowMs: Int64) -> Payload? {
         guard let first = heap.first, slots[Int(first)].deadlineMs <= nowMs else { return nil }
         return remove(at: 0)

@@ -1,6 +1,6 @@
 /// An override of a limit that cannot be used.
 package struct LimitError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The name as it was given.
+    /// The name as given.
     package var name: String
     /// What is wrong with it, in English.
     package var reason: String

@@ -1,10 +1,10 @@
-/// Hands out overrides by name while `Limits` is made, and tells in the end what was wrong with them.
+/// Supplies overrides by name while `Limits` is built, and reports invalid ones at the end.
 struct LimitOverrides {
     private var left: [String: Int]
     private var errors: [LimitError] = []
     private var areLimitsOff = false
 
-    /// No limit limits anything.
+    /// Overrides that turn all limits off.
     static var unlimited: LimitOverrides {
         var overrides = LimitOverrides([:])
         overrides.areLimitsOff = true
@@ -15,7 +15,7 @@ struct LimitOverrides {
         left = overrides
     }
 
-    /// The value to use for a limit: its override, or `standard` if there is none or it is bad.
+    /// Returns the value of a limit: its override, or `standard` if there is none or it is invalid.
     mutating func value(of name: String, standard: Int, max: Int = Int(Int32.max)) -> Int {
         if areLimitsOff { return max }
         guard let override = left.removeValue(forKey: name) else { return standard }
@@ -30,7 +30,7 @@ struct LimitOverrides {
         return override
     }
 
-    /// - Throws: `LimitError` for the first bad override by name, or for a name no limit has.
+    /// - Throws: `LimitError` for the first invalid override by name, or for an unknown limit.
     func finish() throws(LimitError) {
         let unknown = left.keys.map { LimitError(name: $0, reason: "there is no such limit") }
         guard let first = (errors + unknown).min(by: { $0.name < $1.name }) else { return }

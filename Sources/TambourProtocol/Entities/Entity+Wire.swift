@@ -1,7 +1,7 @@
-/// Entities, operations and results as the packets of `OBJ_PULL`, `OBJ_PUSH` and `NOTIF_OBJ` have
-/// them.
+/// Converts entities, operations and results to and from the packets of `OBJ_PULL`, `OBJ_PUSH` and
+/// `NOTIF_OBJ`.
 extension Entity {
-    /// - Throws: `PayloadError` if a field holds what no field can.
+    /// - Throws: `PayloadError` for a value that no field can hold.
     package init(_ copy: ObjectCopy) throws(PayloadError) {
         self.init(
             id: .server(copy.id),
@@ -17,7 +17,7 @@ extension Entity {
 }
 
 extension ObjectCopy {
-    /// - Precondition: The entity bears an id of the server, and so does its parent.
+    /// - Precondition: The entity and its parent have ids assigned by the server.
     package init(_ entity: Entity) {
         self.init(
             id: entity.id.serverID,
@@ -40,7 +40,7 @@ extension EntityID {
         return number
     }
 
-    /// An integer or a text like `"#l7"`; nil for anything else.
+    /// Decodes an integer or a text like `"#l7"`; nil for anything else.
     fileprivate init?(_ value: AnyValue) {
         if let text = value.text {
             guard let id = EntityID(text.description), id.isLocal else { return nil }
@@ -61,7 +61,7 @@ extension EntityID {
 }
 
 extension EntityOperation {
-    /// - Throws: `PayloadError` for an id that is none, and a value that no field can hold.
+    /// - Throws: `PayloadError` for a malformed id, and for a value that no field can hold.
     package init(_ operation: ObjectOperation, _ limits: Limits) throws(PayloadError) {
         guard let id = EntityID(operation.id) else { throw Self.notAnID("/id") }
         var parent: EntityID?
@@ -132,7 +132,7 @@ extension ObjectChange {
 // MARK: Results
 
 extension EntityResult {
-    /// - Throws: `PayloadError` for a result that says nothing this build understands.
+    /// - Throws: `PayloadError` for a result that this build does not understand.
     package init(_ result: ObjectResult) throws(PayloadError) {
         let first: EntityResult
         switch result.status {

@@ -1,4 +1,4 @@
-/// What kind of thing an entity is, by its name in the specification: `"note"`.
+/// The type of an entity, by its name in the specification: `"note"`.
 public struct EntityType: Hashable, Sendable {
     public let rawValue: String
 
@@ -7,23 +7,23 @@ public struct EntityType: Hashable, Sendable {
     }
 }
 
-/// An object that devices edit offline: the shape in which it travels and is shown.
+/// An object that devices edit offline, in the shape that is sent and displayed.
 public struct Entity: Hashable, Sendable {
     public var id: EntityID
     public var type: EntityType
-    /// nil for the type at the top.
+    /// Nil for the top-level type.
     public var parent: EntityID?
-    /// 1 after the creation, and one more with every change the server accepts. Decides
+    /// 1 after the creation, increased by each change that the server accepts. Decides
     /// compare-and-set.
     public var version: Int64
-    /// Unix milliseconds, by the server's clock. Decides which write is the last; never a cursor.
+    /// Unix milliseconds, by the server's clock. Decides last-writer-wins; never a cursor.
     public var modified: Int64
-    /// The `opID` of the creation: by it the device that sent it knows the entity, even if the
+    /// The `opID` of the creation: by it the sending device recognizes the entity, even if the
     /// reply is lost.
     public var createdBy: Int64?
-    /// A tombstone: its fields are empty.
+    /// Whether this is a tombstone; its fields are empty.
     public var isDeleted: Bool
-    /// Holds no `null`.
+    /// Contains no `null`.
     public var fields: [String: FieldValue]
 
     public init(

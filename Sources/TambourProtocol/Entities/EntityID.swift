@@ -1,8 +1,9 @@
-/// Names an entity: by the number the server gave it or, until then, by the device's own.
+/// Identifies an entity: by the server's number or, before there is one, by the device's own
+/// number.
 ///
-/// On the wire a server id is an integer and a local one the text `"#l7"`. A local id means
-/// something inside one device and inside one `OBJ_PUSH` of it, as the creation ids of JMAP do (RFC
-/// 8620, 5.3).
+/// On the wire a server id is an integer and a local one the text `"#l7"`. A local id is valid only
+/// inside one device and one of its `OBJ_PUSH` requests, like the creation ids of JMAP (RFC 8620,
+/// 5.3).
 public enum EntityID: Hashable, Sendable {
     case server(Int64)
     case local(Int64)
@@ -14,7 +15,7 @@ extension EntityID {
     }
 }
 
-/// By age, those of the server first.
+/// Orders ids by age, those of the server first.
 extension EntityID: Comparable {
     public static func < (lhs: EntityID, rhs: EntityID) -> Bool {
         switch (lhs, rhs) {
@@ -34,7 +35,7 @@ extension EntityID: CustomStringConvertible {
         }
     }
 
-    /// Reads what `description` writes.
+    /// Parses the format of `description`.
     public init?(_ description: String) {
         if description.hasPrefix("#l"), let number = Int64(description.dropFirst(2)) {
             self = .local(number)

@@ -1,4 +1,4 @@
-/// What a change does to its entity. Its number is the phase of a push in which it is executed.
+/// The effect of a change on its entity. Its number is the phase of a push in which it is executed.
 public enum EntityChangeKind: Int, Hashable, Sendable {
     case delete
     case create
@@ -7,17 +7,16 @@ public enum EntityChangeKind: Int, Hashable, Sendable {
 
 /// One element of `OBJ_PUSH`.
 package struct EntityOperation: Hashable, Sendable {
-    /// Names this very content: sent again it gets the first result again.
+    /// The idempotency key of this content: a retry gets the first result again.
     package var opID: Int64
     package var kind: EntityChangeKind
-    /// Of a creation the device's own id, by which later operations of the batch may name the
-    /// object.
+    /// For a creation the device's own id, which later operations of the batch may refer to.
     package var id: EntityID
     package var type: EntityType
     package var parent: EntityID?
     /// The version the user saw when making the change; 0 for a creation.
     package var base: Int64
-    /// Unix milliseconds by the clock of the device.
+    /// Unix milliseconds by the device's clock.
     package var modified: Int64
     /// All fields of a creation, the changed ones of an update (`null` removes), none of a
     /// deletion.

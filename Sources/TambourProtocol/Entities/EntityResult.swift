@@ -1,24 +1,24 @@
-/// The server's answer to one `EntityOperation`; the reply of `OBJ_PUSH` holds them in the order of
-/// the operations.
+/// The server's result of one `EntityOperation`; the reply of `OBJ_PUSH` contains them in the order
+/// of the operations.
 package enum EntityResult: Hashable, Sendable {
     case applied(Applied)
-    /// Nothing was done, because it had been done before: the first result.
+    /// Nothing was done, because the operation was a retry; the value is the first result.
     indirect case replayed(EntityResult)
-    /// Nothing was applied. `server` is the object as it is now, of a deleted one the tombstone,
-    /// nil if even that is gone.
+    /// Nothing was applied. `server` is the current object, a tombstone if it was deleted, nil if
+    /// even the tombstone is gone.
     case conflict(ConflictKind, server: Entity?)
     /// The operation can never be applied as it is.
     case rejected(EntityRefusal)
-    /// Not tried, because the operation that should have made its parent failed.
+    /// Not attempted, because the operation that should have created its parent failed.
     case skipped(because: Int64)
 
     package struct Applied: Hashable, Sendable {
         package var id: EntityID
         package var version: Int64
         package var modified: Int64
-        /// The whole object, where it is not the base with the operation's fields on it.
+        /// The whole object, if it is not the base with the operation's fields.
         package var object: Entity?
-        /// What the server held before, where last-writer-wins set it aside.
+        /// The server's previous value, if last-writer-wins replaced it.
         package var loser: Entity?
 
         package init(
@@ -38,25 +38,25 @@ package enum EntityResult: Hashable, Sendable {
 
     package enum ConflictKind: Hashable, Sendable {
         case updateUpdate
-        /// Updated here, deleted there.
+        /// Updated by the device, deleted on the server.
         case updateDelete
-        /// Deleted here, updated there.
+        /// Deleted by the device, updated on the server.
         case deleteUpdate
-        /// Created here and there under one natural key; `server` is the other object.
+        /// Created on both sides with one natural key; `server` is the other object.
         case duplicate
-        /// The server's write is later, and last-writer-wins decided: nothing to choose.
+        /// The server's write is later and won by last-writer-wins; the user has nothing to choose.
         case superseded
     }
 }
 
 extension EntityResult {
-    /// The result without the words "replayed".
+    /// The result without `replayed` around it.
     package var first: EntityResult {
         if case .replayed(let first) = self { first.first } else { self }
     }
 }
 
-/// Why an operation cannot be applied, and where in it the reason lies.
+/// Why an operation cannot be applied, and which part of it is at fault.
 package struct EntityRefusal: Error, Hashable, Sendable {
     package var error: ObjectError
     /// A JSON pointer into the operation: `/fields/title`.

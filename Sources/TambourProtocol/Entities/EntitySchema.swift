@@ -1,20 +1,20 @@
-/// The types of entities and the rules each of them lives by.
+/// The types of entities and the rules of each.
 ///
-/// The types form a tree. Those there are: protocol-spec/entities.yaml
+/// The types form a tree. They are defined in protocol-spec/entities.yaml
 package struct EntitySchema: Sendable {
-    /// What happens to a change whose base is not the server's present version.
+    /// How a change is handled whose base is not the server's current version.
     package enum Policy: Hashable, Sendable {
-        /// Compare-and-set: nothing is applied, the user chooses.
+        /// Compare-and-set: nothing is applied, and the user chooses.
         case cas
-        /// The last write wins, by `modified`.
+        /// Last-writer-wins, by `modified`.
         case lww
-        /// Fields that nobody else changed are applied; those changed on both sides follow
+        /// Fields that nobody else changed are applied; fields changed on both sides follow
         /// `contested`.
         case merge(contested: Contest)
-        /// A series: elements are added one by one, never changed, and go only with their parent.
+        /// A series: elements are only added, never changed, and deleted only with their parent.
         case append
 
-        /// The rule where two changes meet.
+        /// The rule for two concurrent changes.
         package var contest: Contest {
             switch self {
             case .cas, .append: .cas
@@ -29,11 +29,11 @@ package struct EntitySchema: Sendable {
         case lww
     }
 
-    /// What an update finds that comes to an object somebody deleted.
+    /// How an update of a deleted object is handled.
     package enum Deletion: Hashable, Sendable {
-        /// A conflict: the object stays deleted, the user may create it anew.
+        /// A conflict: the object stays deleted, and the user may create it again.
         case deleteWins
-        /// The update brings the object back.
+        /// The update restores the object.
         case updateWins
     }
 
@@ -49,19 +49,20 @@ package struct EntitySchema: Sendable {
 
     package struct Kind: Sendable {
         package var type: EntityType
-        /// nil for the type at the top.
+        /// Nil for the top-level type.
         package var parent: EntityType?
         package var policy: Policy
         package var deletion: Deletion
         package var fields: [String: FieldKind]
-        /// Fields that name an object among the live children of one parent, and never change.
-        /// Empty: no such name.
+        /// Fields that identify an object among the live children of one parent, and never change.
+        /// Empty if there is no natural key.
         package var naturalKey: [String]
-        /// Of a series: the field that its ranges are of.
+        /// For a series: the field that its ranges refer to.
         package var position: String?
-        /// Bound of the fields' MessagePack form.
+        /// The maximum size of the fields in MessagePack.
         package var maxBytes: Int
-        /// Whether objects go with their parent; if not, a parent that has one cannot be deleted.
+        /// Whether objects are deleted with their parent; if not, a parent that has one cannot be
+        /// deleted.
         package var cascades: Bool
 
         package init(
@@ -87,9 +88,9 @@ package struct EntitySchema: Sendable {
         }
     }
 
-    /// Operations of one `OBJ_PUSH`.
+    /// The maximum number of operations in one `OBJ_PUSH`.
     package let maxOperations: Int
-    /// Bytes of their fields, so that an `OBJ_PUSH` fits a frame.
+    /// The maximum size of their fields in bytes, so that an `OBJ_PUSH` fits a frame.
     package let maxPushBytes: Int
     private let kinds: [EntityType: Kind]
     private let depths: [EntityType: Int]
@@ -125,27 +126,27 @@ package struct EntitySchema: Sendable {
 
     package var types: [EntityType] { Array(kinds.keys) }
 
-    /// Whether something can stand below objects of a type.
+    /// Whether objects of a type can have children.
     package func isParent(_ type: EntityType) -> Bool {
         kinds.values.contains { $0.parent == type }
     }
 
-    /// The types of what can stand directly below objects of a type, in the order of their names.
+    /// Returns the possible types of children of a type, in the order of their names.
     package func kinds(below type: EntityType) -> [Kind] {
         kinds.values.filter { $0.parent == type }
             .sorted { $0.type.rawValue < $1.type.rawValue }
     }
 
-    /// Types whose objects do not go with their parent.
+    /// The types whose objects are not deleted with their parent.
     package var remaining: [EntityType] { kinds.values.filter { !$0.cascades }.map(\.type) }
 
-    /// How many types stand above this one; unknown types count as the top.
+    /// Returns the number of ancestors of a type; 0 for unknown types.
     package func depth(of type: EntityType) -> Int { depths[type, default: 0] }
 }
 
 extension EntitySchema.Kind {
-    /// Why these fields cannot be set, each with a kind of its own; nil if they can. `null` suits
-    /// every field.
+    /// Returns why these fields cannot be set, checking each on its own; nil if they can. `null` is
+    /// valid for every field.
     package func flaw(in fields: [String: FieldValue]) -> EntityRefusal? {
         for (name, value) in fields.sorted(by: { $0.key < $1.key }) {
             guard let kind = self.fields[name] else {
@@ -159,7 +160,7 @@ extension EntitySchema.Kind {
         return nil
     }
 
-    /// Why an object cannot hold these fields; nil if it can.
+    /// Returns why an object cannot hold these fields; nil if it can.
     package func flaw(inWhole fields: [String: FieldValue]) -> EntityRefusal? {
         guard FieldValue.encodedSize(of: fields) <= maxBytes else {
             return EntityRefusal(.tooLarge, at: "/fields")
@@ -167,8 +168,8 @@ extension EntitySchema.Kind {
         return nil
     }
 
-    /// Why this patch cannot be applied to these fields: it is faulty in itself, or changes the
-    /// natural key.
+    /// Returns why this patch cannot be applied to these fields; nil if it can. The patch may
+    /// itself be invalid, or change the natural key.
     package func flaw(
         in patch: [String: FieldValue],
         on fields: [String: FieldValue]

@@ -1,5 +1,5 @@
-/// As MessagePack has it. Maps are written in the order of their keys, so that equal values are equal
-/// bytes.
+/// The MessagePack form. Maps are written in the order of their keys, so that equal values have
+/// equal bytes.
 extension FieldValue: WireValue {
     package static func read(
         from reader: inout MessagePackReader
@@ -33,14 +33,14 @@ extension FieldValue: WireValue {
         }
     }
 
-    /// The MessagePack of a map of fields.
+    /// Returns the MessagePack of a map of fields.
     package static func encoded(_ fields: [String: FieldValue]) -> Bytes {
         var writer = MessagePackWriter()
         write(fields, to: &writer)
         return Bytes(writer.finish())
     }
 
-    /// Reads what `encoded` wrote.
+    /// Decodes the output of `encoded`.
     package static func decoded(_ bytes: Bytes) throws(PayloadError) -> [String: FieldValue] {
         try MessagePackReader.readStored(bytes) { (reader) throws(PayloadError) in
             try readFields(from: &reader)
@@ -76,14 +76,14 @@ extension FieldValue: WireValue {
 }
 
 extension NameMap<AnyValue> {
-    /// Fields as they travel.
+    /// The fields as sent on the wire.
     package init(_ fields: [String: FieldValue]) {
         self.init(fields.sorted { $0.key < $1.key }.map { (Text($0.key), AnyValue($0.value)) })
     }
 
-    /// What travels as fields. Of a name that comes twice the last value counts.
+    /// Returns the fields of a map from the wire. If a name occurs twice, the last value counts.
     ///
-    /// - Throws: `PayloadError` with the path of what no field can hold.
+    /// - Throws: `PayloadError` with the path of a value that no field can hold.
     package func fields(_ limits: Limits) throws(PayloadError) -> [String: FieldValue] {
         var fields: [String: FieldValue] = [:]
         for (name, value) in pairs {

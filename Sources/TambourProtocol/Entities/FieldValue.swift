@@ -1,7 +1,7 @@
-/// The value of one field of an entity: what MessagePack can say.
+/// The value of one field of an entity: any value that MessagePack can express.
 ///
-/// As a field's own value `null` means "not there": an update that sets a field to `null` removes
-/// it, and no stored entity holds it. Inside lists and maps it is an ordinary value.
+/// As a field's own value, `null` means absent: an update that sets a field to `null` removes it,
+/// and no stored entity contains it. Inside lists and maps it is an ordinary value.
 public enum FieldValue: Sendable {
     case null
     case bool(Bool)
@@ -13,8 +13,8 @@ public enum FieldValue: Sendable {
     case map([String: FieldValue])
 }
 
-/// Equal is what has the same bytes: a NaN equals itself, or its field would look changed for ever,
-/// and two spellings of "é" differ, or an edit from one to the other would be dropped as no edit.
+/// Values are equal if their bytes are: a NaN equals itself, or its field would always look
+/// changed. Two spellings of "é" differ, or an edit from one to the other would be dropped.
 extension FieldValue: Hashable {
     public static func == (lhs: FieldValue, rhs: FieldValue) -> Bool {
         switch (lhs, rhs) {
@@ -45,8 +45,8 @@ extension FieldValue: Hashable {
 }
 
 extension FieldValue {
-    /// Whether everybody can read it, also inside a reply with two hundred others: no deeper than 8
-    /// lists and maps, no more than 256 values, no names of over 512 bytes.
+    /// Whether every client can decode it, even in a reply with two hundred others: at most 8
+    /// levels of lists and maps, 256 values, and names of 512 bytes.
     package var isModest: Bool {
         var left = 256
         return isModest(depth: 8, &left)
@@ -68,7 +68,7 @@ extension FieldValue {
         }
     }
 
-    /// Bytes of the shortest MessagePack form.
+    /// The size of the shortest MessagePack form in bytes.
     package var encodedSize: Int {
         switch self {
         case .null, .bool: 1
@@ -83,7 +83,7 @@ extension FieldValue {
         }
     }
 
-    /// Bytes of a map of fields in MessagePack.
+    /// Returns the size of a map of fields in MessagePack.
     package static func encodedSize(of fields: [String: FieldValue]) -> Int {
         fields.reduce(headerSize(count: fields.count)) { sum, field in
             sum + size(ofString: field.key) + field.value.encodedSize
@@ -111,14 +111,15 @@ extension FieldValue {
 }
 
 extension [String: FieldValue] {
-    /// These fields with those of `patch` in their place; what the patch sets to `null` is gone.
+    /// Returns these fields with those of `patch` in their place, without those that the patch sets
+    /// to `null`.
     package func patched(with patch: [String: FieldValue]) -> Self {
         var fields = self
         for (name, value) in patch { fields[name] = value == .null ? nil : value }
         return fields
     }
 
-    /// The patch that turns these fields into exactly `fields`.
+    /// Returns the patch that turns these fields into exactly `fields`.
     package func patch(to fields: [String: FieldValue]) -> Self {
         var patch = fields
         for name in keys where fields[name] == nil { patch[name] = .null }

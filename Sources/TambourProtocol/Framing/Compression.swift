@@ -1,10 +1,10 @@
-/// What the receiver of a packet can inflate.
+/// The compression that the receiver of a packet supports.
 package enum Compression: Hashable, Sendable {
-    /// Nothing: the payload is sent as it is.
+    /// None: the payload is sent uncompressed.
     case none
-    /// What every known client can: LZ4, at most 99,999 bytes raw, a factor of at most 32.
+    /// Supported by every known client: LZ4, at most 99,999 bytes raw, a factor of at most 32.
     ///
-    /// One client has a buffer of that size, another tries 32 times the compressed size at most.
+    /// One client has a buffer of that size; another tries at most 32 times the compressed size.
     case classic
     /// The capability `lz4-large`: LZ4, a factor of at most 254.
     case large
@@ -18,10 +18,10 @@ package enum Compression: Hashable, Sendable {
         }
     }
 
-    /// The highest factor that may be written into `flags`; 255 means zstd.
+    /// The highest factor allowed in `flags`; 255 means zstd.
     var maxFactor: Int { self == .large ? 254 : 32 }
 
-    /// What a client named that it can inflate.
+    /// The compression that a client's capabilities allow.
     package init(for capabilities: Capabilities) {
         self = capabilities.contains(.lz4Large) ? .large : .classic
     }

@@ -1,8 +1,8 @@
-/// A packet that is still in the buffer it was read into.
+/// A packet that is still in its read buffer.
 package struct Frame {
-    /// The ten bytes in front.
+    /// The ten bytes before the payload.
     package let header: PacketHeader
-    /// The payload as it travelled. Valid only as long as the bytes that were given to the decoder.
+    /// The payload as received. Valid only as long as the bytes given to the decoder.
     package let wirePayload: UnsafeRawBufferPointer
 
     package init(header: PacketHeader, wirePayload: UnsafeRawBufferPointer) {
@@ -10,11 +10,12 @@ package struct Frame {
         self.wirePayload = wirePayload
     }
 
-    /// The payload copied out of the buffer, inflated if it is compressed.
+    /// Returns the payload copied out of the buffer, inflated if it is compressed.
     ///
-    /// Whatever factor `flags` names, only a limit bounds the result: some senders put a constant there.
-    /// - Parameter authenticated: A stranger's payload may inflate to what a stranger may send plain,
-    ///   `maxFrameBytesBeforeLogin`; otherwise `maxInflatedBytes` holds.
+    /// Only a limit bounds the result, whatever the factor in `flags`: some senders put a constant
+    /// there.
+    /// - Parameter authenticated: Before login a payload may inflate to `maxFrameBytesBeforeLogin`,
+    ///   the limit of uncompressed ones; after login to `maxInflatedBytes`.
     /// - Throws: `PayloadError` if it is damaged, too long, or compressed with zstd.
     package func payload(
         limits: Limits,
@@ -40,7 +41,7 @@ package struct Frame {
         }
     }
 
-    /// The packet, copied out of the buffer.
+    /// Returns the packet, copied out of the buffer.
     /// - Throws: `PayloadError`, see `payload(limits:)`.
     package func packet(limits: Limits) throws(PayloadError) -> Packet {
         Packet(header: header, payload: try payload(limits: limits))

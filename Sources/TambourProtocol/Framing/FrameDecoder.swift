@@ -1,8 +1,9 @@
-/// Cuts a stream of bytes into frames, however the network cut it before.
+/// Splits a stream of bytes into frames, however the network fragmented it.
 ///
-/// It keeps no bytes: the caller presents everything that was not consumed, followed by what came since, again.
+/// It stores no bytes: the caller presents all unconsumed bytes again, followed by the new ones.
 package struct FrameDecoder: Sendable {
-    /// Whether the peer has logged in: strangers may send `maxFrameBytesBeforeLogin`, users `maxFrameBytes`.
+    /// Whether the peer has logged in: before login it may send `maxFrameBytesBeforeLogin`, then
+    /// `maxFrameBytes`.
     package var authenticated = false
 
     private let limits: Limits
@@ -11,10 +12,11 @@ package struct FrameDecoder: Sendable {
         self.limits = limits
     }
 
-    /// Cuts the next frame out of `bytes` and moves `offset` behind it; nil, and no move, if it is not all there.
+    /// Returns the next frame of `bytes` and moves `offset` after it; nil, without a move, if the
+    /// frame is incomplete.
     ///
-    /// A bad byte is refused when it arrives, not when the rest of the header does.
-    /// - Throws: `FrameError`; where the next frame begins is not known any more.
+    /// A bad byte is rejected when it arrives, not when the rest of the header does.
+    /// - Throws: `FrameError`; the start of the next frame is then unknown.
     package func next(
         in bytes: UnsafeRawBufferPointer,
         from offset: inout Int

@@ -1,8 +1,9 @@
-/// Appends a packet to `output`; the payload is compressed if that makes it smaller and the receiver can read it.
+/// Appends a packet to `output`; the payload is compressed if that makes it smaller and the
+/// receiver supports it.
 ///
 /// - Parameters:
-///   - payload: At most `PacketHeader.maxLength` bytes, more cannot be framed.
-///   - compressFrom: The shortest payload that is worth the try, bytes: below 350 it never pays.
+///   - payload: At most `PacketHeader.maxLength` bytes; more cannot be framed.
+///   - compressFrom: The minimum size in bytes to attempt compression: below 350 it never pays.
 /// - Returns: false when the payload is too long for a frame; nothing is appended then.
 @discardableResult
 package func encodePacket(
@@ -16,8 +17,8 @@ package func encodePacket(
     into output: inout [UInt8]
 ) -> Bool {
     guard payload.count <= PacketHeader.maxLength else { return false }
-    // Room for the plain payload: a block that does not fit in less is of no use. The room is not filled
-    // before it is written to, for a reply may have a million bytes.
+    // Room for the plain payload: a compressed block that needs more is useless. The room is not
+    // initialised first, because a reply may have a million bytes.
     let packet = [UInt8](unsafeUninitializedCapacity: PacketHeader.size + payload.count) {
         room,
         count in
@@ -47,7 +48,8 @@ package func encodePacket(
     return true
 }
 
-/// Appends a packet to `output`, see `encodePacket(version:command:sequence:opcode:payload:compression:compressFrom:into:)`.
+/// Appends a packet to `output`, see
+/// `encodePacket(version:command:sequence:opcode:payload:compression:compressFrom:into:)`.
 @discardableResult
 package func encodePacket(
     version: UInt8 = PacketHeader.writtenVersion,

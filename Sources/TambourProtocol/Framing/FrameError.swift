@@ -1,10 +1,10 @@
-/// Why a stream cannot be cut any further: the connection answers if it can and closes.
+/// Why a stream cannot be split further: the connection answers if it can and closes.
 package enum FrameError: Error, Hashable, Sendable {
     /// A version other than 10 and 11.
     case version(UInt8)
     /// A command above 3.
     case command(UInt8)
-    /// A payload of more bytes than the peer may send now.
+    /// A payload above the peer's current limit.
     case tooLong(length: Int, limit: Int)
 }
 

@@ -1,6 +1,6 @@
-/// A packet that has left its buffer.
+/// A packet copied out of its buffer.
 package struct Packet: Hashable, Sendable {
-    /// The header as it came: `flags` and `length` are those of the wire.
+    /// The header as received: `flags` and `length` describe the wire payload.
     package var header: PacketHeader
     /// The payload, inflated.
     package var payload: [UInt8]

@@ -1,11 +1,11 @@
-/// What a packet is in its exchange: byte 1 of the header.
+/// The role of a packet in its exchange: byte 1 of the header.
 package enum PacketCommand: UInt8, Hashable, Sendable {
     /// A request, or a push when it comes from the server.
     case request = 0
-    /// The reply of success.
+    /// The reply for success.
     case ok = 1
-    /// The reply "not found". Read, never sent: a known client ignores it and waits for ever.
+    /// The reply "not found". Read, never sent: a known client ignores it and waits forever.
     case notFound = 2
-    /// The reply of failure; its payload is an error map.
+    /// The reply for failure; its payload is an error map.
     case error = 3
 }

@@ -1,4 +1,4 @@
-/// The ten bytes in front of every payload, numbers big-endian.
+/// The ten bytes before every payload, numbers big-endian.
 ///
 ///      0     1     2           4           6       7                   10
 ///     ┌─────┬─────┬───────────┬───────────┬───────┬───────────────────┬─────────────┐
@@ -6,25 +6,25 @@
 ///     │ u8  │ u8  │ u16       │ u16       │ u8    │ u24               │ length bytes│
 ///     └─────┴─────┴───────────┴───────────┴───────┴───────────────────┴─────────────┘
 ///
-/// `flags`: 0 plain, 1…254 an LZ4 block with `length × flags > raw length`, 255 zstd. `length` counts the payload as
-/// it is on the wire. Wire facts: protocol-spec, framing.
+/// `flags`: 0 plain, 1…254 an LZ4 block with `length × flags > raw length`, 255 zstd. `length`
+/// counts the payload as sent. Wire facts: protocol-spec, framing.
 package struct PacketHeader: Hashable, Sendable {
-    /// How long a header is, bytes.
+    /// The length of a header in bytes.
     package static let size = 10
-    /// The most that `length` can say, bytes.
+    /// The largest value of `length`, bytes.
     package static let maxLength = 0xFF_FFFF
 
-    /// 10 in what we send; 10 or 11 in what we accept.
+    /// 10 in packets we send; 10 or 11 in packets we accept.
     package var version: UInt8
-    /// A `PacketCommand`, or a number that is none.
+    /// A `PacketCommand`, or an unknown number.
     package var command: UInt8
-    /// Chosen by whoever starts the exchange; a reply repeats it.
+    /// Chosen by the side that starts the exchange; a reply repeats it.
     package var sequence: UInt16
-    /// What the payload is about; a reply repeats it.
+    /// The subject of the payload; a reply repeats it.
     package var opcode: UInt16
     /// How the payload is compressed.
     package var flags: UInt8
-    /// How many bytes of payload follow.
+    /// The number of payload bytes that follow.
     package var length: Int
 
     package init(
@@ -43,7 +43,7 @@ package struct PacketHeader: Hashable, Sendable {
         self.length = length
     }
 
-    /// Reads the first ten bytes, which must be there.
+    /// Parses the first ten bytes, which must be present.
     package init(_ bytes: UnsafeRawBufferPointer) {
         precondition(bytes.count >= Self.size)
         version = bytes[0]

@@ -1,16 +1,16 @@
 internal import CLZ4
 
-/// LZ4 blocks: no frame around them, no size in front of them.
+/// LZ4 blocks, without a frame around them or a size before them.
 package enum LZ4 {
     /// Why a block cannot be decompressed.
     package enum Failure: Error, Hashable, Sendable {
-        /// It is not an LZ4 block, or not a whole one.
+        /// It is not a complete LZ4 block.
         case damaged
-        /// It would be longer than the limit, in bytes.
+        /// Its output would exceed the limit, in bytes.
         case tooLong(limit: Int)
     }
 
-    /// Compresses to a block that is smaller than what went in; nil if there is none.
+    /// Returns a compressed block that is smaller than the input; nil if there is none.
     package static func compress(_ bytes: UnsafeRawBufferPointer) -> [UInt8]? {
         guard bytes.count > 1 else { return nil }
         let block = [UInt8](unsafeUninitializedCapacity: bytes.count - 1) { room, count in
@@ -19,7 +19,7 @@ package enum LZ4 {
         return block.isEmpty ? nil : block
     }
 
-    /// Compresses into `room` and returns how many bytes the block takes; 0 if it does not fit.
+    /// Compresses into `room` and returns the size of the block; 0 if it does not fit.
     static func compress(
         _ bytes: UnsafeRawBufferPointer,
         into room: UnsafeMutableRawBufferPointer
@@ -39,8 +39,8 @@ package enum LZ4 {
 
     /// Decompresses a whole block of at most `limit` bytes.
     ///
-    /// The size is counted first, which takes no memory: a bomb is refused before anything is allocated, and what
-    /// is allocated is exactly what comes out.
+    /// The size is computed first, without allocating: a decompression bomb is rejected before any
+    /// allocation, and the allocation has exactly the right size.
     /// - Throws: `Failure`.
     package static func decompress(
         _ block: UnsafeRawBufferPointer,
@@ -51,7 +51,7 @@ package enum LZ4 {
             let roomSize = Int32(exactly: size)
         else { throw .damaged }
         var written: Int32 = 0
-        // At least a byte of room: the library wants a pointer even for nothing.
+        // At least one byte of room: the library needs a pointer even for empty output.
         let inflated = [UInt8](unsafeUninitializedCapacity: max(size, 1)) { room, count in
             if let target = room.baseAddress {
                 written = LZ4_decompress_safe(
@@ -67,7 +67,7 @@ package enum LZ4 {
         return inflated
     }
 
-    /// How many bytes come out of a block, found by walking over its sequences:
+    /// Computes the decompressed size of a block by walking over its sequences:
     ///
     ///     ┌───────┬──────────────────┬──────────┬────────┬────────────────┐
     ///     │ token │ literal length…  │ literals │ offset │ match length…  │  … the last one ends after its literals
@@ -93,7 +93,7 @@ package enum LZ4 {
 
             guard end - index >= 2 else { throw .damaged }
             let offset = Int(block[index]) | Int(block[index + 1]) << 8
-            // The library copies an offset of 0 from the room it was given: somebody else's old bytes.
+            // The library copies an offset of 0 from its output buffer: stale bytes of other data.
             guard offset > 0, offset <= size else { throw .damaged }
             index += 2
             size += try runLength(Int(token & 0x0F), in: block, at: &index) + 4
@@ -101,7 +101,7 @@ package enum LZ4 {
         throw .damaged
     }
 
-    /// A length of 15 goes on in bytes that are added up, the last being below 255.
+    /// Reads a length: a length of 15 continues in bytes that are added up, until one is below 255.
     private static func runLength(
         _ start: Int,
         in block: UnsafeRawBufferPointer,

@@ -1,6 +1,6 @@
-/// Any MessagePack value, kept as its bytes.
+/// Any MessagePack value, stored as its bytes.
 ///
-/// What clients send is kept only if every client can decode it, wherever it is sent: see
+/// A client's value is stored only if every client can decode it, wherever it is sent: see
 /// `read(from:maxBytes:)`.
 package struct AnyValue: Hashable, Sendable {
     /// The MessagePack of one value; its strings are UTF-8.
@@ -11,7 +11,7 @@ package struct AnyValue: Hashable, Sendable {
         self.bytes = bytes
     }
 
-    /// Any value that can be written.
+    /// The encoding of any value that can be written.
     package init(_ value: some WireValue) {
         var writer = MessagePackWriter()
         value.write(to: &writer)
@@ -20,8 +20,8 @@ package struct AnyValue: Hashable, Sendable {
 }
 
 extension AnyValue: WireValue {
-    /// Steps over one value, checks its depth and strings, and keeps its bytes: for what a server sent,
-    /// what was checked before it was stored, and what is never sent on.
+    /// Skips one value, checks its depth and strings, and keeps its bytes. For values sent by a
+    /// server, values checked before they were stored, and values that are never sent on.
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
         let (_, bytes) = try reader.readKeepingBytes {
             (reader: inout MessagePackReader) throws(PayloadError) in
@@ -32,13 +32,13 @@ extension AnyValue: WireValue {
 
     /// Reads one value that every client can decode; anything else is an error.
     ///
-    /// Keys are strings, integers fit `Int64`, there are no extensions, timestamps included, and at most
-    /// `maxAnyDepth` lists and maps lie inside each other.
+    /// Keys must be strings and integers must fit `Int64`. Extensions, including timestamps, are
+    /// not allowed, and at most `maxAnyDepth` lists and maps may be nested.
     package static func read(
         from reader: inout MessagePackReader,
         maxBytes: Int
     ) throws(PayloadError) -> Self {
-        // It was checked under the limits of its time when it was stored.
+        // A stored value was checked under the limits of its time.
         guard reader.limits !== Limits.unlimited else { return try read(from: &reader) }
         let levels = reader.limits.maxAnyDepth
         let (_, bytes) = try reader.readKeepingBytes {

@@ -4,9 +4,10 @@
     import Darwin
 #endif
 
-/// A range of an array of bytes that it keeps alive: what a payload holds is never copied out of it.
+/// A range of an array of bytes that it keeps alive, so parts of a payload are never copied out of
+/// it.
 package struct Bytes: Hashable, Sendable {
-    /// The array the range is of, whole.
+    /// The whole array that contains the range.
     let storage: [UInt8]
     // 32 bits each: a message holds many of these, and no payload is 4 GiB.
     private let start: UInt32
@@ -17,7 +18,7 @@ package struct Bytes: Hashable, Sendable {
         self.init(array, range: 0..<array.count)
     }
 
-    /// A range of an array, which must hold it.
+    /// A range of an array, which must contain it.
     package init(_ storage: [UInt8], range: Range<Int>) {
         precondition(range.lowerBound >= 0 && range.upperBound <= storage.count)
         self.storage = storage
@@ -28,16 +29,15 @@ package struct Bytes: Hashable, Sendable {
     /// No bytes.
     package static let empty = Bytes([])
 
-    /// How many bytes there are.
+    /// The number of bytes.
     package var count: Int { Int(length) }
 
-    /// Whether there are none.
     package var isEmpty: Bool { length == 0 }
 
-    /// Where in the owner they are.
+    /// The position in the array.
     var range: Range<Int> { Int(start)..<Int(start) + Int(length) }
 
-    /// A copy of the bytes, or the owner itself when they are all of it.
+    /// A copy of the bytes, or the array itself when the range is all of it.
     package var array: [UInt8] {
         count == storage.count ? storage : Array(storage[range])
     }

@@ -1,6 +1,6 @@
-/// A map keyed by ids, in the order it travels.
+/// A map keyed by ids, in wire order.
 ///
-/// Keys are written as strings of digits, what JSON transports need; integers are read as well.
+/// Keys are written as strings of digits, which JSON transports need; integers are accepted too.
 package struct IDMap<Key: WireID, Value> {
     /// The entries in order.
     package var pairs: [(Key, Value)]
@@ -9,13 +9,12 @@ package struct IDMap<Key: WireID, Value> {
         self.pairs = pairs
     }
 
-    /// Whether there is no entry.
     package var isEmpty: Bool { pairs.isEmpty }
 
-    /// How many entries there are.
+    /// The number of entries.
     package var count: Int { pairs.count }
 
-    /// The value under a key; the last one if a peer sent the key twice. Looks at every entry.
+    /// The value of a key; the last one if a peer sent the key twice. Linear search.
     package subscript(key: Key) -> Value? {
         pairs.last { $0.0 == key }?.1
     }
@@ -40,8 +39,8 @@ extension IDMap: Hashable where Value: Hashable {
 }
 
 extension IDMap {
-    /// Reads a map whose values `value` reads. A map with more than `maxItems` entries is refused before
-    /// memory is reserved for them.
+    /// Reads a map and uses `value` to read its values. A map with more than `maxItems` entries is
+    /// rejected before memory is reserved for it.
     package static func read(
         from reader: inout MessagePackReader,
         maxItems: Int?,
@@ -84,7 +83,7 @@ extension IDMap: WireValue where Value: WireValue {
         }
     }
 
-    /// Leaves out what the reader cannot be sent.
+    /// Writes the entries that the reader supports.
     package func write(to writer: inout MessagePackWriter) {
         let capabilities = writer.capabilities
         let pairs =

@@ -1,4 +1,4 @@
-/// The type of a value, as its first byte tells it.
+/// The type of a value, determined by its first byte.
 package enum MessagePackKind: Hashable, Sendable {
     case null
     case boolean
@@ -9,7 +9,7 @@ package enum MessagePackKind: Hashable, Sendable {
     case array
     case map
     case `extension`
-    /// 0xc1, which no value begins with.
+    /// 0xc1, which starts no value.
     case unused
 
     init(firstByte: UInt8) {
@@ -28,7 +28,7 @@ package enum MessagePackKind: Hashable, Sendable {
             }
     }
 
-    /// How errors call it: "found a string".
+    /// The type's name in errors: "found a string".
     var description: String {
         switch self {
         case .null: "nil"

@@ -1,5 +1,5 @@
 extension MessagePackReader {
-    /// Steps over one value of any type, however deep, within the limits of depth and elements.
+    /// Skips one value of any type, within the limits of depth and elements.
     package mutating func skip() throws(PayloadError) {
         let values = try stepInto()
         guard values >= 0 else { return }
@@ -7,10 +7,10 @@ extension MessagePackReader {
         depth &-= 1
     }
 
-    /// Steps over the values in a container. Keeps the open ones in a small array, not on the call stack, so depth
-    /// costs eight bytes a level whatever the limit is.
+    /// Skips the values in a container. Keeps the open containers in a small array instead of the
+    /// call stack, so each level costs eight bytes whatever the limit is.
     private mutating func skipValues(_ count: Int) throws(PayloadError) {
-        // A level takes at least a byte, so a large limit does not make a large array.
+        // A level takes at least one byte, so a large limit does not cause a large array.
         let levels = 1 + min(limits.maxDepth &- depth, end &- position)
         try withUnsafeTemporaryAllocation(of: Int.self, capacity: levels) {
             (outer) throws(PayloadError) in
@@ -35,9 +35,10 @@ extension MessagePackReader {
         }
     }
 
-    /// Steps over a value, but only over the header of a container.
+    /// Skips a value, or only the header of a container.
     ///
-    /// Returns how many values follow in a container, an entry being two, or -1.
+    /// Returns the number of values in a container, counting a map entry as two, or -1 for other
+    /// values.
     @inline(__always)
     private mutating func stepInto() throws(PayloadError) -> Int {
         guard position < end else { throw truncated() }
@@ -77,7 +78,7 @@ extension MessagePackReader {
         return -1
     }
 
-    /// Enters a container and returns how many values are in it.
+    /// Enters a container and returns the number of values in it.
     private mutating func open(
         header: Int,
         _ count: Int,
@@ -100,7 +101,7 @@ extension MessagePackReader {
         position &+= count
     }
 
-    /// The big-endian number of `size` bytes behind the first byte.
+    /// Returns the big-endian number of `size` bytes after the first byte.
     private func length(_ size: Int) throws(PayloadError) -> Int {
         guard size < end &- position else { throw truncated() }
         var number = 0

@@ -6,8 +6,9 @@
 
 /// A cursor over the MessagePack in an array of bytes. Every read is checked against the end.
 ///
-/// Texts and bytes it returns are ranges of the array, so nothing is copied and nothing allocated but arrays of
-/// items. It exists only inside `read(_:limits:_:)`, because its pointer is valid only there.
+/// The texts and bytes it returns are ranges of the array, so nothing is copied, and only arrays of
+/// items are allocated. It exists only inside `read(_:limits:_:)`, because its pointer is valid
+/// only there.
 ///
 /// First byte of a value, and what follows it:
 ///
@@ -19,17 +20,17 @@
 ///                                                               dc, dd  array 16, 32
 ///                                                               de, df  map 16, 32
 package struct MessagePackReader: ~Copyable {
-    /// The key of a map entry. The name is valid only until the reader is gone.
+    /// The key of a map entry. The name is valid only as long as the reader.
     package enum Key {
         /// A string key: its UTF-8, not validated.
         case name(UnsafeRawBufferPointer)
         /// An integer key of any width.
         case int(Int64)
-        /// A key of any other type; already stepped over.
+        /// A key of any other type; already skipped.
         case other
     }
 
-    /// What the values read are held against.
+    /// The limits that apply to the values read.
     package let limits: Limits
 
     private let owner: [UInt8]
@@ -39,11 +40,11 @@ package struct MessagePackReader: ~Copyable {
     var position: Int
     var depth = 0
     var elements = 0
-    /// Whether strings that are stepped over must be UTF-8: yes when somebody keeps their bytes.
+    /// Whether skipped strings must be UTF-8: true when the caller keeps their bytes.
     var checksSkippedText = false
 
-    /// How many items an array makes room for before the first is read. A header of few bytes may claim as many
-    /// items as bytes follow; room for them all would multiply what a peer makes us allocate.
+    /// How many items an array reserves room for before the first is read. A short header may claim
+    /// as many items as bytes follow; reserving room for all would amplify a peer's input.
     static let reservedItems = 64
 
     private init(_ bytes: Bytes, base: UnsafeRawPointer, limits: Limits) {
@@ -55,7 +56,7 @@ package struct MessagePackReader: ~Copyable {
         self.limits = limits
     }
 
-    /// Reads what must be exactly one value.
+    /// Reads bytes that must be exactly one value.
     /// - Throws: `PayloadError` from `body`, or if bytes are left after it.
     package static func read<Value>(
         _ bytes: Bytes,
@@ -71,7 +72,8 @@ package struct MessagePackReader: ~Copyable {
         }
     }
 
-    /// Reads bytes that were checked when they were stored, under limits that may be narrower now.
+    /// Reads bytes that were checked when they were stored, possibly under wider limits than
+    /// today's.
     package static func readStored<Value>(
         _ bytes: Bytes,
         _ body: (inout MessagePackReader) throws(PayloadError) -> Value
@@ -81,7 +83,7 @@ package struct MessagePackReader: ~Copyable {
 
     // MARK: Containers
 
-    /// Enters a map and returns how many entries it has; `endContainer()` leaves it.
+    /// Enters a map and returns the number of its entries; `endContainer()` leaves it.
     package mutating func readMapHeader() throws(PayloadError) -> Int {
         guard position < end else { throw mismatch("a map") }
         let first = byte(at: position)
@@ -98,7 +100,7 @@ package struct MessagePackReader: ~Copyable {
         return count
     }
 
-    /// Enters an array and returns how many items it has; `endContainer()` leaves it.
+    /// Enters an array and returns the number of its items; `endContainer()` leaves it.
     package mutating func readArrayHeader() throws(PayloadError) -> Int {
         guard position < end else { throw mismatch("an array") }
         let first = byte(at: position)
@@ -115,12 +117,12 @@ package struct MessagePackReader: ~Copyable {
         return count
     }
 
-    /// Leaves the map or array that was entered last.
+    /// Leaves the map or array entered last.
     package mutating func endContainer() {
         depth &-= 1
     }
 
-    /// Reads an array item by item; an error of an item names its index.
+    /// Reads an array item by item; an error in an item contains its index.
     package mutating func readList<Item>(
         maxItems: Int? = nil,
         _ item: (inout MessagePackReader) throws(PayloadError) -> Item
@@ -170,7 +172,7 @@ package struct MessagePackReader: ~Copyable {
     }
 
     mutating func enter(_ count: Int, bytesAnElement: Int) throws(PayloadError) {
-        // No item is shorter than a byte: what claims more than is there is refused before anybody makes room.
+        // No item is shorter than a byte: a larger claim is rejected before memory is reserved.
         guard count &* bytesAnElement <= end &- position else { throw truncated() }
         depth &+= 1
         guard depth <= limits.maxDepth else { throw tooDeep() }
@@ -200,13 +202,13 @@ package struct MessagePackReader: ~Copyable {
         return .other
     }
 
-    /// Whether a key is this name.
+    /// Returns whether a key equals this name.
     @inline(__always)
     package func matches(_ key: Key, _ name: StaticString) -> Bool {
         guard case .name(let bytes) = key, bytes.count == name.utf8CodeUnitCount,
             let base = bytes.baseAddress
         else { return false }
-        // A length known to the compiler: it compares words instead of calling.
+        // The compiler knows the length, so it compares words instead of calling.
         return memcmp(base, name.utf8Start, name.utf8CodeUnitCount) == 0
     }
 
@@ -220,7 +222,7 @@ package struct MessagePackReader: ~Copyable {
     /// Whether the next value is nil.
     package var isNil: Bool { position < end && byte(at: position) == 0xC0 }
 
-    /// Steps over a nil and says whether there was one.
+    /// Skips a nil and returns whether there was one.
     package mutating func readNilIfPresent() -> Bool {
         guard isNil else { return false }
         position &+= 1
@@ -250,7 +252,7 @@ package struct MessagePackReader: ~Copyable {
         return int
     }
 
-    /// Reads an id: an integer of any width or a string of decimal digits, either of both signs.
+    /// Reads an id: an integer of any width or a string of decimal digits, positive or negative.
     package mutating func readID() throws(PayloadError) -> Int64 {
         guard position < end else { throw truncated() }
         if let int = try intIfPresent() { return int }
@@ -281,7 +283,7 @@ package struct MessagePackReader: ~Copyable {
 
     // MARK: Strings and bytes
 
-    /// Reads a string without copying it; nil is no limit.
+    /// Reads a string without copying it; nil means no limit.
     /// - Throws: also if it is not valid UTF-8.
     package mutating func readText(
         maxUTF16: Int? = nil,
@@ -291,7 +293,7 @@ package struct MessagePackReader: ~Copyable {
         return Text(unchecked: Bytes(owner, range: range))
     }
 
-    /// Reads a string; nil is no limit.
+    /// Reads a string; nil means no limit.
     /// - Throws: also if it is not valid UTF-8.
     package mutating func readString(maxBytes: Int? = nil) throws(PayloadError) -> String {
         let range = try validString(maxUTF16: nil, maxBytes: maxBytes)
@@ -301,7 +303,7 @@ package struct MessagePackReader: ~Copyable {
         )
     }
 
-    /// Reads binary, or a string as its bytes, without copying; nil is no limit.
+    /// Reads binary, or a string as its bytes, without copying; nil means no limit.
     package mutating func readBytes(maxBytes: Int? = nil) throws(PayloadError) -> Bytes {
         guard position < end else { throw truncated() }
         let range: Range<Int>
@@ -319,9 +321,9 @@ package struct MessagePackReader: ~Copyable {
         return Bytes(owner, range: range)
     }
 
-    /// Reads a value and returns it with the bytes it was read from.
+    /// Reads a value and returns it with its encoded bytes.
     ///
-    /// Strings that are stepped over must be UTF-8 here: the bytes are sent on to peers that insist on it.
+    /// Skipped strings must be UTF-8 here, because the bytes are sent on to peers that require it.
     package mutating func readKeepingBytes<Value>(
         _ body: (inout MessagePackReader) throws(PayloadError) -> Value
     ) throws(PayloadError) -> (value: Value, bytes: Bytes) {
@@ -357,7 +359,7 @@ package struct MessagePackReader: ~Copyable {
         base.load(fromByteOffset: offset, as: UInt8.self)
     }
 
-    /// The big-endian number behind the first byte of a value.
+    /// Returns the big-endian number after the first byte of a value.
     @inline(__always)
     private func peek<Number: FixedWidthInteger & BitwiseCopyable>(
         _ type: Number.Type
@@ -368,7 +370,7 @@ package struct MessagePackReader: ~Copyable {
         )
     }
 
-    /// Reads a value that is a first byte and a big-endian number.
+    /// Reads a value that consists of a first byte and a big-endian number.
     @inline(__always)
     private mutating func fixed<Number: FixedWidthInteger & BitwiseCopyable>(
         _ type: Number.Type
@@ -378,7 +380,7 @@ package struct MessagePackReader: ~Copyable {
         return number
     }
 
-    /// Steps over a header and the bytes it announces, and returns where the latter are.
+    /// Skips a header and the bytes it announces, and returns the range of those bytes.
     @inline(__always)
     private mutating func run(header: Int, length: Int) throws(PayloadError) -> Range<Int> {
         let first = position &+ header
@@ -387,7 +389,8 @@ package struct MessagePackReader: ~Copyable {
         return Range(uncheckedBounds: (first, position))
     }
 
-    /// Steps over a string and returns where its bytes are; nil if the value is none. The cursor is not at the end.
+    /// Skips a string and returns the range of its bytes; nil for other values. The cursor must not
+    /// be at the end.
     @inline(__always)
     private mutating func stringRange() throws(PayloadError) -> Range<Int>? {
         let first = byte(at: position)
@@ -400,7 +403,7 @@ package struct MessagePackReader: ~Copyable {
         }
     }
 
-    /// Reads an integer that fits 64 bits with a sign; nil if the value is none. The cursor is not at the end.
+    /// Reads an integer that fits `Int64`; nil for other values. The cursor must not be at the end.
     @inline(__always)
     private mutating func intIfPresent() throws(PayloadError) -> Int64? {
         let first = byte(at: position)
@@ -424,7 +427,7 @@ package struct MessagePackReader: ~Copyable {
         }
     }
 
-    /// The number that a string of digits, after a minus sign or not, stands for.
+    /// Parses a string of digits with an optional minus sign.
     private func decimal(in range: Range<Int>) -> Int64? {
         var index = range.lowerBound
         let isNegative = index < range.upperBound && byte(at: index) == UInt8(ascii: "-")
@@ -446,7 +449,8 @@ package struct MessagePackReader: ~Copyable {
         return number == .min ? nil : -number
     }
 
-    /// Goes inside an extension of type 1, which is MessagePack in MessagePack; the rest must end with it.
+    /// Enters an extension of type 1, which is MessagePack in MessagePack; it must extend to the
+    /// end.
     mutating func unwrapExtension() throws(PayloadError) {
         guard position < end else { return }
         let header: Int
@@ -482,7 +486,7 @@ package struct MessagePackReader: ~Copyable {
         )
     }
 
-    /// The next value is of another type than `expected`, or missing.
+    /// Returns the error for a next value of another type than `expected`, or a missing one.
     @inline(never)
     private func mismatch(_ expected: StaticString) -> PayloadError {
         guard let kind else { return truncated() }

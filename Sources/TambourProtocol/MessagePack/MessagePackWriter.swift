@@ -4,15 +4,15 @@
     import Darwin
 #endif
 
-/// Writes MessagePack into a buffer that grows; every value takes the shortest form there is.
+/// Writes MessagePack into a growing buffer; every value takes its shortest form.
 package struct MessagePackWriter: ~Copyable {
     private var base: UnsafeMutableRawPointer
     private var capacity: Int
     private var ownsBuffer = true
-    /// What the reader can read: what it cannot is left out or goes out as something else. Everything
-    /// unless said otherwise.
+    /// The reader's capabilities: values it does not support are omitted or replaced. All by
+    /// default.
     package var capabilities = Capabilities.all
-    /// How many bytes have been written.
+    /// The number of bytes written.
     package private(set) var count = 0
 
     /// A writer with room for `capacity` bytes before it grows.
@@ -21,7 +21,8 @@ package struct MessagePackWriter: ~Copyable {
         base = .allocate(byteCount: self.capacity, alignment: 16)
     }
 
-    /// A writer that begins in somebody else's room, which must outlive it, and leaves it when it grows.
+    /// A writer that starts in a caller's buffer, which must outlive it, and leaves the buffer when
+    /// it grows.
     init(room: UnsafeMutableRawBufferPointer) {
         guard let base = room.baseAddress else { preconditionFailure("room without an address") }
         self.base = base
@@ -38,21 +39,21 @@ package struct MessagePackWriter: ~Copyable {
         [UInt8](UnsafeRawBufferPointer(start: base, count: count))
     }
 
-    /// Lends the bytes written so far to `body`; the pointer is valid only during the call.
+    /// Passes the bytes written so far to `body`; the pointer is valid only during the call.
     package func withUnsafeBytes<R, E: Error>(
         _ body: (UnsafeRawBufferPointer) throws(E) -> R
     ) throws(E) -> R {
         try body(UnsafeRawBufferPointer(start: base, count: count))
     }
 
-    /// Forgets what was written and keeps the room.
+    /// Discards the bytes written and keeps the buffer.
     package mutating func removeAll() {
         count = 0
     }
 
     // MARK: Containers
 
-    /// Begins a map; `count` keys and values must follow.
+    /// Starts a map; `count` keys and values must follow.
     package mutating func writeMapHeader(_ count: Int) {
         if count < 16 {
             put(0x80 | UInt8(count))
@@ -63,7 +64,7 @@ package struct MessagePackWriter: ~Copyable {
         }
     }
 
-    /// Begins an array; `count` values must follow.
+    /// Starts an array; `count` values must follow.
     package mutating func writeArrayHeader(_ count: Int) {
         if count < 16 {
             put(0x90 | UInt8(count))
@@ -120,7 +121,7 @@ package struct MessagePackWriter: ~Copyable {
 
     // MARK: Strings and bytes
 
-    /// Writes the key of a map entry, or any string known at build time.
+    /// Writes the key of a map entry, or any other string known at build time.
     @inline(__always)
     package mutating func writeKey(_ key: StaticString) {
         putString(UnsafeRawBufferPointer(start: key.utf8Start, count: key.utf8CodeUnitCount))
@@ -149,7 +150,7 @@ package struct MessagePackWriter: ~Copyable {
         text.bytes.withUnsafeBytes { putString($0) }
     }
 
-    /// Writes a string that begins with `prefix`.
+    /// Writes a string after `prefix`.
     package mutating func writeText(_ text: Text, after prefix: StaticString) {
         guard prefix.utf8CodeUnitCount > 0 else { return writeText(text) }
         writeText(Text("\(prefix)\(text)"))
@@ -173,7 +174,7 @@ package struct MessagePackWriter: ~Copyable {
         writeRaw(bytes)
     }
 
-    /// Writes what already is MessagePack.
+    /// Writes bytes that are already MessagePack.
     package mutating func writeRaw(_ bytes: Bytes) {
         bytes.withUnsafeBytes { putAll($0) }
     }
@@ -209,7 +210,7 @@ package struct MessagePackWriter: ~Copyable {
         count &+= 1
     }
 
-    /// A first byte and a big-endian number.
+    /// Writes a first byte and a big-endian number.
     @inline(__always)
     private mutating func put<Number: FixedWidthInteger & BitwiseCopyable>(
         _ first: UInt8,

@@ -1,4 +1,4 @@
-/// A map keyed by names, in the order it travels.
+/// A map keyed by names, in wire order.
 package struct NameMap<Value> {
     /// The entries in order.
     package var pairs: [(Text, Value)]
@@ -7,15 +7,12 @@ package struct NameMap<Value> {
         self.pairs = pairs
     }
 
-    /// Whether there is no entry.
     package var isEmpty: Bool { pairs.isEmpty }
 
-    /// How many entries there are.
+    /// The number of entries.
     package var count: Int { pairs.count }
 
-    /// The value under a name; the last one if a peer sent the name twice.
-    ///
-    /// Looks at every entry.
+    /// The value of a name; the last one if a peer sent the name twice. Linear search.
     package subscript(name: Text) -> Value? {
         pairs.last { $0.0 == name }?.1
     }
@@ -40,8 +37,8 @@ extension NameMap: Hashable where Value: Hashable {
 }
 
 extension NameMap {
-    /// Reads a map whose values `value` reads. A map with more than `maxItems` entries is refused before
-    /// memory is reserved for them; a name has at most `maxShortStringBytes`.
+    /// Reads a map and uses `value` to read its values. A map with more than `maxItems` entries is
+    /// rejected before memory is reserved for it; a name has at most `maxShortStringBytes`.
     package static func read(
         from reader: inout MessagePackReader,
         maxItems: Int?,
@@ -84,7 +81,7 @@ extension NameMap: WireValue where Value: WireValue {
         }
     }
 
-    /// Leaves out what the reader cannot be sent.
+    /// Writes the entries that the reader supports.
     package func write(to writer: inout MessagePackWriter) {
         let capabilities = writer.capabilities
         let pairs =

@@ -1,4 +1,4 @@
-/// A value kept as the MessagePack it travels as: a page of history is a scan and a copy.
+/// A value stored as its MessagePack on the wire: reading a page of history is a scan and a copy.
 package struct Packed<Value: WireValue>: Hashable, Sendable {
     /// The MessagePack of one value.
     package let bytes: Bytes
@@ -10,7 +10,7 @@ package struct Packed<Value: WireValue>: Hashable, Sendable {
         bytes = Bytes(writer.finish())
     }
 
-    /// Bytes that somebody has already packed, as they come from the store.
+    /// Bytes that are already packed, such as those from the store.
     package init(unchecked bytes: Bytes) {
         self.bytes = bytes
     }
@@ -24,8 +24,8 @@ package struct Packed<Value: WireValue>: Hashable, Sendable {
         }
     }
 
-    /// The value of bytes that were checked when they were stored, under limits that may be narrower
-    /// now; nil when the store went bad.
+    /// The value of stored bytes, which were checked under limits that may be narrower now; nil
+    /// when the store is damaged.
     package var stored: Value? { try? value(limits: .unlimited) }
 }
 
@@ -39,7 +39,7 @@ extension Packed: WireValue {
         return Self(unchecked: bytes)
     }
 
-    /// Copies the bytes; unpacks them only for a reader who gets something else than was packed.
+    /// Copies the bytes; unpacks them only for a reader that needs another encoding.
     package func write(to writer: inout MessagePackWriter) {
         guard let value = unpacked(unlessReadWith: writer.capabilities) else {
             return writer.writeRaw(bytes)
@@ -53,8 +53,9 @@ extension Packed: WireValue {
         unpacked(unlessReadWith: capabilities)?.canBeRead(with: capabilities) ?? true
     }
 
-    /// Nil when there is nothing to change: bytes are packed for all capabilities and in no dialect. Limits may have been narrowed since the bytes were
-    /// checked; bytes that cannot be read at all, of a store that went bad, go out as they are.
+    /// Returns the value if it must be encoded again. Nil when nothing has to change: bytes are
+    /// packed for all capabilities and in no dialect. Limits may have been narrowed since the bytes
+    /// were checked. Unreadable bytes, from a damaged store, are sent unchanged.
     private func unpacked(unlessReadWith capabilities: Capabilities) -> Value? {
         let gates = Value.gates
         if capabilities.intersection(gates) == gates.subtracting(.dialects) { return nil }

@@ -1,4 +1,4 @@
-/// A value behind a reference: copying it counts one reference, whatever it holds.
+/// A value behind a reference: copying it costs one reference count, whatever its size.
 final class Shared<Value: Hashable & Sendable>: Hashable, Sendable {
     let value: Value
 
@@ -6,7 +6,7 @@ final class Shared<Value: Hashable & Sendable>: Hashable, Sendable {
         self.value = value
     }
 
-    /// A copy of its own with what `change` did to it.
+    /// Returns a separate copy that `change` has modified.
     func changed(_ change: (inout Value) -> Void) -> Shared {
         var copy = value
         change(&copy)

@@ -4,7 +4,7 @@
     import Darwin
 #endif
 
-/// Valid UTF-8 kept as the bytes it travels as: a `String` is made only where somebody reads it.
+/// Valid UTF-8 stored as its wire bytes: a `String` is created only where it is needed.
 package struct Text: Hashable, Sendable {
     /// The UTF-8.
     package let bytes: Bytes
@@ -14,7 +14,7 @@ package struct Text: Hashable, Sendable {
         bytes = Bytes(Array(string.utf8))
     }
 
-    /// Bytes that may or may not be UTF-8; nil if they are not.
+    /// Bytes that may be UTF-8; nil if they are not.
     package init?(validating bytes: Bytes) {
         guard bytes.withUnsafeBytes({ UTF8Scan.utf16Count(validating: $0) }) != nil else {
             return nil
@@ -22,26 +22,25 @@ package struct Text: Hashable, Sendable {
         self.bytes = bytes
     }
 
-    /// Bytes that somebody has already found to be UTF-8.
+    /// Bytes already known to be UTF-8.
     package init(unchecked bytes: Bytes) {
         self.bytes = bytes
     }
 
-    /// The same text in bytes of its own: what outlives a request must not keep its payload alive.
+    /// A copy with its own bytes: a text that outlives a request must not keep the payload alive.
     package var detached: Text { Text(unchecked: Bytes(bytes.array)) }
 
-    /// The text without characters.
+    /// The empty text.
     package static let empty = Text(unchecked: .empty)
 
-    /// Whether it has no characters.
     package var isEmpty: Bool { bytes.isEmpty }
 
-    /// The length in UTF-16 code units, in which limits and formatting ranges count.
+    /// The length in UTF-16 code units, the unit of limits and formatting ranges.
     package var utf16Count: Int {
         bytes.withUnsafeBytes { UTF8Scan.utf16Count(ofValid: $0) }
     }
 
-    /// Whether it is exactly `other`, byte for byte.
+    /// Returns whether it equals `other`, byte for byte.
     package func equals(_ other: StaticString) -> Bool {
         guard bytes.count == other.utf8CodeUnitCount else { return false }
         return bytes.withUnsafeBytes { bytes in

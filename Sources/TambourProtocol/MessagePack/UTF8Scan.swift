@@ -1,12 +1,13 @@
-/// Walks over UTF-8 without making a `String`.
+/// Scans UTF-8 without creating a `String`.
 enum UTF8Scan {
     private static let lowestBits: UInt64 = 0x0101_0101_0101_0101
     private static let highBits: UInt64 = 0x8080_8080_8080_8080
 
-    /// The length in UTF-16 code units, nil unless the bytes are UTF-8 as Unicode defines it.
+    /// Returns the length in UTF-16 code units, or nil unless the bytes are UTF-8 as Unicode
+    /// defines it.
     ///
-    /// Refused are overlong forms, surrogates, code points above U+10FFFF, stray and missing continuation bytes
-    /// (The Unicode Standard, table 3-7).
+    /// It rejects overlong forms, surrogates, code points above U+10FFFF, and stray or missing
+    /// continuation bytes (The Unicode Standard, table 3-7).
     static func utf16Count(validating bytes: UnsafeRawBufferPointer) -> Int? {
         guard let base = bytes.baseAddress else { return 0 }
         let end = bytes.count
@@ -29,7 +30,8 @@ enum UTF8Scan {
                 continue
             }
             if first < 0xE0 {
-                // Four letters of Cyrillic, Greek, Hebrew or Arabic at once: the leads D0..DF are never overlong.
+                // Four letters of Cyrillic, Greek, Hebrew or Arabic at once: the lead bytes D0..DF
+                // are never overlong.
                 if left >= 8,
                     isFourPairs(base.loadUnaligned(fromByteOffset: index, as: UInt64.self))
                 {
@@ -65,10 +67,10 @@ enum UTF8Scan {
         return units
     }
 
-    /// The length in UTF-16 code units of bytes that are UTF-8.
+    /// Returns the length in UTF-16 code units of valid UTF-8.
     static func utf16Count(ofValid bytes: UnsafeRawBufferPointer) -> Int {
         guard let base = bytes.baseAddress else { return 0 }
-        // Every character is one unit, but those that take four bytes are two.
+        // Every character is one unit, except that characters of four bytes are two.
         var index = 0
         var units = 0
         while bytes.count &- index >= 8 {
@@ -87,7 +89,7 @@ enum UTF8Scan {
         return units
     }
 
-    /// Whether eight bytes are four times a lead D0..DF and its continuation.
+    /// Returns whether eight bytes are four pairs of a lead byte D0..DF and its continuation.
     @inline(__always)
     private static func isFourPairs(_ word: UInt64) -> Bool {
         UInt64(littleEndian: word) & 0xC0F0_C0F0_C0F0_C0F0 == 0x80D0_80D0_80D0_80D0
