@@ -1,4 +1,4 @@
-/// What differs between the two engines in the text of a statement.
+/// The differences between the two engines in the text of a statement.
 ///
 /// Statements are written once; tables are written as templates:
 ///
@@ -27,12 +27,13 @@ package enum SQLDialect: String, Sendable {
         self == .sqlite ? "BLOB" : "bytea"
     }
 
-    /// What ends a CREATE TABLE whose rows should lie in the order of the primary key.
+    /// The end of a CREATE TABLE whose rows should be stored in primary key order.
     package var withoutRowID: String {
         self == .sqlite ? "WITHOUT ROWID" : ""
     }
 
-    /// The template with its `{names}` replaced; an unknown name is a programming error and traps.
+    /// Returns the template with its `{names}` replaced; an unknown name is a programming error and
+    /// traps.
     package func expand(_ template: String) -> String {
         var result = ""
         var rest = template[...]

@@ -1,29 +1,29 @@
-/// Why the database refused, in terms both engines share.
+/// A database error in terms common to both engines.
 ///
-/// Neither the message nor the text contains a bound value: it may be logged.
+/// Neither the message nor the SQL text contains a bound value, so it may be logged.
 package struct SQLError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// What callers may want to tell apart.
+    /// The kinds of errors that callers distinguish.
     package enum Kind: String, Sendable {
-        /// A unique, foreign, check or not-null rule was broken.
+        /// A unique, foreign key, check or not-null constraint was violated.
         case constraint
-        /// Another transaction is in the way: rolling back and trying again may help.
+        /// Another transaction holds a lock: rolling back and retrying may help.
         case busy
         /// The file is damaged or is not a database.
         case corrupt
         /// The disk or a quota is full.
         case full
-        /// The operating system refused to read, write or open, or the connection is lost.
+        /// The operating system failed to read, write or open, or the connection is lost.
         case io
-        /// Anything else, most of all a mistake in the statement.
+        /// Anything else, usually a mistake in the statement.
         case other
     }
 
     package var kind: Kind
-    /// The engine's own words.
+    /// The engine's own message.
     package var message: String
     /// The engine's own code: SQLite's extended result code or PostgreSQL's SQLSTATE.
     package var engineCode: String
-    /// The statement, as text; empty when there was none.
+    /// The text of the statement; empty when there was none.
     package var sql: String
 
     package init(kind: Kind, message: String, engineCode: String = "", sql: String = "") {

@@ -1,4 +1,4 @@
-/// A compiled statement: bind, step through its rows, reset, and again.
+/// A compiled statement: bind, step through its rows, reset, repeat.
 ///
 /// ```swift
 /// statement.bind(1, chat)
@@ -7,8 +7,8 @@
 /// ```
 ///
 /// It keeps its connection alive. Parameters are numbered from 1 as in `$1`, columns from 0.
-/// Binding a number the text does not have, or binding before `reset`, is a programming error and
-/// traps. Parameters nobody bound are NULL.
+/// Binding a number that the text does not contain, or binding before `reset`, is a programming
+/// error and traps. Unbound parameters are NULL.
 package protocol SQLStatement: AnyObject {
     /// Binds an integer.
     func bind(_ index: Int, _ value: Int64)
@@ -16,30 +16,30 @@ package protocol SQLStatement: AnyObject {
     func bindNull(_ index: Int)
     /// Binds text; the bytes are copied.
     ///
-    /// - Parameter utf8: Valid UTF-8. PostgreSQL refuses text with a zero byte in it.
+    /// - Parameter utf8: Valid UTF-8. PostgreSQL rejects text that contains a zero byte.
     func bindText(_ index: Int, _ utf8: UnsafeRawBufferPointer)
     /// Binds bytes; they are copied.
     func bindBlob(_ index: Int, _ bytes: UnsafeRawBufferPointer)
-    /// Binds text without copying it: the bytes must stay where they are until `reset`.
+    /// Binds text without copying it: the bytes must stay in place until `reset`.
     func bindText(_ index: Int, borrowed utf8: UnsafeRawBufferPointer)
-    /// Binds bytes without copying them: they must stay where they are until `reset`.
+    /// Binds bytes without copying them: they must stay in place until `reset`.
     func bindBlob(_ index: Int, borrowed bytes: UnsafeRawBufferPointer)
 
     /// Moves to the next row; the first call runs the statement.
     ///
-    /// - Returns: Whether there is a row. After the last one it stays false until `reset`.
+    /// - Returns: Whether there is a row; false after the last one until `reset`.
     func step() throws(SQLError) -> Bool
 
-    /// Makes the statement ready to run again and forgets what was bound.
+    /// Prepares the statement to run again and clears the bound values.
     func reset()
 
-    /// Runs the statement to its end and resets it, also when it fails.
+    /// Runs the statement to its end and resets it, even when it fails.
     ///
-    /// - Returns: How many rows an INSERT, UPDATE or DELETE changed.
+    /// - Returns: The number of rows changed by an INSERT, UPDATE or DELETE.
     @discardableResult
     func run() throws(SQLError) -> Int
 
-    /// How many columns a row has.
+    /// The number of columns in a row.
     var columnCount: Int { get }
     /// Whether the value in this row is NULL.
     func isNull(_ column: Int) -> Bool
@@ -116,7 +116,7 @@ extension SQLStatement {
         int(column) != 0
     }
 
-    /// Lends the bytes of a text or blob in this row; empty for NULL.
+    /// Passes the bytes of a text or blob in this row to `body`; empty for NULL.
     package func withBytes<Result, Failure: Error>(
         _ column: Int,
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result

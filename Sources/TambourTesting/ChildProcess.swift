@@ -1,10 +1,10 @@
 package import Foundation
 import Synchronization
 
-/// A program that a test started: its output line by line as it comes, its errors, its end.
+/// A program started by a test: its output line by line, its errors, and its end.
 ///
-/// Three threads of its own read and wait, so nothing blocks the threads that tests run on, and
-/// nothing depends on how long this object lives.
+/// Three threads of its own read and wait. They do not block the threads that tests run on, and do
+/// not depend on the lifetime of this object.
 package final class ChildProcess: Sendable {
     package struct Failed: Error, CustomStringConvertible {
         package var description: String
@@ -21,7 +21,7 @@ package final class ChildProcess: Sendable {
 
     /// Starts `program` at once.
     ///
-    /// - Parameter input: the path of a file that it reads as its standard input.
+    /// - Parameter input: the path of a file for its standard input.
     /// - Throws: `Failed` if it cannot be started.
     package init(
         _ program: URL,
@@ -67,20 +67,20 @@ package final class ChildProcess: Sendable {
         }
     }
 
-    /// What became of a program that was run to its end.
+    /// The outcome of a program that ran to its end.
     package struct Outcome: Sendable {
-        /// As `exitStatus` gives it.
+        /// See `exitStatus`.
         package let status: Int32
         package let output: String
         package let errors: String
     }
 
-    /// Runs `program` to its end and blocks until then. Foundation's `Process` would do, but its `waitUntilExit` waits for
-    /// whatever other programs have inherited from it.
+    /// Runs `program` to its end and blocks until then. Foundation's `Process` is no alternative:
+    /// its `waitUntilExit` also waits for other programs that have inherited its descriptors.
     ///
     /// - Parameters:
-    ///   - input: the path of a file that it reads as its standard input.
-    ///   - deadline: after it the program is killed.
+    ///   - input: the path of a file for its standard input.
+    ///   - deadline: the time after which the program is killed.
     /// - Throws: `Failed` if it cannot be started.
     package static func run(
         _ program: URL,
@@ -119,7 +119,8 @@ package final class ChildProcess: Sendable {
         )
     }
 
-    /// Waits for a line of output that begins with `prefix`; ends the program when it takes too long.
+    /// Waits for a line of output that starts with `prefix`; kills the program when this takes too
+    /// long.
     ///
     /// - Returns: the rest of the line; nil when the program ended before it.
     package func line(after prefix: String, within deadline: Duration = .seconds(120)) async
@@ -133,7 +134,7 @@ package final class ChildProcess: Sendable {
         return nil
     }
 
-    /// A deadline, not a pause: whoever waits goes on as soon as what it waits for is there.
+    /// A deadline, not a pause: the waiting task continues as soon as its condition is met.
     private func killer(after deadline: Duration) -> Task<Void, any Error> {
         Task {
             try await Task.sleep(for: deadline)
@@ -141,10 +142,10 @@ package final class ChildProcess: Sendable {
         }
     }
 
-    /// What was written to standard error so far.
+    /// The text written to standard error so far.
     package var errors: String { errorText.string }
 
-    /// What the program holds in memory right now, bytes; 0 when it has ended.
+    /// The program's current memory, bytes; 0 when it has ended.
     package var residentBytes: Int {
         let statm = "/proc/\(processID)/statm"
         guard let text = try? String(contentsOfFile: statm, encoding: .utf8) else { return 0 }
@@ -152,7 +153,7 @@ package final class ChildProcess: Sendable {
         return pages * Int(sysconf(Int32(_SC_PAGESIZE)))
     }
 
-    /// The most that the program has held in memory so far, bytes; 0 when it has ended.
+    /// The program's peak memory so far, bytes; 0 when it has ended.
     package var peakResidentBytes: Int {
         let status = "/proc/\(processID)/status"
         guard let text = try? String(contentsOfFile: status, encoding: .utf8) else { return 0 }
@@ -166,7 +167,7 @@ package final class ChildProcess: Sendable {
 
     /// Waits for the end of the program and of its output.
     ///
-    /// - Returns: its status; 128 and the signal for a program that a signal ended.
+    /// - Returns: its status; 128 plus the signal for a program that a signal killed.
     package func exitStatus() async -> Int32 {
         await ending.wait()
     }
@@ -184,12 +185,12 @@ package final class ChildProcess: Sendable {
         return status
     }
 
-    /// Makes a script that can be run.
+    /// Creates an executable script.
     ///
-    /// By another process: a program that this one writes cannot be run while one that another test
-    /// has started has the file open by inheritance.
+    /// Another process writes it: a program written by this process cannot be run while a program
+    /// started by another test has inherited the open file.
     ///
-    /// - Throws: `Failed` if it cannot be made.
+    /// - Throws: `Failed` if it cannot be created.
     package static func makeProgram(at path: String, _ text: String) throws {
         let made = try run(
             URL(fileURLWithPath: "/bin/sh"),
@@ -200,8 +201,9 @@ package final class ChildProcess: Sendable {
 
     // MARK: - Starting
 
-    /// One at a time: between making a pipe and keeping it from being inherited, nobody is born. A
-    /// test that reads to the end must not wait for somebody else's server to close a copy.
+    /// One spawn at a time: no child may start between the creation of a pipe and the flag that
+    /// keeps it from being inherited. Otherwise a test that reads to the end could wait for another
+    /// test's server to close its copy.
     private static let births = Mutex(())
 
     private static func spawn(
@@ -212,7 +214,7 @@ package final class ChildProcess: Sendable {
         let output = try privatePipe()
         let errors = try privatePipe()
         defer {
-            // While our copies of the ends the program writes to are open, reading never ends.
+            // Reading never ends while our copies of the write ends are open.
             close(output.writer)
             close(errors.writer)
         }
@@ -232,7 +234,7 @@ package final class ChildProcess: Sendable {
         posix_spawn_file_actions_addopen(&actions, 0, input, O_RDONLY, 0)
         posix_spawn_file_actions_adddup2(&actions, output.writer, 1)
         posix_spawn_file_actions_adddup2(&actions, errors.writer, 2)
-        // The threads that tests run on block every signal, and a child inherits that.
+        // Threads that run tests block every signal, and a child would inherit that.
         var none = sigset_t()
         sigemptyset(&none)
         posix_spawnattr_setsigmask(&attributes, &none)
@@ -299,7 +301,7 @@ private final class ErrorText: Sendable {
     }
 }
 
-/// The end of a program, to be waited for by anybody.
+/// The end of a program, for any number of waiting tasks.
 private final class Ending: Sendable {
     private struct State {
         var isReaped = false
@@ -311,7 +313,7 @@ private final class Ending: Sendable {
 
     func signal(_ number: Int32, to processID: pid_t) {
         state.withLock { state in
-            // After it is reaped the number may be somebody else's.
+            // After the program is reaped, its number may belong to another process.
             if !state.isReaped { kill(processID, number) }
         }
     }

@@ -1,23 +1,25 @@
 import Foundation
 import Synchronization
 
-/// A bad network between clients and one server on this machine: a TCP proxy that cuts each connection after a number of
-/// bytes in either direction that a seed decides, in the midst of a packet as a rule. What it has read behind the cut is lost.
+/// A bad network between clients and one local server: a TCP proxy that cuts each connection after
+/// a number of bytes in either direction, usually in the middle of a packet. A seed decides the
+/// number. Bytes that it has read after the cut are lost.
 ///
-/// Connections are numbered door by door, in the order in which a door accepts them; the seed, the door and the number decide
-/// where one is cut. One thread of its own does everything.
+/// Connections are numbered per door, in the order in which the door accepts them. The seed, the
+/// door and the number decide where a connection is cut. One thread of its own does all the work.
 package final class CuttingProxy: Sendable {
     /// A connection that was cut.
     package struct Cut: Sendable {
-        /// Which of the addresses it came in by.
+        /// The index of the address that the client connected to.
         package let door: Int
-        /// Counts from 0, the connections of its door.
+        /// The number of the connection at its door, from 0.
         package let connection: Int
-        /// 64 bits that belong to this connection, to decide by what else shall happen at this moment.
+        /// 64 random bits of this connection, by which tests decide what else happens at this
+        /// moment.
         package let draw: UInt64
     }
 
-    /// Where clients connect: `127.0.0.1:PORT`, one for each door.
+    /// The addresses for clients: `127.0.0.1:PORT`, one for each door.
     package let addresses: [String]
 
     private struct State {
@@ -32,9 +34,9 @@ package final class CuttingProxy: Sendable {
     private let hasEnded = DispatchSemaphore(value: 0)
 
     /// - Parameters:
-    ///   - server: `127.0.0.1:PORT`. It may be away; who connects then is closed.
-    ///   - typicalBytes: about half of the cuts come before so many bytes.
-    ///   - onCut: called on the proxy's thread, behind each cut.
+    ///   - server: `127.0.0.1:PORT`. It may be down; clients that connect then are closed.
+    ///   - typicalBytes: about half of the cuts come before this many bytes.
+    ///   - onCut: called on the proxy's thread after each cut.
     /// - Throws: `WireClient.Failure` when it cannot listen.
     package init(
         to server: String,
@@ -65,13 +67,13 @@ package final class CuttingProxy: Sendable {
         }
     }
 
-    /// How many connections were cut so far.
+    /// The number of connections cut so far.
     package var cuts: Int { state.withLock { $0.cuts } }
 
-    /// How many connections came so far.
+    /// The number of connections so far.
     package var connections: Int { state.withLock { $0.connections } }
 
-    /// Whether connections are cut, which they are not at first. What passes meanwhile does not count.
+    /// Whether connections are cut; false at first. Bytes that pass while it is false do not count.
     package var isCutting: Bool {
         get { state.withLock { $0.isCutting } }
         set {
@@ -88,17 +90,17 @@ package final class CuttingProxy: Sendable {
     }
 }
 
-/// Where connections are cut.
+/// Decides where connections are cut.
 struct CutPlan {
     let seed: UInt64
     let typicalBytes: Int
 
     struct Limits {
-        /// Bytes that get through to the server.
+        /// The number of bytes that reach the server.
         var up: Int
-        /// Bytes that get through to the client.
+        /// The number of bytes that reach the client.
         var down: Int
-        /// Whether both sides see a reset, rather than an end.
+        /// Whether both sides see a reset instead of a normal close.
         var isReset: Bool
         var draw: UInt64
     }
@@ -108,7 +110,8 @@ struct CutPlan {
         var random = SeededGenerator(
             seed: seeds.next() &+ UInt64(door) << 32 &+ UInt64(connection)
         )
-        // One of twelve does not get through the login; those are what makes clients wait longer and longer.
+        // One of twelve is cut during the login; these cuts make clients back off longer and
+        // longer.
         let isEarly = random.next() % 12 == 0
         let down = isEarly ? Int(random.next() % 600) : exponential(&random)
         let up = isEarly ? Int(random.next() % 600) : exponential(&random) / 2
@@ -120,7 +123,7 @@ struct CutPlan {
         )
     }
 
-    /// As a process without memory cuts: the half-life is `typicalBytes`.
+    /// Returns a number of an exponential (memoryless) distribution with the median `typicalBytes`.
     private func exponential(_ random: inout SeededGenerator) -> Int {
         let unit = Double(random.next() >> 11) / Double(1 << 53)
         return Int(-log2(1 - unit) * Double(typicalBytes))

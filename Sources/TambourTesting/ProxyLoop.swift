@@ -1,6 +1,6 @@
 import Foundation
 
-/// Ends a wait from another thread.
+/// Interrupts a wait from another thread.
 struct WakeUp: Sendable {
     let reader: Int32
     private let writer: Int32
@@ -28,7 +28,7 @@ struct WakeUp: Sendable {
 
 /// The sockets of a `CuttingProxy`, one turn at a time.
 ///
-/// `@unchecked Sendable`: made on one thread and then used by one other.
+/// `@unchecked Sendable`: created on one thread and then used by one other.
 final class ProxyLoop: @unchecked Sendable {
     let addresses: [String]
     let wakeUp: WakeUp
@@ -42,7 +42,7 @@ final class ProxyLoop: @unchecked Sendable {
     private var pairs: [Pair] = []
     private var chunk = [UInt8](repeating: 0, count: 65_536)
 
-    /// A client's socket and the server's, and what is still to be passed on.
+    /// A client's socket and the server's, and the bytes still to be forwarded.
     private final class Pair {
         let client: Int32
         let server: Int32
@@ -89,14 +89,14 @@ final class ProxyLoop: @unchecked Sendable {
         wakeUp.close()
     }
 
-    /// Waits until something can be done, and does it.
+    /// Waits until a socket is ready, and serves it.
     ///
-    /// - Returns: the connections that this turn has cut.
+    /// - Returns: the connections cut in this turn.
     func turn() -> [CuttingProxy.Cut] {
         var polled = [pollfd(fd: wakeUp.reader, events: Int16(POLLIN), revents: 0)]
         polled += listeners.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
         for pair in pairs {
-            // Read only when what was read before has gone: a slow reader slows its writer.
+            // Read only after the previous bytes have been sent: a slow reader slows its writer.
             let client = (pair.up.isEmpty ? POLLIN : 0) | (pair.down.isEmpty ? 0 : POLLOUT)
             let server = (pair.down.isEmpty ? POLLIN : 0) | (pair.up.isEmpty ? 0 : POLLOUT)
             polled.append(pollfd(fd: pair.client, events: Int16(client), revents: 0))
@@ -121,7 +121,7 @@ final class ProxyLoop: @unchecked Sendable {
         return cuts
     }
 
-    /// One side of a pair can be read, or written to.
+    /// Serves one side of a pair that can be read or written.
     private func serve(_ pair: Pair, up: Bool, _ events: Int32) {
         let socket = up ? pair.client : pair.server
         if events & POLLOUT != 0 {
@@ -143,7 +143,7 @@ final class ProxyLoop: @unchecked Sendable {
         }
     }
 
-    /// As much of what was read as gets through.
+    /// Returns the part of the read bytes that is forwarded.
     private func take(_ count: Int, _ limit: inout Int, _ pair: Pair) -> ArraySlice<UInt8> {
         guard isCutting else { return chunk[..<count] }
         if count >= limit { (pair.isOver, pair.isCut) = (true, true) }
@@ -184,7 +184,7 @@ final class ProxyLoop: @unchecked Sendable {
 
     // MARK: - Sockets
 
-    /// Keeps a descriptor from being inherited, and from blocking.
+    /// Makes a descriptor non-blocking and not inheritable.
     static func makePrivate(_ descriptor: Int32) {
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)

@@ -7,10 +7,11 @@ package import TambourProtocol
 package import TambourServer
 package import TambourStore
 
-/// A whole server in this process: a data directory of its own, a free port, codes kept in memory.
+/// A whole server in this process, with its own data directory and a free port; it keeps codes in
+/// memory.
 package final class TestServer: Sendable {
     package let server: Server
-    /// Those that it listens on, in the order in which they were given.
+    /// The addresses it listens on, in the order given.
     package let addresses: [String]
     package var address: String { addresses[0] }
     package let dataDirectory: String
@@ -20,7 +21,7 @@ package final class TestServer: Sendable {
     private let known = Mutex<[UserID]>([])
     private let ownsDirectory: Bool
 
-    /// Codes as a person's phone would show them.
+    /// Codes, as a user's phone would show them.
     private final class Codes: Sendable {
         private let known = Mutex<[CodeRecipient: String]>([:])
         private let arrived = DispatchSemaphore(value: 0)
@@ -41,7 +42,7 @@ package final class TestServer: Sendable {
         }
     }
 
-    /// Rules of features as a file would hold them.
+    /// Feature rules, as a file would contain them.
     private final class FeatureFile: Sendable {
         let plans = Mutex<[FeaturePlan]>([])
 
@@ -49,13 +50,14 @@ package final class TestServer: Sendable {
     }
 
     /// - Parameters:
-    ///   - overrides: limits by name; how often something may be done is not limited unless named.
-    ///   - lanes: `TAMBOUR_TEST_LANES` when it is set, otherwise 2: what one lane hides, two show.
-    ///   - environment: its ids of users are replaced by `userIDs`.
-    ///   - userIDs: large ones that rise, unless given: tests know the order of people by whom they sign up first.
-    ///   - dataDirectory: of an earlier server, which must have stopped; nil makes a fresh one.
+    ///   - overrides: limits by name; rate limits are off unless named.
+    ///   - lanes: `TAMBOUR_TEST_LANES` when it is set, otherwise 2: two lanes reveal what one
+    ///     hides.
+    ///   - environment: its user ids are replaced by `userIDs`.
+    ///   - userIDs: large ascending ids unless given: tests rely on users being ordered by sign-up.
+    ///   - dataDirectory: that of an earlier, stopped server; nil creates a new one.
     ///   - listen: listeners as on the command line; `addresses` has them in this order.
-    ///   - logs: whether errors of the server are printed.
+    ///   - logs: whether the server's errors are printed.
     package init(
         overrides: [String: Int] = [:],
         lanes: Int? = nil,
@@ -75,7 +77,7 @@ package final class TestServer: Sendable {
         self.dataDirectory = try dataDirectory ?? Self.temporaryDirectory()
         ownsDirectory = dataDirectory == nil
         var limits = Unhurried.limits
-        // What is slow on purpose is quick here.
+        // Password hashing is slow on purpose; make it fast here.
         limits["passwordHashLogRounds"] = 4
         limits.merge(overrides) { $1 }
         var logger = Logger(label: "test") { StreamLogHandler.standardError(label: $0) }
@@ -98,23 +100,24 @@ package final class TestServer: Sendable {
         addresses = try server.start()
     }
 
-    /// Stops gracefully and waits for it.
+    /// Stops gracefully and waits for the end.
     package func stop() {
         let done = DispatchSemaphore(value: 0)
         server.stop { done.signal() }
         done.wait()
     }
 
-    /// Stops and removes the data directory if it was made here.
+    /// Stops and removes the data directory if this object created it.
     package func remove() {
         stop()
         if ownsDirectory { Self.removeDirectory(dataDirectory) }
     }
 
-    /// Changes the rules of features as an administrator does.
+    /// Changes the feature rules as an administrator does.
     ///
-    /// - Returns: what the command prints.
-    /// - Throws: `AdminService.Failure` when the rules make no sense; then the old ones hold.
+    /// - Returns: the output of the command.
+    /// - Throws: `AdminService.Failure` when the rules are invalid; the old ones then stay in
+    ///   force.
     @discardableResult
     package func reload(_ plans: [FeaturePlan]) throws -> [String] {
         features.plans.withLock { $0 = plans }
@@ -128,7 +131,7 @@ package final class TestServer: Sendable {
 
     // MARK: - Clients
 
-    /// A connection that has said SESSION_INIT.
+    /// Connects a client that has sent SESSION_INIT.
     ///
     /// - Parameter source: the address to connect from; nil for any.
     package func connect(
@@ -151,7 +154,8 @@ package final class TestServer: Sendable {
 
     /// Registers a new user and logs it in.
     ///
-    /// - Parameter isStranger: whether they and the others have not found each other: an id alone opens nothing.
+    /// - Parameter isStranger: whether the user and the earlier ones have not found each other: an
+    ///   id alone gives no access.
     package func signUp(
         _ name: String,
         device: String = "phone",
@@ -174,7 +178,7 @@ package final class TestServer: Sendable {
         return client
     }
 
-    /// Lets a user and those who signed up before find each other, as by their phones.
+    /// Lets a user and those who signed up before find each other, as if by phone number.
     package func introduce(_ user: UserID) {
         let others = known.withLock { known in
             defer { known.append(user) }
@@ -184,7 +188,7 @@ package final class TestServer: Sendable {
         for other in others { server.foundPeople.note([user], by: other) }
     }
 
-    /// Logs a known user in on another device.
+    /// Logs an existing user in on another device.
     package func signIn(
         phoneOf other: WireClient,
         device: String,
@@ -203,7 +207,7 @@ package final class TestServer: Sendable {
         return client
     }
 
-    /// A new connection with the same token.
+    /// Connects again with the same token.
     package func reconnect(
         _ other: WireClient,
         device: String = "phone",
@@ -235,17 +239,17 @@ package final class TestServer: Sendable {
         return reply
     }
 
-    /// The code that was sent to `phone` and not looked at yet; waits for it.
+    /// Returns the code sent to `phone` that was not read yet; waits for it.
     package func receivedCode(of phone: Int64) throws -> String {
         try codes.wait(for: .phone(phone))
     }
 
-    /// The code that was sent to an e-mail address and not looked at yet; waits for it.
+    /// Returns the code sent to an e-mail address that was not read yet; waits for it.
     package func receivedCode(of email: String) throws -> String {
         try codes.wait(for: .email(email))
     }
 
-    /// A phone that nobody of this server has.
+    /// Returns a phone number that no user of this server has.
     package func freshPhone() -> Int64 {
         nextPhone.add(1, ordering: .relaxed).newValue
     }
@@ -284,12 +288,12 @@ package final class TestServer: Sendable {
 }
 
 extension WireClient {
-    /// The id of the dialog with somebody else.
+    /// Returns the id of the dialog with another user.
     package func dialog(with other: WireClient) -> ChatID {
         .dialog(userID, other.userID)
     }
 
-    /// Finds people by their phones: an id alone puts nobody into a group.
+    /// Finds users by their phone numbers: an id alone does not allow adding a user to a group.
     package func meet(_ phones: some Sequence<String>) throws {
         for phone in phones { try call(ContactInfoByPhoneRequest(phone: phone)) }
     }
@@ -302,8 +306,7 @@ extension WireClient {
         )
     }
 
-    /// Creates a group with others.
-    /// Creates a group, or a chat of another type.
+    /// Creates a group, or a chat of another type, with others.
     package func createGroup(
         _ title: String,
         with others: [WireClient],

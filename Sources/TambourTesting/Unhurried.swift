@@ -2,7 +2,7 @@ import TambourProtocol
 
 /// Limits for programs that do in a second what people do in a day.
 package enum Unhurried {
-    /// How often something may be done is not limited.
+    /// Limits that turn rate limits off.
     package static let limits: [String: Int] = {
         let often =
             [
@@ -14,7 +14,7 @@ package enum Unhurried {
         return Dictionary(uniqueKeysWithValues: often.map { ($0, 1_000_000_000) })
     }()
 
-    /// How often something may be done as the specification has it, by name.
+    /// The rate limits of the specification, by name.
     package static let specifiedRates: [String: Int] = Dictionary(
         uniqueKeysWithValues: RateBucket.allCases.flatMap { bucket in
             let names = bucket.limitNames
@@ -25,16 +25,15 @@ package enum Unhurried {
         }
     )
 
-    /// A machine that is crowded with tests may let a client, or a program, wait longer than any person
-    /// does.
+    /// On a machine crowded with tests, a client or a program may be slower than any person.
     private static let patience = [
         "loginTimeoutMs": 3_600_000, "idleTimeoutMs": 3_600_000, "sessionInitTimeoutMs": 3_600_000,
         "codeProgramTimeoutMs": 3_600_000,
     ]
 
-    /// A file for `--limits`.
+    /// Returns the contents of a file for `--limits`.
     ///
-    /// - Parameter overrides: limits by name, which win.
+    /// - Parameter overrides: limits by name, which take precedence.
     package static func file(_ overrides: [String: Int] = [:]) -> String {
         limits.merging(patience) { $1 }.merging(overrides) { $1 }.sorted { $0.key < $1.key }
             .map { "\($0.key): \($0.value)\n" }.joined()

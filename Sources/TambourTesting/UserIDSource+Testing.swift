@@ -2,9 +2,9 @@ import Synchronization
 package import TambourStore
 
 extension UserIDSource {
-    /// Ids in the order in which they are made, for tests that say what an id is or need their order.
+    /// A source of ascending ids, for tests that name ids or need their order.
     ///
-    /// - Parameter first: large unless given, so that ids take the bytes that random ones do.
+    /// - Parameter first: large unless given, so that ids take as many bytes as random ones.
     package static func rising(from first: UInt64 = 1 << 42 + 1) -> Self {
         let next = Next(first)
         return Self { next.value.add(1, ordering: .relaxed).oldValue }

@@ -1,7 +1,7 @@
 package import TambourProtocol
 
 extension WireClient {
-    /// Makes a channel whose posts may be commented on.
+    /// Creates a channel that allows comments on its posts.
     package func channel(
         _ title: String,
         with others: [WireClient],
@@ -24,13 +24,13 @@ extension WireClient {
         return try call(MsgSendRequest(chatID: channel, postID: post, message: message)).message
     }
 
-    /// The newest comments on a post, oldest first.
+    /// Returns the newest comments on a post, oldest first.
     package func comments(on post: MessageID, in channel: ChatID) throws -> [Message] {
         let page = ChatHistoryRequest(chatID: channel, from: -1, backward: 100, postID: post)
         return try call(page).messages ?? []
     }
 
-    /// Keeps somebody from commenting in a channel.
+    /// Bans a user from commenting in a channel.
     package func ban(_ user: WireClient, from channel: ChatID) throws {
         try call(
             ChatMembersUpdateRequest(

@@ -1,9 +1,9 @@
 import Glibc
 package import TambourProtocol
 
-/// A client that does exactly what it is told, for tests: blocking, one thread at a time.
+/// A client that does exactly what tests tell it: blocking, one thread at a time.
 ///
-/// Nothing waits longer than `deadline`; a wait that runs out throws instead of hanging.
+/// Nothing waits longer than `deadline`; a wait that takes longer throws instead of hanging.
 package final class WireClient {
     package enum Failure: Error, CustomStringConvertible {
         case refused(RequestError)
@@ -21,7 +21,7 @@ package final class WireClient {
         }
     }
 
-    /// A push as it came.
+    /// A push as received.
     package struct Push: Sendable {
         package let opcode: Opcode
         package let sequence: UInt16
@@ -36,15 +36,15 @@ package final class WireClient {
     private let decoder: FrameDecoder
     private var received: [UInt8] = []
     private var sequence: UInt16 = 0
-    /// Replies that came while another one was waited for.
+    /// Replies that arrived while the client waited for another one.
     private var replies: [UInt16: Packet] = [:]
-    /// Pushes that nobody has looked at yet, oldest first.
+    /// Pushes not taken yet, oldest first.
     package private(set) var pushes: [Push] = []
-    /// Whole packets in the order they came, replies and pushes.
+    /// The number of complete packets received, replies and pushes.
     package private(set) var receivedPackets = 0
     package private(set) var receivedBytes = 0
     package var deadline: Duration = .seconds(120)
-    /// Who it is logged in as, filled in by whoever logs it in.
+    /// The logged-in user, set by the code that logs in.
     package var userID = UserID(0)
     package var token = ""
 
@@ -73,8 +73,8 @@ package final class WireClient {
             }
         }
         guard connected == 0 else {
-            // `deinit` runs all the same and closes the socket; closing it here too could close the
-            // one that another thread has opened under its number meanwhile.
+            // `deinit` still runs and closes the socket. Closing it here too could close a socket
+            // that another thread has since opened under the same number.
             throw Failure.closed
         }
         var on: Int32 = 1
@@ -98,24 +98,24 @@ package final class WireClient {
     }
 
     private var isClosed = false
-    /// Whether the server ended the stream after a whole packet, rather than resetting it.
+    /// Whether the server closed the stream after a complete packet, without a reset.
     package private(set) var hasEndedCleanly = false
 
-    /// Closes without saying goodbye.
+    /// Closes without notice.
     package func close() {
         guard !isClosed else { return }
         isClosed = true
         Glibc.close(socket)
     }
 
-    /// Says that nothing more will be sent; what comes is still read.
+    /// Closes the sending side; input is still read.
     package func finishSending() {
         shutdown(socket, Int32(SHUT_WR))
     }
 
     // MARK: - Sending
 
-    /// Sends bytes as they are.
+    /// Sends bytes unchanged.
     package func send(raw bytes: [UInt8]) throws {
         var rest = bytes[...]
         while !rest.isEmpty {
@@ -130,7 +130,7 @@ package final class WireClient {
 
     /// Sends a request without waiting.
     ///
-    /// - Returns: its sequence number, to give to `reply(to:)`.
+    /// - Returns: its sequence number, for `reply(to:)`.
     @discardableResult
     package func send(_ opcode: Opcode, payload: [UInt8], version: UInt8 = 10) throws -> UInt16 {
         let number = sequence
@@ -177,7 +177,7 @@ package final class WireClient {
         return try Reply.decode(packet.payload, limits: .standard)
     }
 
-    /// The reply with this number, errors included, as it came.
+    /// Returns the packet of the reply with this number, even an error.
     package func reply(to number: UInt16) throws -> Packet {
         while true {
             if let packet = replies.removeValue(forKey: number) { return packet }
@@ -185,7 +185,7 @@ package final class WireClient {
         }
     }
 
-    /// A reply that nobody has taken yet, errors included, whichever request it answers.
+    /// Returns any reply not taken yet, even an error.
     package func nextReply() throws -> Packet {
         while true {
             if let packet = replies.popFirst()?.value { return packet }
@@ -193,7 +193,8 @@ package final class WireClient {
         }
     }
 
-    /// The error a request is refused with; one about its payload must name a field of it.
+    /// Returns the error of a rejected request; an error about the payload must name one of its
+    /// fields.
     package func refusal(of request: some WireRequest) throws -> RequestError {
         do {
             _ = try call(request)
@@ -206,7 +207,8 @@ package final class WireClient {
         throw Failure.unexpected("\(type(of: request)) was not refused")
     }
 
-    /// Whether the message starts with the path of a field of the request, or `/:` for all of it.
+    /// Returns whether the message starts with the path of a field of the request, or with `/:` for
+    /// the whole request.
     private static func namesField(_ error: RequestError, of request: some WireRequest) -> Bool {
         guard error.message.hasPrefix("/") else { return false }
         let name = error.message.dropFirst().prefix { $0 != "/" && $0 != ":" }.lowercased()
@@ -216,7 +218,7 @@ package final class WireClient {
 
     // MARK: - Pushes
 
-    /// Takes the next push of this kind out of those that came; others stay.
+    /// Takes the next push of this kind, waiting if necessary; other pushes stay.
     package func next<Payload: WirePayload>(
         _ opcode: Opcode,
         as type: Payload.Type
@@ -229,20 +231,20 @@ package final class WireClient {
         }
     }
 
-    /// Everything that was on its way when this is called; a PING fences it. Never sleeps.
+    /// Returns all pushes in flight at the time of the call; a PING fences them. Never sleeps.
     package func takePushes() throws -> [Push] {
         _ = try call(PingRequest())
         defer { pushes = [] }
         return pushes
     }
 
-    /// What has come so far, without asking for more.
+    /// Returns the pushes received so far, without waiting for more.
     package func takePushesAtHand() -> [Push] {
         defer { pushes = [] }
         return pushes
     }
 
-    /// Waits for the server to close the connection, reading what comes until then.
+    /// Waits for the server to close the connection, reading its input until then.
     package func waitForClose() throws {
         do {
             while true { try receive("the end of the connection") }

@@ -1,19 +1,20 @@
-/// What travels as the payload of a packet: a map.
+/// The payload of a packet: a map.
 package protocol WirePayload: WireValue {}
 
-/// A request: it names the opcode that it travels under, and what answers it.
+/// A request, with its opcode and the type of its reply.
 package protocol WireRequest: WirePayload {
     associatedtype Reply: WirePayload
 
-    /// The opcode it travels under.
+    /// The opcode of the request.
     static var opcode: Opcode { get }
 }
 
 extension WirePayload {
     /// Decodes a whole payload; texts and bytes in the result are ranges of `payload`.
     ///
-    /// No bytes at all, and nil, are an empty map, as some clients send. Extension type 1 around the map is unwrapped once.
-    /// - Throws: `PayloadError` naming the field that is wrong.
+    /// An empty payload and nil count as an empty map, because some clients send them. Extension
+    /// type 1 around the map is unwrapped once.
+    /// - Throws: `PayloadError` naming the invalid field.
     package static func decode(
         _ payload: [UInt8],
         limits: Limits
@@ -27,17 +28,19 @@ extension WirePayload {
         }
     }
 
-    /// The payload as it travels, in its shortest form.
+    /// Returns the payload for the wire, in its shortest form.
     ///
-    /// - Parameter capabilities: what the reader can read.
+    /// - Parameter capabilities: the reader's capabilities.
     package func encoded(for capabilities: Capabilities = .all) -> [UInt8] {
         withEncoded(for: capabilities) { [UInt8]($0) }
     }
 
-    /// Lends the payload as it travels to `body`; most take no allocation. Valid only during the call.
+    /// Passes the encoded payload to `body`, in most cases without allocating. Valid only during
+    /// the call.
     ///
-    /// - Parameter capabilities: what the reader can read: fields that need another one are left out,
-    ///   values of enumerations go out as their fallbacks, and what holds one without is left out.
+    /// - Parameter capabilities: the reader's capabilities. Fields that need another one are
+    ///   omitted, enumeration values are replaced by their fallbacks, and anything that contains a
+    ///   value without a fallback is omitted.
     package func withEncoded<R>(
         for capabilities: Capabilities,
         _ body: (UnsafeRawBufferPointer) -> R
@@ -52,21 +55,21 @@ extension WirePayload {
 }
 
 extension Capabilities {
-    /// All capabilities, also those of later versions, and no dialect: what a writer uses for its own data,
-    /// and a client for its requests.
+    /// All capabilities, including those of later versions, and no dialect: used by writers for
+    /// their own data, and by clients for their requests.
     package static let all = Capabilities(rawValue: .max).subtracting(.dialects)
 }
 
-/// What goes out by itself: a push.
+/// A payload that the server sends unasked.
 package protocol WirePush: Sendable {
-    /// The opcode it travels under.
+    /// The opcode of the push.
     var opcode: Opcode { get }
-    /// The capabilities without which a client is not sent it.
+    /// The capabilities that a client must have to receive it.
     var needs: Capabilities { get }
-    /// The capabilities that decide what is written of it.
+    /// The capabilities that affect its encoding.
     var gates: Capabilities { get }
 
-    /// Lends the payload as it travels to `body`. Valid only during the call.
+    /// Passes the encoded payload to `body`. Valid only during the call.
     func withEncoded<R>(
         for capabilities: Capabilities,
         _ body: (UnsafeRawBufferPointer) -> R

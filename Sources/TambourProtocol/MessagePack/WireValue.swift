@@ -1,4 +1,4 @@
-/// What can be read from MessagePack and written to it.
+/// A value that can be read from and written to MessagePack.
 package protocol WireValue: Sendable {
     /// Reads one value at the cursor.
     /// - Throws: `PayloadError` whose path starts at this value.
@@ -7,11 +7,11 @@ package protocol WireValue: Sendable {
     /// Writes the value in its shortest form.
     func write(to writer: inout MessagePackWriter)
 
-    /// The capabilities that decide what is written of such a value: none for most types, so that
-    /// nothing is asked.
+    /// The capabilities that affect the encoding of such a value: none for most types, which skips
+    /// all checks.
     static var gates: Capabilities { get }
 
-    /// Whether somebody with these capabilities can be sent it at all.
+    /// Returns whether a reader with these capabilities can receive the value at all.
     func canBeRead(with capabilities: Capabilities) -> Bool
 }
 
@@ -89,7 +89,7 @@ extension Array: WireValue where Element: WireValue {
         }
     }
 
-    /// Leaves out what the reader cannot be sent.
+    /// Writes the items that the reader supports.
     package func write(to writer: inout MessagePackWriter) {
         let capabilities = writer.capabilities
         let items =

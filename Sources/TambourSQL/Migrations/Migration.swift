@@ -1,15 +1,16 @@
-/// One step of a schema's life: never edited once released, only followed by another.
+/// One step of a schema: never edited once released, only followed by another.
 package struct Migration: Sendable {
-    /// 1 for the first, then one more each.
+    /// 1 for the first migration, then ascending by 1.
     package let version: Int
     /// What it does, in a few words.
     package let name: String
     private let sqlite: String
     private let postgreSQL: String
-    /// What no SQL can do, behind the statements in their transaction; it may know only what they know.
+    /// Work that SQL cannot do, run after the statements in their transaction; it may use only the
+    /// schema of this step.
     let fill: @Sendable (any SQLConnection) throws(SQLError) -> Void
 
-    /// A step that reads the same for both engines but for the words `SQLDialect` knows.
+    /// A step with the same text for both engines, except for the placeholders of `SQLDialect`.
     ///
     /// - Parameter template: One or several statements; see `SQLDialect.expand`.
     package init(
@@ -21,7 +22,7 @@ package struct Migration: Sendable {
         self.init(version, name, sqlite: template, postgreSQL: template, fill: fill)
     }
 
-    /// A step that each engine takes in its own way; both texts are templates.
+    /// A step with a different text for each engine; both texts are templates.
     package init(
         _ version: Int,
         _ name: String,
@@ -41,7 +42,7 @@ package struct Migration: Sendable {
         dialect.expand(dialect == .sqlite ? sqlite : postgreSQL)
     }
 
-    /// Tells an edited step from the one that was applied: 64-bit FNV-1a over the statements.
+    /// A checksum that reveals edits of an applied step: 64-bit FNV-1a over the statements.
     ///
     /// It guards against accidents, not against intent.
     package func checksum(for dialect: SQLDialect) -> Int64 {

@@ -1,14 +1,15 @@
-/// Brings a database to the schema a program was written for.
+/// Migrates a database to the schema of this program.
 ///
-/// What was applied is recorded in the table `schema_migration(version, name, checksum)`.
+/// Applied migrations are recorded in the table `schema_migration(version, name, checksum)`.
 package enum MigrationRunner {
-    /// Applies the steps the database has not seen, each in a transaction of its own.
+    /// Applies the pending migrations, each in its own transaction.
     ///
-    /// Several programs may start on one database at once: each step is taken by one of them.
-    /// - Parameter migrations: All steps there ever were, versions 1, 2, 3 …
+    /// Several programs may start on one database at once: each migration is applied by one of
+    /// them.
+    /// - Parameter migrations: All migrations ever released, versions 1, 2, 3 …
     /// - Returns: The versions applied now.
-    /// - Throws: `MigrationError`; steps before the failing one stay applied, the failing one leaves
-    ///   nothing behind.
+    /// - Throws: `MigrationError`; migrations before the failing one stay applied, and the failing
+    ///   one is rolled back.
     @discardableResult
     package static func migrate(
         _ connection: any SQLConnection,
@@ -24,7 +25,7 @@ package enum MigrationRunner {
         return applied
     }
 
-    /// Checks what is recorded and applies one step; nil when there was none left.
+    /// Checks the recorded migrations and applies one; nil when none is pending.
     private static func applyNext(
         of migrations: [Migration],
         on connection: any SQLConnection
@@ -33,7 +34,8 @@ package enum MigrationRunner {
         do {
             try connection.begin(.immediate)
             if connection.dialect == .postgreSQL {
-                // SQLite's write lock is held already; any constant serves as the name of ours.
+                // SQLite's write lock is already held; the number of our advisory lock is
+                // arbitrary.
                 try connection.execute("SELECT pg_advisory_xact_lock(7770)")
             }
             try connection.execute(
@@ -128,15 +130,15 @@ package enum MigrationRunner {
     }
 }
 
-/// Why a database cannot be brought to this program's schema.
+/// Why a database cannot be migrated to this program's schema.
 package enum MigrationError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// A newer program has been here.
+    /// A newer program has migrated the database.
     case newerDatabase(found: Int, known: Int)
-    /// An applied step does not read as it did when it was applied.
+    /// The text of an applied migration has changed.
     case changed(version: Int, name: String)
-    /// A step before the last applied one is not recorded.
+    /// A migration before the last applied one is not recorded.
     case missing(version: Int)
-    /// The database refused; version 0 means before the first step that was tried.
+    /// The database returned an error; version 0 means before the first migration was attempted.
     case failed(version: Int, underlying: SQLError)
 
     package var description: String {

@@ -1,12 +1,13 @@
 import CSQLite
 
-// What operators do to a whole file.
+// Operations on a whole file, for operators.
 extension SQLiteConnection {
-    /// Copies what this connection sees to a new file, in which nothing is left of what was deleted.
+    /// Copies the contents visible to this connection to a new file without any deleted data.
     ///
-    /// In an open snapshot that is the snapshot, whatever others write meanwhile; their log grows until
-    /// the snapshot ends. The copy is one file without a log, on the disk when this returns.
-    /// - Throws: `SQLError`; then what is there of the copy is worth nothing.
+    /// In an open snapshot it copies the snapshot, whatever others write meanwhile; their log grows
+    /// until the snapshot ends. The copy is one file without a log, and is on the disk when this
+    /// returns.
+    /// - Throws: `SQLError`; an incomplete copy is then unusable.
     package func copy(to path: String) throws(SQLError) {
         var opened: OpaquePointer?
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX
@@ -34,12 +35,14 @@ extension SQLiteConnection {
         }
     }
 
-    /// Writes the file anew, without what was deleted, and empties the log: then no byte is left of it.
+    /// Rewrites the file without deleted data and empties the log, so that no byte of that data is
+    /// left.
     ///
-    /// Takes as long as reading and writing the file, and its size twice over meanwhile.
-    /// - Throws: `SQLError` of kind `busy` while somebody else writes or a snapshot needs the log.
+    /// Takes as long as reading and writing the file, and temporarily twice its size on the disk.
+    /// - Throws: `SQLError` of kind `busy` while another connection writes or a snapshot needs the
+    ///   log.
     package func vacuum() throws(SQLError) {
-        // In memory, where other temporary things are, it might not fit.
+        // The temporary copy might not fit in memory, the usual place for temporary data.
         try execute("PRAGMA temp_store = FILE")
         do {
             try execute("VACUUM")
@@ -56,7 +59,7 @@ extension SQLiteConnection {
         get throws(SQLError) { try pragma("page_count") * pragma("page_size") }
     }
 
-    /// The tables of the schema by name, SQLite's own left out.
+    /// Returns the tables of the schema by name, without SQLite's own.
     package func tableNames() throws(SQLError) -> [String] {
         let statement = try prepare(
             """
@@ -69,12 +72,12 @@ extension SQLiteConnection {
         return names
     }
 
-    /// Reads a table row by row in the order in which it lies in the file.
+    /// Reads a table row by row in the order of the file.
     ///
     /// - Parameters:
     ///   - table: a name of the schema.
-    ///   - body: gets each row as bytes that differ where any value or its type does; valid during the
-    ///     call.
+    ///   - body: receives each row as bytes, which differ if any value or its type does; valid
+    ///     during the call.
     package func readRows(of table: String, _ body: (UnsafeRawBufferPointer) -> Void)
         throws(SQLError)
     {
@@ -98,7 +101,8 @@ extension SQLiteConnection {
         }
     }
 
-    /// The type, then the value: integers and floats in eight bytes, the rest behind its length.
+    /// Appends the type, then the value: integers and floats in eight bytes, other values after
+    /// their length.
     private static func append(
         _ statement: OpaquePointer,
         _ column: Int32,

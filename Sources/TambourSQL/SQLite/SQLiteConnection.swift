@@ -1,6 +1,6 @@
 import CSQLite
 
-/// A connection to a SQLite file in WAL mode, set up as `docs/data.md` says.
+/// A connection to a SQLite file in WAL mode, configured as in `docs/data.md`.
 ///
 /// SQLite takes no locks of its own here (`SQLITE_OPEN_NOMUTEX`): one thread at a time.
 package final class SQLiteConnection: SQLConnection {
@@ -10,16 +10,16 @@ package final class SQLiteConnection: SQLConnection {
         case readWrite
         /// The file must exist.
         case readOnly
-        /// The file must exist, and nobody may write it meanwhile, as on a place that is mounted read-only.
-        /// Nothing is made beside it; what a write-ahead log beside it holds is not seen.
+        /// The file must exist, and nobody may write it meanwhile, as on a read-only mount. No file
+        /// is created beside it, and the contents of a write-ahead log beside it are ignored.
         case immutable
     }
 
     /// What a commit waits for.
     package enum SynchronousMode: Int64, Sendable {
-        /// Nothing: a power cut may lose the last commits. Only tests ask for it.
+        /// Nothing: a power cut may lose the last commits. For tests only.
         case normal = 1
-        /// The disk: what is committed survives a power cut.
+        /// The disk: committed data survives a power cut.
         case full = 2
     }
 
@@ -32,17 +32,18 @@ package final class SQLiteConnection: SQLConnection {
 
     package internal(set) var statementCount = 0
     package internal(set) var rowsStepped = 0
-    /// What statements that are gone have cost; see `virtualMachineSteps`.
+    /// The cost of finalized statements; see `virtualMachineSteps`.
     var stepsOfFinalizedStatements = 0
 
-    /// Opens the file and reads back that the settings took effect.
+    /// Opens the file and verifies its settings.
     ///
     /// - Parameters:
     ///   - path: A file on a local disk; its log and index files lie beside it.
-    ///   - vfs: SQLite's file layer by name; nil is the default one.
+    ///   - vfs: The name of SQLite's file layer; nil is the default one.
     ///   - busyTimeoutMs: How long a statement waits for another connection's lock.
-    /// - Throws: `SQLError` of kind `io` when it cannot be opened, `corrupt` when it is no database,
-    ///   `other` when SQLite would not run it in WAL mode or with the `synchronous` asked for.
+    /// - Throws: `SQLError` of kind `io` when it cannot be opened, `corrupt` when it is not a
+    ///   database, `other` when SQLite would not run it in WAL mode or with the requested
+    ///   `synchronous`.
     package init(
         path: String,
         mode: Mode,
@@ -55,7 +56,7 @@ package final class SQLiteConnection: SQLConnection {
             sqlite3_extended_result_codes(opened, 1)
             sqlite3_busy_timeout(opened, Int32(clamping: busyTimeoutMs))
             try SQLiteConnection.configure(opened, mode: mode, synchronous: synchronous)
-            // `commit` and its like are statements too: prepared once, they cost no parsing.
+            // `commit` and the like are statements too: preparing them once avoids parsing.
             beginImmediate = try SQLiteConnection.compile("BEGIN IMMEDIATE", on: opened)
             beginDeferred = try SQLiteConnection.compile("BEGIN", on: opened)
             openSnapshot = try SQLiteConnection.compile(
@@ -96,7 +97,7 @@ package final class SQLiteConnection: SQLConnection {
         case .snapshot:
             try runOwn(beginDeferred)
             do {
-                // BEGIN alone opens nothing: the snapshot is taken by the first read.
+                // BEGIN alone takes no snapshot; the first read does.
                 try runOwn(openSnapshot)
             } catch {
                 rollback()
@@ -111,8 +112,8 @@ package final class SQLiteConnection: SQLConnection {
 
     package func rollback() {
         guard isInTransaction else { return }
-        // Cannot fail in a way that leaves the transaction open; an I/O error here is met again
-        // by the next transaction.
+        // It cannot fail in a way that leaves the transaction open; the next transaction would hit
+        // an I/O error again.
         sqlite3_step(rollbackStatement)
         sqlite3_reset(rollbackStatement)
     }
@@ -126,7 +127,7 @@ package final class SQLiteConnection: SQLConnection {
 
     // MARK: - Figures and checks
 
-    /// How many pages this connection has written to the log so far.
+    /// The number of pages this connection has written to the log so far.
     package var pagesWritten: Int {
         var current: Int32 = 0
         var highest: Int32 = 0
@@ -134,9 +135,11 @@ package final class SQLiteConnection: SQLConnection {
         return Int(current)
     }
 
-    /// How many instructions SQLite's virtual machine has run for this connection's statements.
+    /// The number of instructions that SQLite's virtual machine has run for this connection's
+    /// statements.
     ///
-    /// Unlike `rowsStepped` it sees rows that were visited and not returned: a scan cannot hide.
+    /// Unlike `rowsStepped` it includes rows that were visited but not returned, so it reveals
+    /// scans.
     package var virtualMachineSteps: Int {
         var total = stepsOfFinalizedStatements
         var statement = sqlite3_next_stmt(handle, nil)
@@ -147,12 +150,12 @@ package final class SQLiteConnection: SQLConnection {
         return total
     }
 
-    /// How many rows were inserted, updated or deleted so far, also of batches that were rolled back.
+    /// The number of rows inserted, updated or deleted so far, including rolled back batches.
     package var rowsChanged: Int { Int(sqlite3_total_changes(handle)) }
 
-    /// Reads the whole file and lists what is wrong with it; empty when nothing is.
+    /// Reads the whole file and returns its problems; empty when there are none.
     ///
-    /// - Parameter limit: After so many findings it stops.
+    /// - Parameter limit: The number of findings after which it stops.
     /// - Note: Takes time proportional to the size of the file.
     package func quickCheck(limit: Int = 100) throws(SQLError) -> [String] {
         let statement = try SQLiteStatement("PRAGMA quick_check(\(limit))", on: self)
@@ -168,7 +171,7 @@ package final class SQLiteConnection: SQLConnection {
         return findings == ["ok"] ? [] : findings
     }
 
-    /// The value of a pragma, as an integer.
+    /// Returns the value of a pragma as an integer.
     package func pragma(_ name: String) throws(SQLError) -> Int64 {
         try SQLiteConnection.pragma(name, on: handle)
     }
@@ -188,9 +191,10 @@ package final class SQLiteConnection: SQLConnection {
         throw error
     }
 
-    /// What is set once, before the first connection.
+    /// Settings made once, before the first connection.
     private static let prepared: Void = {
-        // Refused when somebody else in the process has opened one: then memory is counted, no more.
+        // Fails when other code in the process has opened a connection: then SQLite only counts
+        // memory.
         _ = tambour_sqlite3_stop_counting_memory()
     }()
 
@@ -218,7 +222,7 @@ package final class SQLiteConnection: SQLConnection {
         return opened
     }
 
-    /// A path as the part of a URI.
+    /// Escapes a path for use in a URI.
     private static func escaped(_ path: String) -> String {
         var escaped = ""
         for byte in path.utf8 {
@@ -255,7 +259,7 @@ package final class SQLiteConnection: SQLConnection {
         )
 
         if mode == .immutable { return }
-        // Promise 2 of the design stands on these two, so they are not taken on trust.
+        // Promise 2 of the design depends on these two settings, so they are verified.
         let journal = try text("PRAGMA journal_mode", on: handle)
         guard journal == "wal" else {
             throw SQLError(kind: .other, message: "journal_mode is \(journal), not wal")
@@ -276,7 +280,7 @@ package final class SQLiteConnection: SQLConnection {
         }
     }
 
-    /// Compiles a statement that is kept; whoever asks finalizes it.
+    /// Compiles a statement that is kept; the caller finalizes it.
     static func compile(
         _ sql: String,
         on handle: OpaquePointer
@@ -322,7 +326,7 @@ package final class SQLiteConnection: SQLConnection {
         return number
     }
 
-    /// The first column of the first row, as text; empty when there is no row.
+    /// Returns the first column of the first row as text; empty when there is no row.
     private static func text(
         _ sql: String,
         on handle: OpaquePointer
@@ -337,9 +341,9 @@ package final class SQLiteConnection: SQLConnection {
         return String(cString: value)
     }
 
-    /// Closes the handle and with it what was compiled on it.
+    /// Closes the handle and finalizes its statements.
     private static func close(_ handle: OpaquePointer) {
-        // Statements handed out hold the connection, so only our own can be left here.
+        // Statements handed out retain the connection, so only our own can be left here.
         while let statement = sqlite3_next_stmt(handle, nil) {
             sqlite3_finalize(statement)
         }

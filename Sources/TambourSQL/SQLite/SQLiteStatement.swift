@@ -1,19 +1,19 @@
 import CSQLite
 
-/// A statement that is kept, and compiled by SQLite from its first use on.
+/// A kept statement that SQLite compiles on its first use.
 ///
-/// Compiled, each holds some kilobytes, and there are hundreds on every connection of which most are
-/// seldom needed. So `init` compiles only to check.
+/// A compiled statement holds some kilobytes, and every connection has hundreds, most of them
+/// rarely used. So `init` compiles only to check the text.
 final class SQLiteStatement: SQLStatement {
     private let connection: SQLiteConnection
-    /// Nil until the first use; `compiled` has it.
+    /// Nil until the first use; use `compiled`.
     private var handle: OpaquePointer?
     private let sql: String
     private let isReadOnly: Bool
-    /// SQLite's own number of `$n`, at place n - 1: it counts parameters by first appearance.
+    /// SQLite's number of `$n`, at index n - 1: SQLite numbers parameters by first appearance.
     private let positions: [Int32]
     private var state = State.ready
-    /// The first error since the last reset of what cannot throw; `step` does.
+    /// The first error since the last reset in a call that cannot throw; `step` throws it.
     private var failure: SQLError?
 
     private enum State {
@@ -126,7 +126,7 @@ final class SQLiteStatement: SQLStatement {
     }
 
     func borrowedBytes(_ column: Int) -> UnsafeRawBufferPointer {
-        // Text lies in the file as UTF-8, so asking for a blob hands it over as it is.
+        // Text is stored as UTF-8, so reading it as a blob returns it unconverted.
         guard let start = sqlite3_column_blob(handle, Int32(column)) else {
             return UnsafeRawBufferPointer(start: nil, count: 0)
         }
@@ -136,7 +136,7 @@ final class SQLiteStatement: SQLStatement {
 
     // MARK: - The C side
 
-    /// SQLITE_TRANSIENT, a cast the importer cannot see; SQLITE_STATIC is nil.
+    /// SQLITE_TRANSIENT, a cast that the importer cannot translate; SQLITE_STATIC is nil.
     private static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
     private func bindText(
@@ -144,7 +144,7 @@ final class SQLiteStatement: SQLStatement {
         _ utf8: UnsafeRawBufferPointer,
         _ owner: sqlite3_destructor_type?
     ) {
-        // A nil pointer would be NULL, which an empty text is not.
+        // A nil pointer would bind NULL instead of an empty text.
         let empty = ("" as StaticString).utf8Start
         let start = utf8.baseAddress?.assumingMemoryBound(to: UInt8.self) ?? empty
         start.withMemoryRebound(to: CChar.self, capacity: utf8.count) { chars in
@@ -173,11 +173,11 @@ final class SQLiteStatement: SQLStatement {
         note(sqlite3_bind_blob64(compiled, position(index), start, UInt64(bytes.count), owner))
     }
 
-    // Binding is most of what a send does here, so only the usual way is inlined.
+    // Binding is most of the work of a send here, so only the common path is inlined.
     @inline(__always)
     private var compiled: OpaquePointer? { handle ?? compile() }
 
-    /// What fails here, `step` throws: by now that is memory, or a table that is gone.
+    /// `step` throws errors from here: at this point only lack of memory, or a dropped table.
     private func compile() -> OpaquePointer? {
         do {
             handle = try SQLiteConnection.compile(sql, on: connection.handle)
@@ -201,7 +201,8 @@ final class SQLiteStatement: SQLStatement {
         failure = failure ?? SQLError(sqlite: code, on: nil, sql: sql)
     }
 
-    /// SQLite's numbers of `$1` to `$n`; nil when a name has another form or a number is missing.
+    /// Returns SQLite's numbers of `$1` to `$n`; nil when a name has another form or a number is
+    /// missing.
     private static func positions(of statement: OpaquePointer) -> [Int32]? {
         let count = sqlite3_bind_parameter_count(statement)
         guard count > 0 else { return [] }

@@ -2,29 +2,29 @@ import Synchronization
 package import TambourSQL
 package import TambourServer
 
-/// What transactions of a server cost, counted by the database itself.
+/// The cost of a server's transactions, counted by the database itself.
 package struct StoreCost: Sendable {
     package var statements = 0
     /// Rows that statements returned.
     package var rowsRead = 0
     /// Rows that were inserted, updated or deleted.
     package var rowsWritten = 0
-    /// Instructions of SQLite's machine: unlike rows that are returned, a scan cannot hide from them.
+    /// Instructions of SQLite's virtual machine: unlike returned rows, they reveal scans.
     package var steps = 0
     /// How long each transaction was open.
     package var transactions: [Duration] = []
 
-    /// The longest transaction: what others on the engine or on this reader wait for.
+    /// The longest transaction: other work on the engine or on this reader waits for it.
     package var longest: Duration { transactions.max() ?? .zero }
 }
 
-/// Counts what all connections of a server do, transaction by transaction.
+/// Counts the cost of all connections of a server, transaction by transaction.
 package final class CostMeter: Sendable {
     private let total = Mutex(StoreCost())
 
     package init() {}
 
-    /// Stands before the connections of engine and readers; goes into an `Environment`.
+    /// Wraps the connections of engine and readers; for use in an `Environment`.
     package var disk: Environment.Disk {
         { [self] connection, _ in
             guard let sqlite = connection as? SQLiteConnection else { return connection }
@@ -32,7 +32,7 @@ package final class CostMeter: Sendable {
         }
     }
 
-    /// What was counted since the last call.
+    /// Returns the costs since the last call.
     package func take() -> StoreCost {
         total.withLock { total in
             defer { total = StoreCost() }
@@ -51,7 +51,7 @@ package final class CostMeter: Sendable {
     }
 }
 
-/// A connection that tells a meter what each of its transactions has cost.
+/// A connection that reports the cost of each transaction to a meter.
 private final class MeteredConnection: SQLConnection {
     private let inner: SQLiteConnection
     private let meter: CostMeter

@@ -5,16 +5,17 @@ import TambourSQL
 import TambourServer
 package import TambourStore
 
-/// A server whose store is as dear as users can make it for the requests of one of them.
+/// A server whose store makes the requests of one user as expensive as users can make them.
 ///
-/// Alice asks. She has two sessions, many dialogs, small groups, contacts, settings, folders and drafts, and
-/// owns a crowd with a long history that everybody has read. Bob is a member of it and online.
+/// That user is Alice. She has two sessions, many dialogs, small groups, contacts, settings,
+/// folders and drafts, and owns a crowd with a long history that everybody has read. Bob is a
+/// member of the crowd and online.
 package final class WorstCaseWorld {
-    /// How large the store is.
+    /// The size of the store.
     package struct Size: Sendable {
         package var members: Int
         package var messages: Int
-        /// Groups of as many members as get change rows of their own.
+        /// The number of groups with the most members that still get change rows of their own.
         package var circles: Int
 
         package static let small = Size(members: 120, messages: 1_200, circles: 220)
@@ -32,23 +33,24 @@ package final class WorstCaseWorld {
     package private(set) var crowd = ChatID(0)
     /// The ids of its messages, oldest first.
     package private(set) var messages: [MessageID] = []
-    /// Groups of as many as get change rows of their own, the newest first.
+    /// Groups with the most members that still get change rows of their own, the newest first.
     package private(set) var circles: [ChatID] = []
     package var circle: ChatID { circles[0] }
     package private(set) var dialogs: [ChatID] = []
     /// Polls of the crowd; in the first one everybody voted.
     package private(set) var polls: [PollReference] = []
-    /// A message of a group whose members joined after it, all but Alice and Bob.
+    /// A message of a group whose members, except Alice and Bob, joined after it.
     package private(set) var veiled: (chat: ChatID, message: MessageID) = (ChatID(0), MessageID(0))
-    /// A channel of all users, owned by Alice, and as many posts as a request may name, each with comments.
+    /// A channel of all users, owned by Alice, with as many posts as a request may name, each with
+    /// comments.
     package private(set) var channel = ChatID(0)
     package private(set) var posts: [MessageID] = []
-    /// Somebody in many groups, and users of whom each is in as many others.
+    /// A user in many groups, and users who are each in as many other groups.
     package let wanderer: WireClient
     package private(set) var strangers: [UserID] = []
     /// The largest message of the crowd.
     package private(set) var large = MessageID(0)
-    /// The words that each message of the crowd has.
+    /// The words in each message of the crowd.
     package static let words = "lorem ipsum dolor sit amet consectetur"
 
     private let meter = CostMeter()
@@ -90,17 +92,17 @@ package final class WorstCaseWorld {
         Array(messages.suffix(Limits.standard.maxIDsPerRequest))
     }
 
-    /// Alice's chats, those that take most rows first.
+    /// Alice's chats, those that need most rows first.
     package var chats: [ChatID] { circles + [crowd] + dialogs }
 
-    /// Runs something on the engine, and waits for it.
+    /// Runs `body` on the engine and waits for it.
     package func run(_ body: @escaping @Sendable (WriteTransaction) throws -> Void) throws {
         try LiveAdminBackend(server.server).write(body)
     }
 
     package func advance(ms: Int64) { clock.advance(ms) }
 
-    /// A fresh message of Alice's in a chat.
+    /// Sends a new message from Alice to a chat.
     package func send(to chat: ChatID) throws -> MessageID {
         try send(NewMessage(cid: nextCID(), text: "a"), to: chat)
     }
@@ -109,10 +111,10 @@ package final class WorstCaseWorld {
         try alice.call(MsgSendRequest(chatID: chat, message: message)).message.id
     }
 
-    /// A message that holds almost as much as `maxMessageContentBytes` allows.
+    /// Returns a message of almost the size that `maxMessageContentBytes` allows.
     package func largest(embedding link: NewLink?) -> NewMessage {
         let limits = Limits.standard
-        // Three bytes for a unit are the most that UTF-8 takes.
+        // Three bytes per UTF-16 unit are the maximum in UTF-8.
         let text = Text.longest(units: limits.maxTextUnits)
         let url = AnyValue(Text("https://a.example/" + String(repeating: "u", count: 2_000)))
         let attributes = AnyValue(NameMap([(Text("url"), url)]))
@@ -125,19 +127,20 @@ package final class WorstCaseWorld {
 
     // MARK: - Measuring
 
-    /// What a request cost.
+    /// The cost of a request.
     package struct Measured: Sendable {
         package var store = StoreCost()
-        /// By how much what the pages of the file hold has grown.
+        /// The growth of the used bytes in the file's pages.
         package var bytesStored = 0
-        /// Bytes of pushes that one session of each got, before compression.
+        /// Bytes of pushes, before compression, to Alice's other session, and to one session of a
+        /// member.
         package var toldOwn = 0
         package var toldMember = 0
         /// The refusal, if the request was refused.
         package var refusal: String?
     }
 
-    /// Plays a request and counts what comes of it, but not what the engine does in its spare time.
+    /// Performs a request and counts its costs, without the engine's background work.
     package func measure(_ play: WorstCase) throws -> Measured {
         try waitForClosing(besides: play.client)
         try settle()
@@ -165,7 +168,8 @@ package final class WorstCaseWorld {
         pushes.reduce(0) { $0 + PacketHeader.size + $1.payload.count }
     }
 
-    /// Waits until all connections of earlier cases are closed: the server stores a last-seen time for each.
+    /// Waits until the connections of earlier cases are closed: the server stores a last-seen time
+    /// for each.
     private func waitForClosing(besides player: WireClient) throws {
         let staying = [alice, tablet, bob, wanderer]
         let most = staying.count + (staying.contains { $0 === player } ? 0 : 1)
@@ -178,14 +182,15 @@ package final class WorstCaseWorld {
 
     private struct StillConnected: Error {}
 
-    /// Lets the engine do what it does in its spare time.
+    /// Lets the engine finish its background work.
     private func settle() throws {
         try run { tx in
             while tx.hasWordsToIndex { try tx.indexWords() }
         }
     }
 
-    /// Bytes of rows and indexes, without what is free in their pages: a page that splits is no growth.
+    /// Returns the bytes of rows and indexes without the free space in their pages: a page split is
+    /// not growth.
     private func usedBytes() throws -> Int {
         let file = try SQLiteConnection(
             path: "\(server.dataDirectory)/tambour.db",
@@ -249,7 +254,7 @@ package final class WorstCaseWorld {
         return ids
     }
 
-    /// Each message answers the one before, and Alice has reacted to it.
+    /// Each message replies to the previous one, and Alice has reacted to it.
     private func fillCrowd(by senders: [UserID]) throws {
         let (crowd, me) = (crowd, alice.userID)
         let found = Mutex<[MessageID]>([])
@@ -259,7 +264,7 @@ package final class WorstCaseWorld {
                 guard let chat = try tx.chat(crowd, visibleTo: me) else { return }
                 var ids: [MessageID] = []
                 for index in 0..<count {
-                    // Half of them have an attachment, none of a kind that a list of media shows.
+                    // Half of them have an attachment, none of a kind that a media list shows.
                     let event = index % 2 == 0 ? Packed([Attach(type: .control)]) : nil
                     var draft = MessageDraft(
                         cid: Int64(1_000_000 + chunk + index),
@@ -280,7 +285,7 @@ package final class WorstCaseWorld {
         try react(to: newest, by: [me], in: crowd)
     }
 
-    /// Has users react to messages, each as often as there are users.
+    /// Lets each user react to each message.
     package func react(to ids: [MessageID], by users: [UserID], in chat: ChatID) throws {
         let me = alice.userID
         try run { tx in
@@ -328,7 +333,7 @@ package final class WorstCaseWorld {
         }
     }
 
-    /// A channel of all users, and posts of it by Alice, each with a comment by Bob.
+    /// Creates a channel of all users with posts by Alice, each with a comment by Bob.
     package func commentedChannel(posts count: Int) throws -> (chat: ChatID, posts: [MessageID]) {
         let channel = try alice.channel("Posts", with: [bob], cid: nextCID())
         let (me, members, first) = (alice.userID, users, nextCID())
@@ -348,13 +353,13 @@ package final class WorstCaseWorld {
         return (channel, posts)
     }
 
-    /// A post of `channel`, and a comment on it.
+    /// Creates a post in `channel` and a comment on it.
     package func freshComment() throws -> (post: MessageID, comment: MessageID) {
         let post = try send(to: channel)
         return (post, try alice.comment("a", on: post, in: channel, cid: nextCID()).id)
     }
 
-    /// A post of `channel` under which Bob has written that often.
+    /// Creates a post in `channel` with `count` comments by Bob.
     package func commentedPost(with count: Int) throws -> MessageID {
         let post = try send(to: channel)
         try comment(on: [post], of: channel, count: count)
@@ -426,7 +431,7 @@ package final class WorstCaseWorld {
             min(size.members, Limits.standard.maxIDsPerRequest),
             firstPhone: 79_100_000_000
         )
-        // As many as it takes to compare as many rows as one request may.
+        // The number of groups for which a request compares the maximum number of rows.
         let count = Limits.standard.maxComparedRows / Limits.standard.maxIDsPerRequest
         try makeGroups(count) { [strangers] tx, index in
             try tx.createGroup(
@@ -440,7 +445,7 @@ package final class WorstCaseWorld {
         }
     }
 
-    /// Makes groups, a few in each moment.
+    /// Creates groups, a few per moment of the clock.
     @discardableResult
     package func makeGroups(
         _ count: Int,
@@ -460,7 +465,7 @@ package final class WorstCaseWorld {
     }
 }
 
-/// The wall clock of a world: it stands unless it is told to move.
+/// The wall clock of a world: it moves only when told to.
 private final class WorldClock: Sendable {
     private let time = Mutex<Int64>(1_790_000_000_000)
 
@@ -468,7 +473,7 @@ private final class WorldClock: Sendable {
     func advance(_ ms: Int64) { time.withLock { $0 += ms } }
 }
 
-/// A request at its largest permitted size, by somebody for whom it is dearest.
+/// A request of the largest permitted size, by the user for whom it is most expensive.
 package struct WorstCase {
     package let client: WireClient
     package let opcode: Opcode
@@ -488,6 +493,6 @@ package struct WorstCase {
 }
 
 extension Text {
-    /// A text that takes as many bytes as one of so many UTF-16 units can.
+    /// Returns the text with the most bytes for a number of UTF-16 units.
     static func longest(units: Int) -> Text { Text(String(repeating: "語", count: units)) }
 }

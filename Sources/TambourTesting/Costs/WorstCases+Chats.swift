@@ -25,7 +25,7 @@ extension WorstCases {
             )
         },
         .chatChanges: { world in
-            // Alice's reactions have changed them.
+            // Alice's reactions count as changes of the messages.
             let count = Int64(limits.maxHistoryPage)
             return WorstCase(
                 ChatChangesRequest(chatID: world.crowd, since: 1, count: count),
@@ -33,8 +33,8 @@ extension WorstCases {
             )
         },
         .chatMark: { world in
-            // Marking a chat as read at its beginning: what is unread is counted again, without all the
-            // messages that were removed.
+            // Marks a chat as read at its beginning: unread messages are counted again, excluding
+            // all the removed messages.
             let (group, messages) = try world.filledGroup(of: world.size.messages)
             let me = world.alice.userID
             try world.run { tx in
@@ -66,7 +66,7 @@ extension WorstCases {
         },
         .chatSubscribe: { WorstCase(ChatSubscribeRequest(chatID: $0.crowd), by: $0.alice) },
         .chatMedia: { world in
-            // Half of the history has attachments, and none is of this kind.
+            // Half of the history has attachments, but none of this kind.
             let count = Int64(limits.maxHistoryPage)
             return WorstCase(
                 ChatMediaRequest(chatID: world.crowd, attachTypes: [.photo], backward: count),
@@ -94,7 +94,7 @@ extension WorstCases {
         },
     ]
 
-    /// Beginnings of words that every message of the crowd has.
+    /// Prefixes of words in every message of the crowd.
     private static let query = "lo ip do si am co"
 
     // MARK: - Messages
@@ -125,7 +125,7 @@ extension WorstCases {
         .msgTyping: { WorstCase(MsgTypingRequest(chatID: $0.crowd, type: "TEXT"), by: $0.alice) },
         .msgDelete: { world in
             let most = limits.maxIDsPerRequest
-            // One in each block of the index of words, where there are enough.
+            // One in each block of the word index, if there are enough.
             let count = max(1_200, min(world.size.messages, most * 16))
             let (group, messages) = try world.filledGroup(of: count)
             let step = max(1, count / most)
@@ -263,14 +263,14 @@ extension WorstCases {
         Text(String(repeating: "r", count: limits.maxReportBytes - 3))
     )
 
-    /// A forward of the largest message, beside as much of its own.
+    /// A forward of the largest message, with content of its own of the same size.
     static let largestForward: Maker = { world in
         let link = NewLink(type: .forward, messageID: world.large, chatID: world.crowd)
         let message = world.largest(embedding: link)
         return WorstCase(MsgSendRequest(chatID: world.crowd, message: message), by: world.alice)
     }
 
-    /// An answer to what most members do not see: each of them has a row that says so.
+    /// A reply to a message that most members cannot see: each of them has a row that says so.
     static let answerAboveFloors: Maker = { world in
         let message = NewMessage(
             cid: world.nextCID(),
@@ -283,7 +283,7 @@ extension WorstCases {
         )
     }
 
-    /// Contact cards of users whom the sender knows from a group alone.
+    /// Contact cards of users whom the sender knows only from a group.
     static let contactCards: Maker = { world in
         let cards = world.users.prefix(limits.maxAttaches).map {
             NewAttach(type: .contact, contactID: $0)
@@ -295,7 +295,7 @@ extension WorstCases {
         )
     }
 
-    /// The comment that has the rows for comments made.
+    /// The first comment, which creates the rows for comments.
     static let firstComment: Maker = { world in
         let post = try world.send(to: world.channel)
         let message = world.largest(embedding: nil)
@@ -464,12 +464,13 @@ extension WorstCaseWorld {
         return link
     }
 
-    /// A group of all users with as many messages as are removed in one step, which may be destroyed.
+    /// Creates a group of all users that may be destroyed, with as many messages as one step
+    /// removes.
     func filledGroup() throws -> ChatID {
         try filledGroup(of: Limits.standard.purgedRowsPerStep).chat
     }
 
-    /// A group of all users with so many messages, which may be destroyed.
+    /// Creates a group of all users that may be destroyed, with `count` messages.
     func filledGroup(of count: Int) throws -> (chat: ChatID, messages: [MessageID]) {
         let group = try alice.createGroup("Short-lived", with: [bob], cid: nextCID())
         let (me, everybody) = (alice.userID, users)
@@ -501,7 +502,7 @@ extension WorstCaseWorld {
         }
     }
 
-    /// Operations that each create an account object.
+    /// Returns operations that each create an account object.
     func operations(_ count: Int) throws -> [ObjectOperation] {
         (0..<count).map { _ in
             ObjectOperation(
@@ -515,7 +516,7 @@ extension WorstCaseWorld {
         }
     }
 
-    /// As many creations as a push may hold, which fill a frame.
+    /// Returns as many creations as a push may contain, which fill a frame.
     func largestCreations() throws -> [ObjectOperation] {
         let limits = Limits.standard
         let bytes = limits.maxFrameBytes / limits.maxObjectOperations - 256
@@ -529,7 +530,8 @@ extension WorstCaseWorld {
         }
     }
 
-    /// As many deletions as a push may hold; below the first object stands as much as goes in one step.
+    /// Returns as many deletions as a push may contain; the first object has as many descendants as
+    /// one step deletes.
     func deletions() throws -> [ObjectOperation] {
         let limits = Limits.standard
         func push(_ operations: [ObjectOperation]) throws -> [ObjectResult] {

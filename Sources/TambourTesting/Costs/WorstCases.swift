@@ -2,13 +2,13 @@ package import TambourProtocol
 import TambourServer
 import TambourStore
 
-/// The dearest requests of each opcode; an opcode without one fails a test.
+/// The most expensive requests of each opcode; an opcode without one fails a test.
 package enum WorstCases {
     package typealias Maker = @Sendable (WorstCaseWorld) throws -> WorstCase
 
     static let limits = Limits.standard
 
-    /// What to play of an opcode: a form may read most and another one store most.
+    /// Returns the cases of an opcode: one form may read most and another one store most.
     package static func cases(of opcode: Opcode) -> [Maker] {
         (all[opcode].map { [$0] } ?? []) + (others[opcode] ?? [])
     }
@@ -59,7 +59,8 @@ package enum WorstCases {
             )
         },
         .config: { world in
-            // All the room for settings, but for a few other requests, in as many chats as may be named.
+            // Uses the whole limit for settings, except what a few other requests need, in the
+            // maximum number of chats.
             let chats = world.chats.prefix(limits.maxConfigChats)
             let room = (limits.maxSettingsBytes - 32_768) / chats.count
             let settings = stride(from: 0, to: room - 20, by: limits.maxSettingBytes).map { place in
@@ -87,7 +88,7 @@ package enum WorstCases {
                 )
             }
         ],
-        // As many rows are compared as may be, and nobody is found.
+        // The maximum number of rows is compared, and nobody is found.
         .contactInfo: [
             {
                 let ids = $0.filled($0.strangers)
@@ -216,7 +217,7 @@ package enum WorstCases {
                     by: world.alice
                 )
             },
-            // With what they have written under a post.
+            // With their comments on a post.
             { world in
                 let post = try world.commentedPost(with: 2 * limits.purgedRowsPerStep)
                 return WorstCase(
@@ -242,7 +243,7 @@ package enum WorstCases {
             },
             { world in
                 let deletions = try world.deletions()
-                // The answers that are kept of all this are old then.
+                // By then the stored replies to all this have expired.
                 world.advance(ms: Int64(limits.objectRepliesDays + 1) * 86_400_000)
                 return WorstCase(ObjPushRequest(clientNow: 1, ops: deletions), by: world.alice)
             },
@@ -421,7 +422,7 @@ package enum WorstCases {
         },
         .authSet2fa: { world in
             let (client, track) = try world.track()
-            // It ends all that are open.
+            // It ends all open tracks.
             for _ in 1..<Limits.standard.maxTracksPerHour {
                 try client.call(AuthCreateTrackRequest(type: 0))
             }
@@ -468,17 +469,17 @@ package enum WorstCases {
 // MARK: - Steps before a case
 
 extension WorstCaseWorld {
-    /// As many ids as a request may hold, members of the crowd first.
+    /// As many ids as a request may contain, members of the crowd first.
     var members: [UserID] { filled(users) }
 
-    /// As many ids as a request may hold: those, and unknown ones.
+    /// Returns as many ids as a request may contain: `users`, and then unknown ids.
     func filled(_ users: [UserID]) -> [UserID] {
         let most = Limits.standard.maxIDsPerRequest
         let known = Array(users.prefix(most))
         return known + (known.count..<most).map { UserID(1_000_000 + Int64($0)) }
     }
 
-    /// A user with so many sessions.
+    /// Creates a user with `count` sessions.
     func withSessions(_ count: Int) throws -> WireClient {
         let client = try server.signUp("Many")
         for index in 1..<count {
@@ -487,7 +488,7 @@ extension WorstCaseWorld {
         return client
     }
 
-    /// Lets a user approve as many links as it may within an hour, but so many.
+    /// Lets a user approve as many links as allowed within an hour, except `rest`.
     func approveLinks(by client: WireClient, leaving rest: Int = 0) throws {
         let stranger = try server.connect()
         for _ in 0..<(Limits.standard.maxQRApprovalsPerHour - rest) {
@@ -496,7 +497,7 @@ extension WorstCaseWorld {
         }
     }
 
-    /// A user whom as many as are told of a new name have as a contact.
+    /// Creates a user who is a contact of as many users as are notified of a new name.
     func knownToAll(_ name: String) throws -> WireClient {
         let client = try server.signUp(name)
         let (known, owners) = (
@@ -512,7 +513,7 @@ extension WorstCaseWorld {
         return client
     }
 
-    /// A stranger who was sent a code.
+    /// Connects a client without an account that was sent a code.
     func askedForCode() throws -> (client: WireClient, token: String, code: String) {
         let client = try server.connect()
         let phone = server.freshPhone()
@@ -520,13 +521,13 @@ extension WorstCaseWorld {
         return (client, asked.token, try server.receivedCode(of: phone))
     }
 
-    /// A user who is about to set a password.
+    /// Creates a user who is about to set a password.
     func track() throws -> (client: WireClient, track: String) {
         let client = try server.signUp("Careful")
         return (client, try client.call(AuthCreateTrackRequest(type: 0)).trackID)
     }
 
-    /// A user with a password, who is about to change it.
+    /// Creates a user with a password, who is about to change it.
     func protected() throws -> (client: WireClient, track: String) {
         let (client, first) = try track()
         try client.call(AuthValidatePasswordRequest(trackID: first, password: "secret-1"))

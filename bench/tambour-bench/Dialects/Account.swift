@@ -1,13 +1,14 @@
 import Foundation
 import TambourProtocol
 
-/// Who a client logs in as: a line `PHONE USER_ID TOKEN` of `tambourd admin users create`.
+/// The account that a client logs in with: a line `PHONE USER_ID TOKEN` of `tambourd admin users
+/// create`.
 struct Account: Sendable {
     let phone: String
     let userID: UserID
     let token: String
 
-    /// The chat of two people.
+    /// Returns the chat of two users.
     func dialog(with other: Account) -> ChatID {
         .dialog(userID, other.userID)
     }
@@ -16,7 +17,7 @@ struct Account: Sendable {
         SessionInitRequest(deviceID: "bench-\(userID.rawValue)")
     }
 
-    /// A login with `mark` for everything that has one; -1 asks for all of it.
+    /// Returns a login with `mark` as every mark; -1 requests everything.
     func loginRequest(since mark: Int64 = 0) -> LoginRequest {
         LoginRequest(
             token: token,

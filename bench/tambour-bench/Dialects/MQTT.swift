@@ -1,4 +1,5 @@
-/// The packets of MQTT 3.1.1 that a client of the comparison writes, and how to cut what comes back.
+/// The MQTT 3.1.1 packets that a client of the comparison writes, and a parser for the packets it
+/// receives.
 enum MQTT {
     static let user = "bench"
     static let password = "p"
@@ -11,14 +12,14 @@ enum MQTT {
         static let pong: UInt8 = 13
     }
 
-    /// One packet: the type in the upper half of `first`, then what follows the length.
+    /// One packet: the type in the upper half of `first`, then the bytes after the length.
     struct Packet {
         let first: UInt8
         let body: UnsafeRawBufferPointer
 
         var kind: UInt8 { first >> 4 }
 
-        /// Of a PUBLISH with QoS 1: what acknowledges it, and its text.
+        /// For a PUBLISH with QoS 1: the identifier to acknowledge, and the text.
         var message: (identifier: UInt16, text: UnsafeRawBufferPointer)? {
             guard kind == Kind.publish, first & 0x06 == 0x02, body.count >= 2 else { return nil }
             let topic = Int(body[0]) << 8 | Int(body[1])
@@ -27,7 +28,7 @@ enum MQTT {
             return (identifier, UnsafeRawBufferPointer(rebasing: body[(topic + 4)...]))
         }
 
-        /// Cuts the next one out of `bytes` and moves `offset` behind it.
+        /// Returns the next packet of `bytes` and moves `offset` after it.
         static func next(in bytes: UnsafeRawBufferPointer, from offset: inout Int) -> Packet? {
             var length = 0
             var shift = 0
@@ -49,9 +50,9 @@ enum MQTT {
         }
     }
 
-    /// CONNECT to a session that outlives the connection.
+    /// Returns a CONNECT to a session that outlives the connection.
     static func connect(_ client: String) -> [UInt8] {
-        // User name and password, no will, no clean session; 5 minutes between signs of life.
+        // User name and password, no will, no clean session; a keep-alive of 5 minutes.
         packet(
             0x10,
             string("MQTT") + [4, 0xC0, 1, 44] + string(client) + string(user)

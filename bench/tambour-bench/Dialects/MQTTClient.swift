@@ -1,4 +1,4 @@
-/// Speaks MQTT 3.1.1 with QoS 1: PUBACK is the acknowledgement, both ways.
+/// Speaks MQTT 3.1.1 with QoS 1: PUBACK is the acknowledgement in both directions.
 final class MQTTClient: LoadClient {
     private let identity: String
     private let reads: String?
@@ -19,7 +19,7 @@ final class MQTTClient: LoadClient {
     override func opened() { write(MQTT.connect(identity)) }
 
     override func send(_ text: Bytes100, number: UInt32) {
-        // 0 is no identifier.
+        // 0 is not a valid identifier.
         identifier = identifier == .max ? 1 : identifier + 1
         write(MQTT.publish(text, topic: topic, identifier: identifier))
     }

@@ -13,7 +13,7 @@ final class MQTTSession {
         guard isAccepted else { throw BenchError("the broker refused the login") }
     }
 
-    /// Reads packets until `take` makes something of one.
+    /// Reads packets until `take` returns a result.
     func read<Result>(_ take: (MQTT.Packet) throws -> Result?) throws -> Result {
         try connection.read { bytes, offset in
             while let packet = MQTT.Packet.next(in: bytes, from: &offset) {
@@ -36,9 +36,9 @@ final class MQTTSession {
         try read { $0.kind == MQTT.Kind.published ? () : nil }
     }
 
-    /// Waits for so many messages.
+    /// Waits for `count` messages.
     ///
-    /// - Returns: what acknowledges them.
+    /// - Returns: their identifiers, to acknowledge them.
     func receive(_ count: Int) throws -> [UInt16] {
         var identifiers: [UInt16] = []
         return try read { packet in
@@ -47,7 +47,7 @@ final class MQTTSession {
         }
     }
 
-    /// Acknowledges, waits until the broker has seen it, leaves.
+    /// Acknowledges, waits until the broker has processed it, and disconnects.
     func finish(acknowledging identifiers: [UInt16]) throws {
         try connection.write(identifiers.flatMap(MQTT.acknowledge) + MQTT.ping)
         try read { $0.kind == MQTT.Kind.pong ? () : nil }

@@ -1,27 +1,27 @@
 import Glibc
 import TambourProtocol
 
-/// Speaks Tambour's own protocol: SESSION_INIT, LOGIN, then MSG_SEND and what is pushed.
+/// Speaks Tambour's own protocol: SESSION_INIT, LOGIN, then MSG_SEND and pushes.
 final class TambourClient: LoadClient {
     private enum Step { case hello, login, meet, prepare, chatting }
 
-    /// One delivery of so many is decoded whole and compared with what was sent.
+    /// One of this many deliveries is fully decoded and compared with the sent text.
     private static let checkedEvery: UInt32 = 256
 
-    /// With how many others a group is made; further ones are added.
+    /// The number of other members with which a group is created; further ones are added.
     private static let createdWith = 10_000
 
     private let account: Account
     private let corpus: Corpus
-    /// Where `send` sends; learned by `prepare` where a chat has to be made first.
+    /// The chat that `send` sends to; set by `prepare` when the chat is created first.
     private var chat: ChatID?
-    /// The others of a group that this client makes when it has logged in.
+    /// The other members of the group that this client creates after its login.
     private let creates: [Account]
-    /// Those of them who are no contacts yet: an id alone puts nobody into a group.
+    /// The members that are not contacts yet: an id alone does not allow adding a user to a group.
     private var toMeet: ArraySlice<Account>
-    /// Those of them who are not in it yet.
+    /// The members that are not in the group yet.
     private var toAdd: ArraySlice<UserID>
-    /// Whether it is a channel that is made.
+    /// Whether it creates a channel.
     private let createsChannel: Bool
 
     private var step = Step.hello
@@ -30,9 +30,9 @@ final class TambourClient: LoadClient {
     private let firstCid: Int64
 
     /// - Parameters:
-    ///   - chat: Where it sends, unless it creates that chat first.
+    ///   - chat: The chat it sends to, unless it creates that chat first.
     ///   - creates: The other members of a group to create first.
-    ///   - asChannel: Makes it a channel.
+    ///   - asChannel: Whether that group is a channel.
     init(
         index: Int,
         sink: any LoadSink,
@@ -156,7 +156,8 @@ final class TambourClient: LoadClient {
         }
     }
 
-    /// Looks for the text instead of decoding: a driver that decoded all of it would measure itself.
+    /// Searches for the text instead of decoding: a driver that decoded everything would measure
+    /// itself.
     private func arrived(_ payload: UnsafeRawBufferPointer) throws {
         guard let number = Self.number(in: payload) else { return }
         if number % Self.checkedEvery == 0 {

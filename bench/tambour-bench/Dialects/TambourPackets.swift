@@ -1,12 +1,13 @@
 import TambourProtocol
 
-/// Both directions of a Tambour connection: numbers requests, tells answers from pushes.
+/// Both directions of a Tambour connection: numbers requests, and distinguishes replies from
+/// pushes.
 struct TambourPackets {
     static let limits = Limits.standard
 
     enum Incoming {
         case pushed(Frame)
-        /// In the order of the requests.
+        /// Replies come in the order of the requests.
         case answered(Frame)
     }
 
@@ -30,9 +31,9 @@ struct TambourPackets {
         sequence &+= 1
     }
 
-    /// Takes the next packet out of `bytes` and moves `offset` behind it; nil wants more bytes.
+    /// Takes the next packet from `bytes` and moves `offset` after it; nil requests more bytes.
     ///
-    /// - Throws: also when it refuses a request.
+    /// - Throws: also when the server rejects a request.
     func next(in bytes: UnsafeRawBufferPointer, from offset: inout Int) throws -> Incoming? {
         guard let frame = try decoder.next(in: bytes, from: &offset) else { return nil }
         switch frame.header.command {

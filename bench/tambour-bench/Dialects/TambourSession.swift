@@ -2,7 +2,7 @@ import Foundation
 import TambourNet
 import TambourProtocol
 
-/// A logged-in Tambour user who asks one thing at a time.
+/// A logged-in Tambour user with one request at a time.
 final class TambourSession {
     let connection: BlockingConnection
     private let account: Account
@@ -15,14 +15,14 @@ final class TambourSession {
         _ = try ask(.sessionInit, account.hello) { _ in }
     }
 
-    /// Logs in with what it knows already.
+    /// Logs in with the marks of data it already has.
     func logIn(since mark: Int64 = 0, configHash: Text? = nil) throws -> LoginReply {
         var request = account.loginRequest(since: mark)
         request.configHash = configHash
         return try ask(.login, request) { try $0.decode(LoginReply.self) }
     }
 
-    /// Sends the texts to the dialog with `other`, many at a time, and waits for all answers.
+    /// Sends the texts to the dialog with `other`, many at a time, and waits for all replies.
     func write(_ texts: some Collection<Bytes100>, to other: Account) throws {
         var output: [UInt8] = []
         for text in texts {
@@ -38,7 +38,7 @@ final class TambourSession {
         for _ in texts { try answer { _ in } }
     }
 
-    /// The messages of the dialog with `other` behind a time, oldest first.
+    /// Returns the messages of the dialog with `other` after a time, oldest first.
     func page(with other: Account, after time: Int64, limit: Int64) throws -> [Message] {
         let request = ChatHistoryRequest(
             chatID: account.dialog(with: other),
@@ -61,7 +61,7 @@ final class TambourSession {
         return try answer(take)
     }
 
-    /// Reads the next answer and passes over what is pushed.
+    /// Reads the next reply and skips pushes.
     private func answer<Result>(_ take: (Frame) throws -> Result) throws -> Result {
         try connection.read { bytes, offset in
             while let packet = try packets.next(in: bytes, from: &offset) {

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// The stanzas a client of the comparison writes, and how to cut what comes back.
+/// The stanzas that a client of the comparison writes, and a parser for the stanzas it receives.
 enum XMPP {
     static let domain = "localhost"
     static let password = "p"
@@ -31,7 +31,7 @@ enum XMPP {
 
     static let present = Array("<presence/>".utf8)
 
-    /// Enters a room and wants nothing of what was said before.
+    /// Returns the stanza that enters a room without requesting its history.
     static func join(_ room: String, as nick: String) -> [UInt8] {
         Array(
             """
@@ -47,7 +47,7 @@ enum XMPP {
         )
     }
 
-    /// The contact list, if it is not the one of `version`.
+    /// Returns the request for the contact list, unless `version` is current.
     static func roster(version: String) -> [UInt8] {
         Array(
             "<iq type='get' id='roster'><query xmlns='jabber:iq:roster' ver='\(version)'/></iq>"
@@ -64,11 +64,11 @@ enum XMPP {
         )
     }
 
-    /// A page of the archive: XEP-0313 with result set management.
+    /// Returns the request for a page of the archive: XEP-0313 with result set management.
     ///
     /// - Parameters:
     ///   - user: Only the conversation with this user.
-    ///   - after: The archive's id that the page begins behind; nil asks for the last page.
+    ///   - after: The archive id after which the page starts; nil requests the last page.
     static func archive(with user: String? = nil, after: String?, limit: Int) -> [UInt8] {
         let with = user.map { "<field var='with'><value>\(address($0))</value></field>" } ?? ""
         let place = after.map { "<after>\($0)</after>" } ?? "<before/>"
@@ -83,7 +83,7 @@ enum XMPP {
         )
     }
 
-    /// What stands before and behind the text of a message to `to`.
+    /// Returns the bytes before and after the text of a message to `to`.
     static func envelope(to: String, type: String) -> (before: [UInt8], after: [UInt8]) {
         (
             Array("<message to='\(to)' type='\(type)'><body>".utf8),
@@ -91,7 +91,7 @@ enum XMPP {
         )
     }
 
-    /// XML cannot carry control characters at all; the few in old fortunes become question marks.
+    /// XML cannot represent control characters; the few in old fortunes become question marks.
     static func escape(_ text: Bytes100) -> [UInt8] {
         var escaped: [UInt8] = []
         escaped.reserveCapacity(text.count + 16)
@@ -107,7 +107,7 @@ enum XMPP {
         return escaped
     }
 
-    /// What arrives of a text; see `escape`.
+    /// Returns a text as it arrives; see `escape`.
     static func arriving(_ text: Bytes100) -> [UInt8] {
         text.map { $0 < 0x20 ? UInt8(ascii: "?") : $0 }
     }
@@ -118,7 +118,7 @@ enum XMPP {
         ("&#39;", UInt8(ascii: "'")),
     ]
 
-    /// Undoes what any of the servers escapes.
+    /// Undoes the escaping of any of the servers.
     static func unescape(_ text: UnsafeRawBufferPointer) -> [UInt8] {
         var plain: [UInt8] = []
         plain.reserveCapacity(text.count)
@@ -175,7 +175,7 @@ struct Stanza {
 
     var text: String { String(decoding: bytes, as: UTF8.self) }
 
-    /// What stands between `before` and `after`, of the first place where both do.
+    /// Returns the text between the first `before` and the next `after`.
     func between(_ before: String, _ after: String) -> String? {
         let text = text
         guard let start = text.range(of: before)?.upperBound,
@@ -199,18 +199,18 @@ struct Stanza {
     }
 }
 
-/// Cuts a stream into stanzas; what was looked at before more bytes came is not looked at again.
+/// Splits a stream into stanzas without scanning bytes twice when more arrive.
 ///
-/// Tags are counted, names are not compared: servers that send malformed XML are not measured here. They
-/// write `>` in attributes as `&gt;`, so a tag ends at the first one.
+/// It counts tags without comparing names, because servers that send malformed XML are not measured
+/// here. The servers write `>` in attributes as `&gt;`, so a tag ends at the first one.
 struct StanzaCutter {
-    /// Where the stanza begins that is not whole yet, and how far it was looked at: from the first byte
-    /// that was not cut off.
+    /// The start of the incomplete stanza, and the end of the scanned bytes, both relative to the
+    /// first byte not consumed.
     private var start = 0
     private var seen = 0
     private var depth = 0
 
-    /// Cuts the next one out of `bytes` and moves `offset` behind it; nil if it is not all there.
+    /// Returns the next stanza of `bytes` and moves `offset` after it; nil if it is incomplete.
     mutating func next(in bytes: UnsafeRawBufferPointer, from offset: inout Int) -> Stanza? {
         let rest = UnsafeRawBufferPointer(rebasing: bytes[offset...])
         while let tag = Stanza.find(UInt8(ascii: "<"), in: rest, from: seen) {
@@ -236,7 +236,7 @@ struct StanzaCutter {
     }
 }
 
-/// The way from an open socket to a bound session: what to write after what was read.
+/// The login from an open socket to a bound session: returns what to write after each stanza read.
 struct XMPPLogin {
     private enum Step { case mechanisms, success, features, bound, done }
 

@@ -1,13 +1,13 @@
 /// Speaks XMPP to a server with message archives: PLAIN login, then chat or room messages.
 ///
-/// Core XMPP acknowledges no message to its sender. A message counts as acknowledged when it is handed
-/// over, so it is done when it was delivered; `Contestant.unfair` says so.
+/// Core XMPP does not acknowledge messages to their sender. Here a message counts as acknowledged
+/// when it is written, so it is complete when it was delivered; `Contestant.unfair` says so.
 final class XMPPClient: LoadClient {
     enum Target {
         case nobody
         /// A user's messages go to another user.
         case user(String)
-        /// Everybody enters the room; `writes` says who sends.
+        /// Everybody enters the room; `writes` says whether this client sends.
         case room(String, writes: Bool)
     }
 
@@ -61,7 +61,8 @@ final class XMPPClient: LoadClient {
             if case .room(let room, _) = target {
                 write(XMPP.join(room, as: login.user))
             } else {
-                // Messages come to who is present; the answer to the ping says that it is known.
+                // Messages go to present users; the reply to the ping shows that the presence was
+                // processed.
                 write(XMPP.present + XMPP.ping("ready"))
             }
             return
@@ -70,7 +71,7 @@ final class XMPPClient: LoadClient {
         if case .room = target {
             guard stanza.begins(with: "<presence") else { return }
             if stanza.attribute("type") == "error" { throw BenchError(stanza.text) }
-            // Code 110 marks one's own presence: the last one on entering.
+            // Code 110 marks the user's own presence, which comes last on entering.
             isIn = stanza.contains("'110'") || stanza.contains("\"110\"")
         } else {
             isIn = stanza.begins(with: "<iq") && stanza.attribute("id") == "ready"
@@ -86,7 +87,7 @@ final class XMPPClient: LoadClient {
         guard stanza.begins(with: "<message"), let body = stanza.body,
             let number = Corpus.number(in: body)
         else { return }
-        // A room repeats a message to whoever wrote it.
+        // A room sends a message back to its author.
         if case .room(_, writes: true) = target { return }
         if number % Self.checkedEvery == 0 {
             guard XMPP.unescape(body) == XMPP.arriving(corpus.message(number)) else {

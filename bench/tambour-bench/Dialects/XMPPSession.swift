@@ -1,6 +1,6 @@
 import TambourNet
 
-/// A logged-in XMPP user who asks one thing at a time.
+/// A logged-in XMPP user with one request at a time.
 final class XMPPSession {
     let connection: BlockingConnection
     private var cutter = StanzaCutter()
@@ -15,7 +15,7 @@ final class XMPPSession {
         }
     }
 
-    /// Reads stanzas until `take` makes something of one.
+    /// Reads stanzas until `take` returns a result.
     func read<Result>(_ take: (Stanza) throws -> Result?) throws -> Result {
         try connection.read { bytes, offset in
             while let stanza = cutter.next(in: bytes, from: &offset) {
@@ -26,7 +26,7 @@ final class XMPPSession {
         }
     }
 
-    /// Sends messages to `user` and waits until the server has dealt with them.
+    /// Sends messages to `user` and waits until the server has processed them.
     func write(_ texts: [Bytes100], to user: String) throws {
         let envelope = XMPP.envelope(to: XMPP.address(user), type: "chat")
         var bytes: [UInt8] = []
@@ -39,7 +39,7 @@ final class XMPPSession {
         try ask(XMPP.ping("ping"), id: "ping") { _ in }
     }
 
-    /// Writes a request and hands its answer to `take`.
+    /// Writes a request and passes its reply to `take`.
     func ask<Result>(
         _ request: [UInt8],
         id: String,
@@ -53,14 +53,14 @@ final class XMPPSession {
         }
     }
 
-    /// The roster's version: nil when it is still `version`.
+    /// Returns the roster's version; nil when it is still `version`.
     func rosterVersion(since version: String) throws -> String? {
         try ask(XMPP.roster(version: version), id: "roster") { $0.attribute("ver") }
     }
 
-    /// Asks the archive for a page.
+    /// Requests a page of the archive.
     ///
-    /// - Returns: the texts of its messages, and the archive's id of the last of them.
+    /// - Returns: the texts of its messages, and the archive id of the last one.
     func page(
         with user: String? = nil,
         after: String?,

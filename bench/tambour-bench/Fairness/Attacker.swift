@@ -2,10 +2,9 @@ import Foundation
 import TambourNet
 import TambourProtocol
 
-/// Somebody who keeps packets on their way, and takes what comes without looking at it, on a thread of
-/// its own.
+/// Keeps packets in flight and discards the input, on a thread of its own.
 ///
-/// `@unchecked Sendable`: the thread owns everything; `isOver` and `failure` are under the lock.
+/// `@unchecked Sendable`: the thread owns everything; the lock guards `isOver` and `failure`.
 final class Attacker: @unchecked Sendable {
     private let lock = NSLock()
     private var isOver = false
@@ -19,11 +18,11 @@ final class Attacker: @unchecked Sendable {
     private var sent = 0
 
     /// - Parameters:
-    ///   - opening: packets sent and answered before the attack begins.
-    ///   - packets: sent again and again, in turn.
-    ///   - window: how many are on their way.
-    ///   - isBurst: sends `window` of them at once and waits for all the answers; otherwise each answer
-    ///     brings the next packet.
+    ///   - opening: packets sent and answered before the attack starts.
+    ///   - packets: sent repeatedly, in turn.
+    ///   - window: the number of packets in flight.
+    ///   - isBurst: sends `window` of them at once and waits for all replies; otherwise each reply
+    ///     triggers the next packet.
     init(
         _ address: ListenAddress,
         opening: [[UInt8]],
@@ -69,10 +68,10 @@ final class Attacker: @unchecked Sendable {
         try connection.write((0..<window).flatMap { _ in nextPacket() })
     }
 
-    /// Stops; what is on its way is not waited for.
+    /// Stops without waiting for packets in flight.
     ///
-    /// - Returns: how many packets were answered.
-    /// - Throws: what ended the attack before.
+    /// - Returns: the number of packets answered.
+    /// - Throws: the error that ended the attack earlier.
     func stop() throws -> Int {
         lock.withLock { isOver = true }
         ended.wait()
@@ -82,7 +81,7 @@ final class Attacker: @unchecked Sendable {
 }
 
 extension BlockingConnection {
-    /// Reads one answer, a refusal or not; pushes are passed over.
+    /// Reads one reply, even an error; skips pushes.
     func readAnswer() throws {
         var decoder = FrameDecoder(limits: .standard)
         decoder.authenticated = true
@@ -95,7 +94,7 @@ extension BlockingConnection {
     }
 }
 
-/// What attackers send.
+/// The packets that attackers send.
 enum Attack {
     static func packet(
         _ opcode: Opcode,
@@ -124,7 +123,7 @@ enum Attack {
         packet(type(of: request).opcode, request.encoded())
     }
 
-    /// Other messages each time.
+    /// Returns messages with different client ids.
     static func messages(to chat: ChatID, _ count: Int, text: Text) -> [[UInt8]] {
         (0..<count).map { number in
             let message = NewMessage(cid: Int64(number) + 1, text: text)
@@ -141,7 +140,7 @@ enum Attack {
         return packet(.log, [0x81] + text("events") + [0xDC, 0, 99] + events, compressed: true)
     }()
 
-    /// As many of them as make 64 KB.
+    /// The number of these packets in 64 KB.
     static let logsOfBurst = 64 * 1024 / log.count
 
     static let hello = packet(SessionInitRequest(deviceID: "attacker"))

@@ -3,9 +3,9 @@ import Glibc
 import TambourNet
 import TambourProtocol
 
-/// Users who are online and read whatever they are told, without looking at it.
+/// Online users who read all pushes and discard them.
 ///
-/// `@unchecked Sendable`: the thread owns the connections; `isOver` is under the lock.
+/// `@unchecked Sendable`: the thread owns the connections; the lock guards `isOver`.
 final class Audience: @unchecked Sendable {
     private let lock = NSLock()
     private var isOver = false

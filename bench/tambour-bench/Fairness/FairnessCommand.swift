@@ -4,7 +4,7 @@ import TambourNet
 import TambourProtocol
 import TambourTesting
 
-/// How long somebody waits while others ask for much.
+/// Measures how long a user waits while others make heavy demands.
 struct FairnessCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "fairness",
@@ -40,17 +40,17 @@ struct FairnessCommand: ParsableCommand {
         let attackers: @Sendable (Stage) throws -> [Attacker]
     }
 
-    /// A server and those who play on it.
+    /// A server and its users.
     private struct Stage: Sendable {
         let address: ListenAddress
         let alice: Account
         let bob: Account
         let mallory: Account
         let searcher: Account
-        /// Whose writer is mallory, and all of whose other members are online.
+        /// The group that mallory writes to; all its other members are online.
         let group: ChatID
         let members: [Account]
-        /// Of the dialog of mallory and alice.
+        /// The messages of the dialog of mallory and alice.
         let messages: [MessageID]
         /// Saved messages of mallory that fill a page.
         let longMessages: [MessageID]
@@ -168,7 +168,7 @@ struct FairnessCommand: ParsableCommand {
         let address = server.process.address
         let letters = Array("abcdefghijklmnopqrstuvwxyz")
         let words = (0..<157).map { String([letters[$0 / 26], letters[$0 % 26]]) }
-        // Each message holds all the words but one, so none is found and each is looked at.
+        // Each message contains all words except one, so none matches and each is scanned.
         func text(_ number: Int) -> String {
             var rest = words
             rest.remove(at: number % words.count)
@@ -256,7 +256,7 @@ struct FairnessCommand: ParsableCommand {
         }
     }
 
-    /// PING, MSG_SEND, CHAT_HISTORY and LOGIN, each `tries` times.
+    /// Measures PING, MSG_SEND, CHAT_HISTORY and LOGIN, each `tries` times.
     private func probe(_ stage: Stage) throws -> [Figure] {
         let alice = try client(stage.address, stage.alice)
         let dialog = stage.alice.dialog(with: stage.bob)

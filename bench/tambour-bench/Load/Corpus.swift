@@ -1,12 +1,12 @@
 import Foundation
 
-/// The text of a message as it travels.
+/// The text of a message as sent.
 typealias Bytes100 = [UInt8]
 
 /// Texts of about a hundred bytes, as people write them: Debian's `fortunes` and `fortunes-ru`.
 ///
-/// A message is `#` and its number in eight hexadecimal digits, a space, and a text. Where the
-/// packages are not installed, two sentences stand in; the report says which texts there were.
+/// A message is `#` and its number in eight hexadecimal digits, a space, and a text. If the
+/// packages are not installed, two sentences replace them; the report says which texts were used.
 struct Corpus {
     static let numberLength = 10
 
@@ -47,7 +47,7 @@ struct Corpus {
         }
     }
 
-    /// The message of this number.
+    /// Returns the message with this number.
     func message(_ number: UInt32) -> Bytes100 {
         var bytes: [UInt8] = []
         let text = texts[Int(number) % texts.count]
@@ -64,7 +64,7 @@ struct Corpus {
         return bytes
     }
 
-    /// The number at the start of a text; nil when it is none of ours.
+    /// Returns the number at the start of a text; nil when the text is not ours.
     static func number(in text: UnsafeRawBufferPointer) -> UInt32? {
         guard text.count >= numberLength, text[0] == UInt8(ascii: "#") else { return nil }
         var number: UInt32 = 0

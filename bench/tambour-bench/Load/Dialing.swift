@@ -2,11 +2,11 @@ import Foundation
 import Glibc
 import TambourNet
 
-/// Connects to `address`, from a source address of its own if one is given.
+/// Connects to `address`, optionally from a given source address.
 ///
 /// Many connections to one port need several source addresses: each has some 28,000 ports.
 /// - Returns: a connected socket with Nagle's algorithm off.
-/// - Throws: `BenchError`, also when `source` is no address of the target's family.
+/// - Throws: `BenchError`, also when `source` is not an address of the target's family.
 func dial(_ address: ListenAddress, from source: String? = nil) throws -> Int32 {
     let target = try Targets.shared.target(of: address)
     let descriptor = socket(
@@ -33,9 +33,9 @@ func dial(_ address: ListenAddress, from source: String? = nil) throws -> Int32 
     return descriptor
 }
 
-/// The port is chosen when the target is known, so that one port serves several targets.
+/// Chooses the port only once the target is known, so that one port serves several targets.
 private func bindSource(_ source: String, _ family: Int32, _ descriptor: Int32) throws {
-    // The option is the socket's, whichever family: Linux looks at it for IPv6 as well.
+    // The option applies to any family: Linux checks it for IPv6 as well.
     try set(Int32(IPPROTO_IP), IP_BIND_ADDRESS_NO_PORT, on: descriptor)
     let own = try Target(resolving: source, port: nil, family: family)
     let result = own.bytes.withUnsafeBytes { bytes in
@@ -58,14 +58,14 @@ private func check(_ result: Int32, _ what: String) throws {
     guard result >= 0 else { throw BenchError("\(what): \(String(cString: strerror(errno)))") }
 }
 
-/// An address as the kernel takes it.
+/// An address in the kernel's format.
 private struct Target {
     let family: Int32
     let bytes: [UInt8]
 
     /// - Parameters:
-    ///   - port: nil takes `host` for a numeric address and leaves the port to the system.
-    ///   - family: Only addresses of this one.
+    ///   - port: nil means `host` is a numeric address and the system chooses the port.
+    ///   - family: Only addresses of this family.
     init(resolving host: String, port: UInt16?, family: Int32 = AF_UNSPEC) throws {
         var hints = addrinfo()
         hints.ai_family = family
@@ -87,9 +87,10 @@ private struct Target {
     }
 }
 
-/// Names are looked up once: 10,000 clients that come at once do not ask 10,000 times.
+/// Resolves each name once, so that 10,000 clients that connect at once do not resolve it 10,000
+/// times.
 ///
-/// `@unchecked Sendable`: `known` is under the lock.
+/// `@unchecked Sendable`: the lock guards `known`.
 private final class Targets: @unchecked Sendable {
     static let shared = Targets()
 

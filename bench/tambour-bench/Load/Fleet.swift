@@ -1,9 +1,9 @@
 import Dispatch
 import TambourNet
 
-/// Clients that log in, a few at a time, and do something together; everything on one lane.
+/// Clients that log in, a few at a time, and then do something together; all of them on one lane.
 ///
-/// `@unchecked Sendable`: all but the constants is touched on the lane.
+/// `@unchecked Sendable`: everything except the constants is used on the lane only.
 class Fleet<Outcome: Sendable>: LoadSink, @unchecked Sendable {
     let lane = Lane(
         index: 0,
@@ -14,7 +14,7 @@ class Fleet<Outcome: Sendable>: LoadSink, @unchecked Sendable {
 
     private let address: ListenAddress
     private let sources: [String]
-    /// Logins on their way at a time.
+    /// The number of logins in flight.
     private let logins: Int
     private let count: Int
     private let makeClient: (Int, any LoadSink) -> LoadClient
@@ -27,7 +27,7 @@ class Fleet<Outcome: Sendable>: LoadSink, @unchecked Sendable {
     private var finish: ((Result<Outcome, any Error>) -> Void)?
 
     /// - Parameters:
-    ///   - sources: Source addresses of the connections, taken in turn; the system's choice if empty.
+    ///   - sources: Source addresses of the connections, used in turn; the system's choice if empty.
     init(
         count: Int,
         address: ListenAddress,
@@ -44,7 +44,7 @@ class Fleet<Outcome: Sendable>: LoadSink, @unchecked Sendable {
 
     /// Connects and does the work.
     ///
-    /// - Throws: `BenchError` when a client fails, or when two minutes do not bring all of them in.
+    /// - Throws: `BenchError` when a client fails, or when not all are logged in after two minutes.
     func perform() async throws -> Outcome {
         lane.start()
         let result = await withCheckedContinuation { continuation in
@@ -58,13 +58,13 @@ class Fleet<Outcome: Sendable>: LoadSink, @unchecked Sendable {
         return try result.get()
     }
 
-    /// For the progress line.
+    /// The name in the progress line.
     var name: String { "fleet" }
 
-    /// What to do first; logs everybody in unless overridden.
+    /// Starts the work; logs everybody in unless overridden.
     func begin() { logIn(count) { [self] in allReady() } }
 
-    /// Everybody is logged in.
+    /// Called when everybody is logged in.
     func allReady() {}
 
     func acknowledged(_ client: LoadClient) {}
@@ -82,12 +82,12 @@ class Fleet<Outcome: Sendable>: LoadSink, @unchecked Sendable {
         _ = lane.schedule(after: delay) { [self] in if !isOver { body() } }
     }
 
-    /// A client cannot go on; that ends the work unless overridden.
+    /// Called when a client cannot continue; ends the work unless overridden.
     func failed(_ client: LoadClient, _ reason: String) {
         end(.failure(BenchError("client \(client.index): \(reason)")))
     }
 
-    /// Not everybody came in in time; that ends the work unless overridden.
+    /// Called when not everybody logged in in time; ends the work unless overridden.
     func late(_ target: Int) {
         end(.failure(BenchError("\(readyCount) of \(target) clients logged in")))
     }
@@ -106,7 +106,7 @@ class Fleet<Outcome: Sendable>: LoadSink, @unchecked Sendable {
 
     private func dialMore() {
         while !isOver, dialed < target, dialed - readyCount < logins {
-            // The first one alone: it may have something to prepare for the others.
+            // Dial the first client alone: it may have something to prepare for the others.
             if dialed == 1, readyCount == 0 { return }
             nonisolated(unsafe) let client = clients[dialed]
             let source = sources.isEmpty ? nil : sources[dialed % sources.count]
@@ -128,5 +128,5 @@ class Fleet<Outcome: Sendable>: LoadSink, @unchecked Sendable {
     }
 }
 
-/// Nanoseconds of a clock that only goes forward.
+/// Returns the nanoseconds of a monotonic clock.
 func monotonicNow() -> UInt64 { DispatchTime.now().uptimeNanoseconds }
