@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import TambourNet
 
-/// Measures messenger servers: Tambour, the limits beside it, its peers.
+/// Measures messenger servers: Tambour, the limits beside it, and its peers.
 @main
 struct TambourBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -16,7 +16,7 @@ struct TambourBench: AsyncParsableCommand {
     )
 }
 
-/// Loads a server that somebody else runs.
+/// Loads a server that is already running.
 struct LoadCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "load",
@@ -133,7 +133,7 @@ struct LoadCommand: AsyncParsableCommand {
     }
 }
 
-/// Where the programs and databases of the benchmark are.
+/// The locations of the benchmark's programs and databases.
 struct Places: ParsableArguments {
     @Option(help: "The server's program.")
     var tambourd = ".build/release/tambourd"
@@ -150,7 +150,7 @@ struct Places: ParsableArguments {
     @Flag(help: "Measure also where a flush costs nothing.")
     var allowTmpfs = false
 
-    /// - Returns: with a scratch folder of its own, which goes with the benchmark.
+    /// - Returns: a bench with its own scratch folder, which is removed when the benchmark ends.
     func bench(measured: Duration, isFull: Bool) throws -> Bench {
         let parent =
             scratch.map { URL(fileURLWithPath: $0) } ?? FileManager.default.temporaryDirectory
@@ -233,7 +233,8 @@ struct SuiteCommand: AsyncParsableCommand {
         let clock = ContinuousClock()
         let start = clock.now
         var report = Report(birthplace: Birthplace(scratch: bench.scratch, corpus: bench.corpus))
-        // Rounds outside, workloads inside: what disturbs the machine for a while disturbs one round.
+        // Rounds are the outer loop and workloads the inner one, so a disturbance affects a single
+        // round.
         var figures = chosen.map { _ in [Figures]() }
         var failures = chosen.map { _ in [String]() }
         for round in 0..<rounds {
@@ -244,7 +245,7 @@ struct SuiteCommand: AsyncParsableCommand {
                 do {
                     figures[index].append(try await workload.round(in: bench))
                 } catch {
-                    // The others have still something to say.
+                    // The other workloads continue.
                     Progress.note("\(now) failed: \(error)")
                     failures[index].append("round \(round + 1): \(error)")
                 }

@@ -27,7 +27,7 @@ class Fleet<Outcome: Sendable>: LoadSink, @unchecked Sendable {
     private var finish: ((Result<Outcome, any Error>) -> Void)?
 
     /// - Parameters:
-    ///   - sources: Source addresses of the connections, used in turn; the system's choice if empty.
+    ///   - sources: Source addresses of the connections, used in turn; the system's if empty.
     init(
         count: Int,
         address: ListenAddress,

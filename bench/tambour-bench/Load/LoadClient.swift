@@ -1,25 +1,25 @@
 import TambourNet
 
-/// What a load run hears of its clients, always on its lane.
+/// The events of a load run's clients, always on the run's lane.
 protocol LoadSink: AnyObject {
     /// The client is logged in and may send.
     func ready(_ client: LoadClient)
-    /// The server took the client's oldest message that was not acknowledged yet.
+    /// The server acknowledged the client's oldest unacknowledged message.
     func acknowledged(_ client: LoadClient)
     /// Message `number` reached the client.
     func delivered(_ number: UInt32, to client: LoadClient)
-    /// The client cannot go on.
+    /// The client cannot continue.
     func failed(_ client: LoadClient, _ reason: String)
 }
 
-/// One connection of a load run; a subclass for each protocol knows what the bytes mean.
+/// One connection of a load run; there is a subclass for each protocol.
 ///
 /// Owned by the run's lane.
 class LoadClient: ConnectionDelegate {
     final let index: Int
     final unowned let sink: any LoadSink
     final private(set) var connection: Connection?
-    /// When it began to connect.
+    /// When it started to connect.
     final var dialedAt: UInt64 = 0
     final private(set) var bytesIn = 0
     final private(set) var bytesOut = 0
@@ -29,18 +29,18 @@ class LoadClient: ConnectionDelegate {
         self.sink = sink
     }
 
-    /// The connection stands: say hello.
+    /// Called when the connection is open: starts the handshake.
     func opened() {}
 
-    /// Handles every whole packet in `bytes`.
+    /// Handles every complete packet in `bytes`.
     ///
-    /// - Returns: how many bytes they were.
+    /// - Returns: the size of these packets in bytes.
     func consume(_ bytes: UnsafeRawBufferPointer) throws -> Int { bytes.count }
 
     /// Sends a message; `text` begins with its number, see `Corpus`.
     func send(_ text: Bytes100, number: UInt32) {}
 
-    /// Says that it is there, as an app does: servers close who says nothing for minutes.
+    /// Sends a sign of life, as an app does: servers close connections that are silent for minutes.
     func keepAlive() {}
 
     final func write(_ bytes: UnsafeRawBufferPointer) {
@@ -82,7 +82,7 @@ class LoadClient: ConnectionDelegate {
     }
 }
 
-/// What goes wrong in a run, in words.
+/// An error of a run, described for people.
 struct BenchError: Error, CustomStringConvertible {
     let description: String
 

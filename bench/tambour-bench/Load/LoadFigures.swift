@@ -1,8 +1,8 @@
 import Histogram
 
-/// Latencies as they are taken, in microseconds of three digits.
+/// Latencies as they are recorded, in microseconds with three significant digits.
 struct LatencySamples {
-    /// Two minutes: what takes longer is entered as this and counted.
+    /// Two minutes: longer latencies are recorded as this, and counted.
     private static let longest: UInt64 = 120_000_000
 
     fileprivate var histogram = Histogram<UInt64>(
@@ -26,7 +26,7 @@ struct Latency: Codable, Sendable {
     var p999 = 0.0
     var max = 0.0
     var count: UInt64 = 0
-    /// Of `count`, those that took longer than two minutes and stand as two minutes.
+    /// How many of `count` took longer than two minutes and are recorded as two minutes.
     var clamped: UInt64 = 0
 
     init(_ samples: LatencySamples) {
@@ -41,37 +41,37 @@ struct Latency: Codable, Sendable {
     }
 }
 
-/// What a run of pairs or of a group came to.
+/// The results of a run of pairs or of a group.
 struct LoadFigures: Codable, Sendable {
-    /// How long it was measured: less than asked for when the cap on messages ended it.
+    /// The measured time: shorter than requested when the limit on messages ended the run.
     var seconds: Double
     var endedAtCap: Bool
     /// Messages that were acknowledged and reached everybody.
     var messages: Int
     var messagesPerSecond: Double
     var deliveriesPerSecond: Double
-    /// From the moment a message was due to be sent until it reached a receiver.
+    /// From the moment a message was due until it reached a receiver.
     var delivery: Latency
-    /// The same until it reached the last one; groups only.
+    /// From the moment a message was due until it reached its last receiver; groups only.
     var lastDelivery: Latency?
-    /// On both sockets, both ways, per message.
+    /// Bytes on both sockets, in both directions, per message.
     var bytesPerMessage: Double
-    /// Of the driver itself, cores.
+    /// Processor cores used by the driver itself.
     var driverCores: Double
     var server: ServerFigures?
-    /// Sent and not delivered to everybody when the run gave up waiting.
+    /// Messages sent but not delivered to everybody when the run stopped waiting.
     var lost = 0
-    /// Due and not even sent, for want of room among those on their way; open loop only.
+    /// Messages that were due but not sent, because too many were in flight; open loop only.
     var unsent = 0
-    /// Every message of the run, warm-up included.
+    /// All messages of the run, including the warm-up.
     var sent = 0
 }
 
-/// What a server used during a run.
+/// The resources a server used during a run.
 struct ServerFigures: Codable, Sendable {
     var cores: Double
     var cpuMicrosecondsPerMessage: Double
     var rssMiB: Double
-    /// nil when the server does not say.
+    /// Nil when the server does not report it.
     var commitsPerSecond: Double?
 }

@@ -1,20 +1,20 @@
 import Dispatch
 import TambourNet
 
-/// What a load run does.
+/// The parameters of a load run.
 struct LoadPlan: Sendable {
     enum Shape: Sendable {
-        /// So many senders, each with a receiver of its own.
+        /// A number of senders, each with its own receiver.
         case pairs(Int)
-        /// One sender and so many receivers.
+        /// One sender and a number of receivers.
         case group(receivers: Int)
     }
 
     enum Pace: Sendable {
-        /// Each sender keeps so many messages on their way: the server sets the pace.
+        /// Each sender keeps a number of messages in flight: the server sets the pace.
         case closed(window: Int)
-        /// So many messages a second, whatever the server does: a late one counts from when it was
-        /// due, and what counts is what was due in the window, however late it came.
+        /// A number of messages per second, whatever the server does. Latency counts from when a
+        /// message was due. All messages due in the window count, however late they arrive.
         case open(perSecond: Double)
     }
 
@@ -24,9 +24,9 @@ struct LoadPlan: Sendable {
     var pace: Pace
     var warmUp: Duration = .seconds(1)
     var measured: Duration = .seconds(5)
-    /// The measurement ends when so many were sent in it; the warm-up does not count.
+    /// The number of sent messages at which the measurement ends, without the warm-up.
     var maxMessages = Int.max
-    /// Source addresses of the connections, taken in turn.
+    /// Source addresses of the connections, used in turn.
     var sources: [String] = []
 
     var clients: Int {
@@ -37,12 +37,12 @@ struct LoadPlan: Sendable {
     }
 }
 
-/// Drives clients against a server and measures what comes back.
+/// Drives clients against a server and measures the results.
 ///
-/// Clients with even numbers send to the one after them; in a group client 0 sends to all others. A
-/// message is done when everybody has it and the server has acknowledged it.
+/// Clients with even numbers send to the next client; in a group client 0 sends to all others. A
+/// message is complete when everybody has received it and the server has acknowledged it.
 final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
-    /// Messages on their way are found by their number modulo this.
+    /// The slot of a message in flight is its number modulo this.
     private static let slots = 1 << 20
 
     private struct Slot {
@@ -64,7 +64,7 @@ final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
 
     private var phase = Phase.connecting
     private var slots = [Slot](repeating: Slot(), count: LoadRun.slots)
-    /// Numbers of each sender that wait for their acknowledgement, oldest first.
+    /// The unacknowledged message numbers of each sender, oldest first.
     private var waiting: [FIFO]
     private var nextNumber: UInt32 = 0
     private var onTheirWay = 0
@@ -82,8 +82,8 @@ final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
     private var figures: LoadFigures?
 
     /// - Parameters:
-    ///   - meter: The server's processes, where they run on this machine.
-    ///   - commits: How the server is asked for its transactions so far.
+    ///   - meter: The server's processes, if they run on this machine.
+    ///   - commits: Returns the server's number of transactions so far.
     init(
         _ plan: LoadPlan,
         corpus: Corpus,
@@ -130,7 +130,7 @@ final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
         }
     }
 
-    /// Sends everything that is due by now; the next look is a timer tick away.
+    /// Sends all messages due by now, and checks again after one timer tick.
     private func keepPace() {
         guard case .open(let perSecond) = plan.pace, phase == .warming || phase == .measuring
         else { return }
@@ -160,7 +160,8 @@ final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
         }
     }
 
-    /// - Returns: false when as many are on their way as can be told apart: it was not sent.
+    /// - Returns: false when it was not sent, because too many messages are in flight to tell them
+    ///   apart.
     private func send(from sender: Int, dueAt: UInt64) -> Bool {
         guard slots[Int(nextNumber) % Self.slots].isFree else { return false }
         let number = nextNumber
@@ -201,7 +202,7 @@ final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
         if slots[slot].isFree { done(number) }
     }
 
-    /// Enters so many deliveries of a message if it counts.
+    /// Records deliveries of a message if the message counts.
     private func record(_ slot: Slot, reached: Int32, isLast: Bool, at now: UInt64) {
         if case .open = plan.pace {
             guard slot.dueAt >= measuredFrom, slot.dueAt < measuredUntil else { return }
@@ -309,9 +310,9 @@ final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
         end(.success(figures))
     }
 
-    /// In an open loop what was due and never came counts as well, with the age it has by now.
+    /// Records, in an open loop, messages that were due but never arrived, with their current age.
     ///
-    /// - Returns: how many of the window were not even sent.
+    /// - Returns: how many messages of the window were not even sent.
     private func enterWhatNeverCame() -> Int {
         guard case .open(let perSecond) = plan.pace else { return 0 }
         let now = monotonicNow()
@@ -332,7 +333,7 @@ final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
     }
 }
 
-/// Numbers that come in and go out at the other end.
+/// A first-in, first-out queue of numbers.
 private struct FIFO {
     private var numbers: [UInt32] = []
     private var first = 0

@@ -1,18 +1,20 @@
 import Foundation
 import Glibc
 
-/// Processor time and memory of processes, read from outside.
+/// Measures the processor time and memory of processes from outside.
 struct ProcessMeter: Sendable {
     let processIDs: [pid_t]
 
-    /// - Throws: `BenchError` when one of them is not there: its figures would be those of nobody.
+    /// - Throws: `BenchError` when one of them does not exist, because its figures would be
+    ///   meaningless.
     func requireRunning() throws {
         for processID in processIDs where cpuSeconds(of: processID) == nil {
             throw BenchError("process \(processID) does not run")
         }
     }
 
-    /// Processor seconds used so far, all processes and threads together; no number when one is gone.
+    /// Processor seconds used so far, by all processes and threads together; NaN when a process is
+    /// gone.
     var cpuSeconds: Double {
         processIDs.reduce(0) { $0 + (cpuSeconds(of: $1) ?? .nan) }
     }
@@ -28,7 +30,7 @@ struct ProcessMeter: Sendable {
     /// Resident memory, bytes.
     var residentBytes: Int { pages(at: 1) }
 
-    /// The most that was resident since the start or since `resetPeak`, bytes.
+    /// The peak of resident memory since the start or since `resetPeak`, bytes.
     var peakResidentBytes: Int {
         processIDs.reduce(0) { sum, processID in
             let text = try? String(contentsOfFile: "/proc/\(processID)/status", encoding: .utf8)
@@ -38,9 +40,10 @@ struct ProcessMeter: Sendable {
         }
     }
 
-    /// Lets the peak begin anew at what is resident now.
+    /// Resets the peak to the current resident memory.
     ///
-    /// - Returns: whether the kernel did: the peak is that of the whole life otherwise.
+    /// - Returns: whether the kernel did so; otherwise the peak covers the whole life of the
+    ///   process.
     func resetPeak() -> Bool {
         processIDs.allSatisfy { processID in
             let file = open("/proc/\(processID)/clear_refs", O_WRONLY | O_CLOEXEC)
@@ -62,14 +65,14 @@ struct ProcessMeter: Sendable {
     static var own: ProcessMeter { ProcessMeter(processIDs: [getpid()]) }
 }
 
-/// A stretch of work: what it cost the server, and how much of the machine the driver took.
+/// Measures a period of work: its cost to the server, and the driver's share of the machine.
 struct Stretch {
     private let server: ProcessMeter
     private let startedAt = monotonicNow()
     private let cpu: Double
     private let own = ProcessMeter.own.cpuSeconds
 
-    /// Begins now.
+    /// Starts measuring.
     init(_ server: ProcessMeter) throws {
         try server.requireRunning()
         self.server = server
@@ -77,7 +80,7 @@ struct Stretch {
     }
 
     var seconds: Double { Double(monotonicNow() - startedAt) / 1e9 }
-    /// So far, of the server.
+    /// The server's processor seconds so far.
     var cpuSeconds: Double { server.cpuSeconds - cpu }
     var driverCores: Double { (ProcessMeter.own.cpuSeconds - own) / seconds }
 }

@@ -1,20 +1,20 @@
 import Foundation
 import Synchronization
 
-/// What is going on, for whoever waits: standard error.
+/// Reports progress to the user on standard error.
 enum Progress {
     private struct State {
-        /// What takes no longer than an interval needs no line.
+        /// Starts at the current time, so that work shorter than an interval shows no line.
         var shownAt = monotonicNow()
         var isShowing = false
     }
 
     private static let isTerminal = isatty(STDERR_FILENO) == 1
-    /// On a terminal a line is written over; in a file each stays, so there are few.
+    /// On a terminal each line overwrites the last; in a file all lines stay, so there are fewer.
     private static let interval: UInt64 = isTerminal ? 100_000_000 : 5_000_000_000
     private static let state = Mutex(State())
 
-    /// How far something has come; left out when the last one is not long ago.
+    /// Shows progress; does nothing if the last line was shown recently.
     static func show(_ text: @autoclosure () -> String) {
         state.withLock { state in
             let now = monotonicNow()
@@ -25,7 +25,7 @@ enum Progress {
         }
     }
 
-    /// A line that stays.
+    /// Writes a line that stays.
     static func note(_ text: String) {
         state.withLock { state in
             write(state.isShowing ? "\r\u{1B}[K\(text)\n" : "\(text)\n")

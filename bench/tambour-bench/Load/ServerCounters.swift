@@ -1,15 +1,16 @@
 import Dispatch
 import Glibc
 
-/// What a running `tambourd` says of itself, asked through the socket in its data directory.
+/// The metrics of a running `tambourd`, read through the socket in its data directory.
 struct ServerCounters: Sendable {
     private let path: String
 
     init(dataDirectory: String) { path = "\(dataDirectory)/admin.sock" }
 
-    /// Every metric by its name, labels included, as in `tambour_lane_delay_seconds{lane="0"}`.
+    /// Returns every metric by its name, including labels, as in
+    /// `tambour_lane_delay_seconds{lane="0"}`.
     ///
-    /// - Throws: `BenchError` when nobody answers within ten seconds.
+    /// - Throws: `BenchError` when the server does not answer within ten seconds.
     func all() throws -> [String: Double] {
         var values: [String: Double] = [:]
         for line in try answer().split(separator: "\n") where line.hasPrefix(">") {
@@ -20,7 +21,7 @@ struct ServerCounters: Sendable {
         return values
     }
 
-    /// Transactions so far.
+    /// Returns the number of transactions so far.
     func commits() throws -> Double {
         guard let commits = try all()["tambour_commits_total"] else {
             throw BenchError("the server does not count its commits")
@@ -60,7 +61,8 @@ struct ServerCounters: Sendable {
     }
 }
 
-/// How fast a counter of the server grows between two marks, read beside the lane that loads it.
+/// The growth rate of a server counter between two marks, read outside the lane that loads the
+/// server.
 ///
 /// `@unchecked Sendable`: the queue owns `marks`.
 final class CounterRate: @unchecked Sendable {
@@ -76,7 +78,7 @@ final class CounterRate: @unchecked Sendable {
         }
     }
 
-    /// nil when a mark could not be read.
+    /// Nil when a mark could not be read.
     var perSecond: Double? {
         queue.sync {
             guard marks.count == 2, marks[1].at > marks[0].at else { return nil }

@@ -1,14 +1,14 @@
 import Foundation
 
-/// Servers that somebody else runs on this machine: they take from what is measured.
+/// Other servers running on this machine, which disturb the measurement.
 enum Bystanders {
     private static let names: Set = ["prosody", "mosquitto", "tambourd"]
 
-    /// Asked while the benchmark runs none of its own.
+    /// Returns their names; call it while the benchmark runs no server of its own.
     static func found() -> [String] {
         ProcessTable.all.compactMap { processID in
             let words = ProcessTable.words(of: processID)
-            // A script's name stands behind its interpreter's.
+            // A script's name follows its interpreter's.
             let programs = words.prefix(2).map { URL(fileURLWithPath: $0).lastPathComponent }
             if let name = programs.first(where: names.contains) {
                 return "\(name) (process \(processID))"

@@ -1,40 +1,41 @@
 import Foundation
 import TambourNet
 
-/// A server of the comparison: how to run it, how to speak to it, what to know about it.
+/// A server of the comparison: how to run it, how to talk to it, and its properties.
 protocol Contestant: AnyObject {
     var name: String { get }
-    /// Of the program that runs.
+    /// The version of the running program.
     var version: String { get }
-    /// What has happened to a message when its receiver gets it.
+    /// What has happened to a message by the time its receiver gets it.
     var durability: String { get }
-    /// To whose advantage the rows are.
+    /// Which rows of the comparison are unfair, and to whose advantage.
     var unfair: [String] { get }
 
     var isInstalled: Bool { get }
 
-    /// While it runs.
+    /// The process, while it runs.
     var process: ServerProcess? { get set }
 
-    /// Makes users, contacts and the long conversation; leaves the server stopped.
+    /// Creates users, contacts and the long conversation; leaves the server stopped.
     func prepare(_ cast: Cast, in directory: URL) throws
-    /// Starts it on what `prepare` made; nothing of earlier rounds is taken away.
+    /// Starts the server on the data from `prepare`; data of earlier rounds stays.
     func launch() throws -> ServerProcess
 
-    /// Somebody who writes to the user `to`, or only reads; `Cast.people` says how many there are.
+    /// Returns a client that writes to the user `to`, or only reads; `Cast.people` is their number.
     func person(_ index: Int, writesTo to: Int?, run: String, _ sink: any LoadSink)
         -> LoadClient
-    /// One of the group `run`, whose first member writes.
+    /// Returns a member of the group `run`, whose first member writes.
     func member(_ index: Int, of count: Int, run: String, _ sink: any LoadSink) -> LoadClient
 
-    /// Gets ready for W4; each call of the result is one return of the reader; nil is "none".
+    /// Prepares W4; each call of the result is one return of the reader. Nil means "none".
     func catchUp(_ cast: Cast) throws -> (() throws -> Exchange)?
-    /// Gets ready for W5; each call of the result is one page; nil is "none".
+    /// Prepares W5; each call of the result reads one page. Nil means "none".
     func pages(_ cast: Cast) throws -> (() throws -> Exchange)?
 
-    /// What of `durability` is seen to be so while it runs and after it has worked.
+    /// Returns the parts of `durability` that could be verified on the running server after its
+    /// work.
     ///
-    /// - Throws: when something is seen to be otherwise.
+    /// - Throws: when a part turns out to be false.
     func verifiedDurability() throws -> String
 }
 
@@ -60,7 +61,7 @@ extension Contestant {
     }
 }
 
-/// One thing done by a client that waits, and what it cost while it was done.
+/// One action of a waiting client, and its costs.
 struct Exchange {
     var seconds: Double
     var serverSeconds: Double
@@ -68,7 +69,7 @@ struct Exchange {
     var bytesIn: Int
     var bytesOut: Int
 
-    /// Does `body` and counts on the connection it returns: a new one, or `connection`.
+    /// Runs `body` and counts the bytes on the connection it returns: a new one, or `connection`.
     static func measure(
         _ server: ProcessMeter,
         on connection: BlockingConnection? = nil,
@@ -89,18 +90,18 @@ struct Exchange {
     }
 }
 
-/// Who there is on every server, and what they have said: users are numbers.
+/// The users of every server, and their messages; users are numbers.
 struct Cast {
-    /// 0 and 1, 2 and 3 …; in W2 they are a group.
+    /// Pairs 0 and 1, 2 and 3 …; in W2 they form a group.
     static let people = 100
-    /// Comes back to its contacts.
+    /// The user who returns to its contacts.
     static let reader = 1_000
     static let contacts = 1_001...1_200
-    /// What each contact has said before.
+    /// The number of earlier messages from each contact.
     static let earlierMessages = 20
     /// The contacts that write while the reader is away.
     static let writers = [1_001, 1_041, 1_081, 1_121, 1_161]
-    /// The two with a long conversation: who reads and who wrote.
+    /// The two users of the long conversation: the reader and the writer.
     static let historian = (reads: 2_000, wrote: 2_001)
     static let conversation = 100_000
     static let pageSize = 50
@@ -109,7 +110,7 @@ struct Cast {
 
     let corpus: Corpus
 
-    /// Texts `first`, `first + 1` …
+    /// Returns `count` texts, from number `first` on.
     func texts(_ count: Int, from first: Int = 0) -> [Bytes100] {
         (first..<(first + count)).map { corpus.message(UInt32($0)) }
     }

@@ -63,7 +63,8 @@ final class Ejabberd: XMPPServer {
         try Data(configuration.utf8).write(to: directory.appendingPathComponent("ejabberd.yml"))
     }
 
-    /// Without `ejabberdctl`: its node has no name, so no port mapper is started and left behind.
+    /// Starts without `ejabberdctl`: the node has no name, so no port mapper is started and left
+    /// running.
     override func launch() throws -> ServerProcess {
         guard let erl = Installed.program("erl"), let library = Self.library else {
             throw BenchError("ejabberd is not installed")
@@ -87,7 +88,7 @@ final class Ejabberd: XMPPServer {
 
     override var isInstalled: Bool { Installed.program("erl") != nil && Self.library != nil }
 
-    /// The folder that holds the folder `ejabberd-VERSION`.
+    /// The folder that contains the folder `ejabberd-VERSION`.
     private static var library: String? {
         for folder in (try? FileManager.default.contentsOfDirectory(atPath: "/usr/lib")) ?? [] {
             let path = "/usr/lib/\(folder)"
@@ -99,7 +100,7 @@ final class Ejabberd: XMPPServer {
 
     override var database: URL { directory.appendingPathComponent("ejabberd.sqlite") }
 
-    /// From the file that ejabberd reads itself, at its first statement.
+    /// Creates them from the file that ejabberd itself reads, at its first statement.
     override func makeTables() throws {
         let tables = try String(contentsOfFile: "/usr/share/ejabberd/sql/lite.sql", encoding: .utf8)
         try SQLiteConnection(path: database.path, mode: .readWrite).execute(tables)
@@ -136,7 +137,7 @@ final class Ejabberd: XMPPServer {
             """
         )
         return { sender, text, age in
-            // Times are microseconds, and the archive's ids as well.
+            // Times are in microseconds, and so are the archive's ids.
             let now = "\(time - Int64(age) * 1_000_000)"
             let before = patterns[sender].before.replacingOccurrences(of: "\(time)", with: now)
             let after = patterns[sender].after.replacingOccurrences(of: "\(time)", with: now)

@@ -1,9 +1,9 @@
 import Foundation
 import Glibc
 
-/// What Debian has installed here.
+/// Looks up programs and packages installed by Debian.
 enum Installed {
-    /// The full path of a program; nil if it is not installed.
+    /// Returns the full path of a program; nil if it is not installed.
     static func program(_ name: String) -> String? {
         let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
         let folders = path.split(separator: ":").map(String.init) + ["/usr/sbin", "/usr/bin"]
@@ -11,14 +11,14 @@ enum Installed {
             .first { FileManager.default.isExecutableFile(atPath: $0) }
     }
 
-    /// The version of a package, as Debian writes it.
+    /// Returns the version of a package in Debian's format.
     static func version(of package: String) -> String {
         (try? Tool.text("/usr/bin/dpkg-query", ["-W", "-f=${Version}", package]))
             ?? "of unknown version"
     }
 }
 
-/// A port of loopback that nobody listens on now.
+/// Returns a loopback port that nobody listens on now.
 func freePort() throws -> Int {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     defer { close(descriptor) }

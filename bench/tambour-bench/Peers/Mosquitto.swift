@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import TambourNet
 
-/// mosquitto with QoS 1 and sessions that are kept: a broker, no messenger.
+/// mosquitto with QoS 1 and persistent sessions: a broker, not a messenger.
 final class Mosquitto: Contestant {
     private var directory = URL(fileURLWithPath: "/")
     private var port = 0
@@ -39,7 +39,7 @@ final class Mosquitto: Contestant {
         }
         let file = directory.appendingPathComponent("passwords").path
         _ = try Tool.text(passwords, ["-b", "-c", file, MQTT.user, MQTT.password])
-        // Started by root it would become somebody who may not read the folder.
+        // Started by root, it would switch to a user who may not read the folder.
         let configuration = """
             listener \(port) 127.0.0.1
             allow_anonymous false
@@ -103,7 +103,8 @@ final class Mosquitto: Contestant {
         )
     }
 
-    /// A session with a subscription for each contact; what was published meanwhile waits in it.
+    /// Uses a session with a subscription for each contact; messages published meanwhile wait in
+    /// it.
     func catchUp(_ cast: Cast) throws -> (() throws -> Exchange)? {
         let (address, meter) = (try address, try meter)
         let writers = try Cast.writers.map {

@@ -66,7 +66,8 @@ final class Prosody: XMPPServer {
 
     override var database: URL { directory.appendingPathComponent("data/prosody.sqlite") }
 
-    /// Prosody makes them at its first start, and its port answers before the last one is there.
+    /// Waits for Prosody to create them at its first start; its port answers before the last one
+    /// exists.
     override func makeTables() throws {
         try start()
         defer { stop() }
@@ -77,7 +78,7 @@ final class Prosody: XMPPServer {
         let journal = database.path + "-journal"
         let deadline = Date.now + 30
         while Date.now < deadline {
-            // Looked at from outside: a connection of ours could be in the way of Prosody's.
+            // Read the file directly: a connection of ours could block Prosody's.
             let content = (try? Data(contentsOf: database)) ?? Data()
             let isWhole = names.allSatisfy { content.range(of: Data($0.utf8)) != nil }
             if isWhole, !FileManager.default.fileExists(atPath: journal) { return }

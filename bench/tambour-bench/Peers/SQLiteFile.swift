@@ -1,15 +1,15 @@
 import Foundation
 import TambourSQL
 
-/// The database of a running server, looked at from outside.
+/// The database of a running server, inspected from outside.
 struct SQLiteFile {
     let path: String
 
     init(_ file: URL) { path = file.path }
 
-    /// What can be seen of how `process` writes to it.
+    /// Returns what is visible of how `process` writes to the file.
     ///
-    /// - Throws: `BenchError` unless it is in WAL mode and the process holds the log open.
+    /// - Throws: `BenchError` unless the file is in WAL mode and the process holds the log open.
     func seen(by process: ServerProcess) throws -> String {
         let connection = try SQLiteConnection(path: path, mode: .readOnly)
         let mode = try Self.text("PRAGMA journal_mode", connection)
@@ -28,10 +28,11 @@ struct SQLiteFile {
         return "journal_mode is wal, and it holds the log open (\(size) bytes)"
     }
 
-    /// Whether the SQLite that `process` has loaded flushes every commit unless told otherwise.
+    /// Checks that the SQLite library loaded by `process` flushes every commit by default.
     ///
-    /// - Returns: its file's name.
-    /// - Throws: `BenchError` if it does not, or if it is another one than the benchmark's, which is asked.
+    /// - Returns: the name of the library's file.
+    /// - Throws: `BenchError` if it does not, or if it is not the library that the benchmark uses
+    ///   and queries.
     func defaultsToFull(in process: ServerProcess) throws -> String {
         guard let library = Self.library(of: process.processID),
             library == Self.library(of: getpid())
@@ -46,7 +47,7 @@ struct SQLiteFile {
         return URL(fileURLWithPath: library).lastPathComponent
     }
 
-    /// The file that a process has mapped.
+    /// Returns the library file that a process has mapped.
     private static func library(of processID: pid_t) -> String? {
         ProcessTable.maps(of: processID).first { $0.contains("/libsqlite3.so") }
             .flatMap { $0.split(separator: " ").last }

@@ -2,14 +2,14 @@ import Foundation
 import TambourNet
 import TambourProtocol
 
-/// Tambour itself, as it comes: every user has a token, nothing is seeded past the server.
+/// Tambour itself, unmodified: every user has a token, and all data is seeded through the server.
 final class TambourContestant: Contestant {
     private let program: String
     private let corpus: Corpus
     private var directory = URL(fileURLWithPath: "/")
     var process: ServerProcess?
     private var accounts: [Int: Account] = [:]
-    /// Where the pages of W5 begin.
+    /// The times after which the pages of W5 start.
     private var anchors: [Int64] = []
 
     init(program: String, corpus: Corpus) {
@@ -118,7 +118,7 @@ final class TambourContestant: Contestant {
         )
     }
 
-    /// One login with the marks of the last one.
+    /// Logs in once per return, with the marks of the last login.
     func catchUp(_ cast: Cast) throws -> (() throws -> Exchange)? {
         let (address, meter) = (try address, try meter)
         let reader = account(Cast.reader)
@@ -166,7 +166,8 @@ final class TambourContestant: Contestant {
         }
     }
 
-    /// Walks the conversation once, decoding everything: the times that the pages begin behind.
+    /// Reads the conversation once, decoding everything, and returns the times after which pages
+    /// start.
     private func pagesFromTheMiddle(_ session: TambourSession, _ partner: Account) throws -> [Int64]
     {
         let size = Int64(Cast.pageSize)

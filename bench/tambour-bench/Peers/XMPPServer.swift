@@ -2,10 +2,10 @@ import Foundation
 import TambourNet
 import TambourSQL
 
-/// What Prosody and ejabberd have in common: users `u0`, `u1` …, archives of messages, rooms.
+/// The common parts of Prosody and ejabberd: users `u0`, `u1` …, message archives, rooms.
 ///
-/// A subclass knows its configuration and how its archive lies in SQLite. What is seeded there is a
-/// copy of a row that the server wrote itself, with other texts and times.
+/// A subclass knows its configuration and how its archive is stored in SQLite. Seeded rows are
+/// copies of a row that the server wrote itself, with other texts and times.
 class XMPPServer: Contestant {
     class var package: String { "" }
 
@@ -13,7 +13,7 @@ class XMPPServer: Contestant {
     final private(set) var port = 0
     final var process: ServerProcess?
     final private let corpus: Corpus
-    /// Where the middle of the long conversation is.
+    /// The archive id in the middle of the long conversation.
     final private var middle = ""
     final private var rosterVersion = ""
 
@@ -24,22 +24,23 @@ class XMPPServer: Contestant {
     /// Writes one more row into an archive.
     ///
     /// - Parameters:
-    ///   - sender: Of those `archiver` was given.
+    ///   - sender: The index in the senders given to `archiver`.
     ///   - age: How long before the row that the server wrote, seconds.
-    /// - Returns: the archive's id of it.
+    /// - Returns: the row's archive id.
     typealias Archiver = (_ sender: Int, _ text: Bytes100, _ age: Int) throws -> String
 
     /// Writes the configuration.
     func configure() throws {}
     func launch() throws -> ServerProcess { throw BenchError("not a server") }
     var database: URL { directory }
-    /// Makes the tables of the database.
+    /// Creates the tables of the database.
     func makeTables() throws {}
-    /// Adds the user $1 with the password $2.
+    /// The statement that adds the user $1 with the password $2.
     var insertUser: String { "" }
     /// Makes the reader's contacts mutual.
     func befriend(_ user: String, in database: any SQLConnection) throws {}
-    /// Takes the one message that `senders[0]` wrote out of `user`'s archive, as a pattern for others.
+    /// Removes the one message that `senders[0]` wrote from `user`'s archive and uses it as a
+    /// pattern for others.
     func archiver(
         of user: String,
         from senders: [String],
@@ -110,9 +111,9 @@ class XMPPServer: Contestant {
         try connection.checkpoint()
     }
 
-    /// Puts them into the database of the stopped server.
+    /// Inserts the users into the database of the stopped server.
     private func addUsers() throws {
-        // Opening the file here turns its log on, once and for all.
+        // Opening the file here enables its write-ahead log permanently.
         let connection = try SQLiteConnection(path: database.path, mode: .readWrite)
         try connection.transaction(.immediate) {
             let insert = try connection.prepare(insertUser)
@@ -124,7 +125,7 @@ class XMPPServer: Contestant {
         }
     }
 
-    /// - Returns: the archive's id of the message in the middle.
+    /// - Returns: the archive id of the message in the middle.
     private func seedArchive(
         of user: String,
         from senders: [String],
@@ -140,7 +141,8 @@ class XMPPServer: Contestant {
         return middle
     }
 
-    /// `synchronous` belongs to a connection and cannot be asked from outside; the library's default can.
+    /// `synchronous` belongs to a connection and cannot be read from outside; the library's default
+    /// can.
     final func verifiedDurability() throws -> String {
         let process = try running()
         let file = SQLiteFile(database)
@@ -184,7 +186,7 @@ class XMPPServer: Contestant {
         )
     }
 
-    /// The roster by its version, then the archive behind the last message that is known.
+    /// Requests the roster by its version, then the archive after the last known message.
     final func catchUp(_ cast: Cast) throws -> (() throws -> Exchange)? {
         let (address, meter) = (try address, try meter)
         let reader = user(Cast.reader)
@@ -235,7 +237,7 @@ class XMPPServer: Contestant {
 
     // MARK: - For seeding
 
-    /// Cuts a stored stanza around its text, once for each sender.
+    /// Splits a stored stanza around its text, once for each sender.
     final func patterns(
         _ stanza: String,
         for senders: [String]

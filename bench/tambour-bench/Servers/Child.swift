@@ -1,28 +1,30 @@
 import Foundation
 import Glibc
 
-/// A program that the benchmark started and that ends with it, however that ends.
+/// A program that the benchmark starts and that ends with it, however the benchmark ends.
 ///
-/// `Cleanup` ends it when the benchmark is told to end. When the benchmark is killed, the kernel kills the
-/// child: `setpriv` has asked it to (`PR_SET_PDEATHSIG`, which outlives `exec`). Where util-linux has no
-/// such `setpriv`, or within the millisecond before it has asked, a child outlives a killed benchmark.
+/// `Cleanup` ends the child when the benchmark is asked to end. When the benchmark is killed, the
+/// kernel kills the child: `setpriv` has requested that (`PR_SET_PDEATHSIG`, which survives
+/// `exec`). A child outlives a killed benchmark only if util-linux has no such `setpriv`, or within
+/// the millisecond before `setpriv` runs.
 ///
-/// `@unchecked Sendable`: `processID` is written before `init` returns; the rest is under `state`.
+/// `@unchecked Sendable`: `processID` is written before `init` returns; `state` guards the rest.
 final class Child: @unchecked Sendable {
     let program: String
     private(set) var processID: pid_t = 0
-    /// What it writes comes out here.
+    /// The child's standard output.
     let output: FileHandle
     private let state = NSCondition()
-    /// As `waitpid` tells it; nil while the child runs.
+    /// The status from `waitpid`; nil while the child runs.
     private var status: Int32?
 
     /// Starts `program`, a path.
     ///
     /// - Parameters:
-    ///   - environment: What differs from the benchmark's own.
-    ///   - directory: Where it runs; the benchmark's own if nil.
-    ///   - mergesErrors: Whether `output` has what it complains of too; else standard error gets that.
+    ///   - environment: Variables that differ from the benchmark's own.
+    ///   - directory: The working directory; the benchmark's own if nil.
+    ///   - mergesErrors: Whether `output` includes standard error; otherwise that goes to the
+    ///     benchmark's.
     init(
         _ program: String,
         _ arguments: [String],
@@ -39,7 +41,8 @@ final class Child: @unchecked Sendable {
         output = FileHandle(fileDescriptor: reading, closeOnDealloc: true)
         let started = DispatchSemaphore(value: 0)
         nonisolated(unsafe) var failure: Int32 = 0
-        // The kernel takes the thread that starts a child for its parent: this one stays as long as it.
+        // For the kernel, the parent of a child is the thread that starts it: this one must live as
+        // long.
         Thread.detachNewThread { [self] in
             failure = spawn(words, settings, writing, mergesErrors)
             started.signal()
@@ -56,7 +59,7 @@ final class Child: @unchecked Sendable {
         }
     }
 
-    /// A pipe that no other child inherits.
+    /// Creates a pipe that no other child inherits.
     static func pipe() throws -> (reading: Int32, writing: Int32) {
         var ends: [Int32] = [0, 0]
         guard Glibc.pipe(&ends) == 0 else {
@@ -66,7 +69,7 @@ final class Child: @unchecked Sendable {
         return (ends[0], ends[1])
     }
 
-    /// The words before a command that make it die with its parent; nil where they do not work.
+    /// The command prefix that makes a child die with its parent; nil where it does not work.
     private static let dyingWithParent: [String]? = {
         let words = ["/usr/bin/setpriv", "--pdeathsig", "KILL"]
         let probe = Process()
@@ -78,7 +81,7 @@ final class Child: @unchecked Sendable {
         return probe.terminationStatus == 0 ? words : nil
     }()
 
-    /// - Returns: 0, or what went wrong.
+    /// - Returns: 0, or the error number.
     private func spawn(
         _ words: [String],
         _ settings: [String],
@@ -94,8 +97,9 @@ final class Child: @unchecked Sendable {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
-        // No signal blocked or ignored, whatever this thread does; a group of its own, so that Ctrl-C
-        // reaches the benchmark alone and what the child starts can be killed with it.
+        // No signal is blocked or ignored, whatever this thread does. The child has its own process
+        // group, so that Ctrl-C reaches only the benchmark and the child's children can be killed
+        // with it.
         var signals = sigset_t()
         sigemptyset(&signals)
         posix_spawnattr_setsigmask(&attributes, &signals)
@@ -124,7 +128,7 @@ final class Child: @unchecked Sendable {
         while waitid(P_PID, id_t(processID), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {
             continue
         }
-        // Its number is free for others from here on, so nobody may send signals to it meanwhile.
+        // From here on its number may be reused, so nobody may send signals to it meanwhile.
         state.withLock {
             var found: Int32 = 0
             waitpid(processID, &found, 0)
@@ -136,9 +140,9 @@ final class Child: @unchecked Sendable {
 
     var isRunning: Bool { state.withLock { status == nil } }
 
-    /// Waits for its end.
+    /// Waits for the child to end.
     ///
-    /// - Returns: whether it was there in time.
+    /// - Returns: whether it ended in time.
     func hasEnded(by deadline: Date) -> Bool {
         state.withLock {
             while status == nil, state.wait(until: deadline) { continue }
@@ -150,19 +154,19 @@ final class Child: @unchecked Sendable {
         state.withLock { while status == nil { state.wait() } }
     }
 
-    /// Waits for its end: its exit code, or 128 and the signal that ended it.
+    /// Waits for the child to end: its exit code, or 128 plus the signal that ended it.
     var exitCode: Int32 {
         waitUntilExit()
         let status = state.withLock { self.status ?? 0 }
         return status & 0x7F == 0 ? (status >> 8) & 0xFF : 128 + (status & 0x7F)
     }
 
-    /// Tells it to end, as an operator would.
+    /// Asks it to end, as an operator would.
     func terminate() {
         state.withLock { if status == nil { _ = kill(processID, SIGTERM) } }
     }
 
-    /// Kills it and what it has started.
+    /// Kills it and its children.
     func killGroup() {
         state.withLock { if status == nil { _ = kill(-processID, SIGKILL) } }
         waitUntilExit()

@@ -1,23 +1,23 @@
 import Foundation
 import Glibc
 
-/// What must not be left behind: children and scratch folders.
+/// Removes what the benchmark must not leave: children and scratch folders.
 ///
-/// They go when the benchmark ends, by itself or by SIGHUP, SIGINT or SIGTERM; it then ends with 128 and
-/// the signal's number, as shells expect.
+/// This happens when the benchmark ends, by itself or by SIGHUP, SIGINT or SIGTERM. After a signal
+/// it exits with 128 plus the signal's number, as shells expect.
 ///
-/// `@unchecked Sendable`: everything that changes is under `lock`.
+/// `@unchecked Sendable`: `lock` guards all mutable state.
 final class Cleanup: @unchecked Sendable {
     static let shared = Cleanup()
 
-    /// How long children have to end by themselves, seconds.
+    /// How long children may take to end by themselves, seconds.
     private static let patience = 5.0
 
     private let lock = NSLock()
     private var children: [pid_t: Child] = [:]
     private var folders: Set<URL> = []
     private var isEnding = false
-    /// Taken once and never given back: who comes second waits for the end of the process.
+    /// Locked once and never unlocked: a second thread waits here until the process ends.
     private let ending = NSLock()
 
     private init() {
@@ -35,12 +35,12 @@ final class Cleanup: @unchecked Sendable {
         }
     }
 
-    /// Handlers may do next to nothing: this one wakes the thread that does it. Handlers, unlike ignored
-    /// and blocked signals, are not handed on to children.
+    /// A signal handler may do almost nothing: this one wakes the thread that does the work. Unlike
+    /// ignored and blocked signals, handlers are not inherited by children.
     private static func catchSignal(_ number: Int32) {
         var action = sigaction()
         sigaction(number, nil, &action)
-        // Under `nohup` a hang-up is ignored, and stays so.
+        // Under `nohup` SIGHUP is ignored, and must stay ignored.
         let ignored = 1
         guard unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) != ignored else {
             return
@@ -53,7 +53,7 @@ final class Cleanup: @unchecked Sendable {
         sigaction(number, &action, nil)
     }
 
-    /// Takes care that `folder` is gone at the end, whoever makes it.
+    /// Removes `folder` at the end, whoever creates it.
     func removeAtEnd(_ folder: URL) {
         lock.withLock { _ = folders.insert(folder) }
     }
@@ -61,7 +61,7 @@ final class Cleanup: @unchecked Sendable {
     /// - Returns: false when it is too late to start anything.
     func add(_ child: Child) -> Bool {
         lock.withLock {
-            // One that has ended already is forgotten: its number may be another's next.
+            // Do not keep a child that has already ended: its number may be reused.
             if !isEnding, child.isRunning { children[child.processID] = child }
             return !isEnding
         }
@@ -83,7 +83,7 @@ final class Cleanup: @unchecked Sendable {
         let deadline = Date.now + Self.patience
         for child in children where !child.hasEnded(by: deadline) { child.killGroup() }
         for folder in folders {
-            // Whoever still writes there may add a file while others are removed.
+            // A process that still writes there may add a file during the removal.
             for _ in 0..<3 where FileManager.default.fileExists(atPath: folder.path) {
                 try? FileManager.default.removeItem(at: folder)
             }
@@ -91,5 +91,5 @@ final class Cleanup: @unchecked Sendable {
     }
 }
 
-/// Where the signal handler writes; set once, before there is a handler.
+/// The descriptor that the signal handler writes to; set once, before the first handler.
 nonisolated(unsafe) private var signalPipe: Int32 = -1

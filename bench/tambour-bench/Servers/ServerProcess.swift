@@ -1,7 +1,7 @@
 import Foundation
 import TambourNet
 
-/// A server that the benchmark started, on loopback, to be stopped by it.
+/// A server on loopback that the benchmark starts and stops.
 final class ServerProcess {
     /// How long it may take to end before it is killed, seconds.
     private static let patience = 30.0
@@ -9,12 +9,12 @@ final class ServerProcess {
     let address: ListenAddress
     private let child: Child
 
-    /// Starts `program` and waits until it serves.
+    /// Starts `program` and waits until it is ready.
     ///
     /// - Parameters:
-    ///   - directory: Where it runs.
-    ///   - port: It serves when that port of loopback answers. If nil, when it prints a line that begins
-    ///     with `listening tcp `, and then what it complains of goes to standard error.
+    ///   - directory: Its working directory.
+    ///   - port: It is ready when this loopback port answers. If nil, it is ready when it prints a
+    ///     line that starts with `listening tcp `, and its errors go to standard error.
     /// - Throws: `BenchError` if it ends before, or takes longer than a minute.
     init(
         _ program: String,
@@ -62,7 +62,7 @@ final class ServerProcess {
 
     var processID: pid_t { child.processID }
 
-    /// Of the process and everything below it.
+    /// The meter of the process and its descendants.
     var meter: ProcessMeter { ProcessMeter(processIDs: ProcessTable.family(of: processID)) }
 
     /// Stops it as an operator would; kills it if that takes too long.
@@ -71,9 +71,9 @@ final class ServerProcess {
     deinit { stop() }
 }
 
-/// The end of what a program has written; reading it keeps the pipe from filling up.
+/// The last part of a program's output; reading it keeps the pipe from filling up.
 ///
-/// `@unchecked Sendable`: `bytes` is under the lock.
+/// `@unchecked Sendable`: the lock guards `bytes`.
 private final class Output: @unchecked Sendable {
     private let lock = NSLock()
     private var bytes = Data()
@@ -81,7 +81,7 @@ private final class Output: @unchecked Sendable {
     init(_ file: FileHandle) {
         file.readabilityHandler = { [self] file in
             let new = file.availableData
-            // Set to nil, it is not called again and lets go of the file.
+            // Once set to nil, the handler is not called again and releases the file.
             if new.isEmpty { file.readabilityHandler = nil }
             lock.withLock { bytes = (bytes + new).suffix(1 << 16) }
         }
@@ -89,7 +89,7 @@ private final class Output: @unchecked Sendable {
 
     var text: String { lock.withLock { String(decoding: bytes, as: UTF8.self) } }
 
-    /// The rest of a whole line that begins with `start`.
+    /// Returns the rest of a complete line that starts with `start`.
     func line(after start: String) -> String? {
         text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
             .first { $0.hasPrefix(start) }

@@ -1,13 +1,13 @@
 import Foundation
 import TambourTesting
 
-/// A `tambourd` on a data directory of its own.
+/// A `tambourd` with its own data directory.
 final class TambourServer {
     let directory: URL
     private let program: String
     let process: ServerProcess
 
-    /// - Parameter directory: Kept if it is there; else made.
+    /// - Parameter directory: Used if it exists, otherwise created.
     init(program: String, directory: URL) throws {
         self.program = program
         self.directory = directory
@@ -23,9 +23,9 @@ final class TambourServer {
         )
     }
 
-    /// Makes users through `tambourd admin`, whether the server runs or not.
+    /// Creates users through `tambourd admin`, whether the server runs or not.
     ///
-    /// The file `accounts` in the directory holds them from then on; see `Account.read`.
+    /// Stores them in the file `accounts` in the directory; see `Account.read`.
     static func makeUsers(
         _ count: Int,
         firstPhone: Int64,

@@ -1,19 +1,19 @@
 import Foundation
 
-/// Where figures come from: without it they mean little.
+/// The origin of figures, without which they mean little.
 struct Birthplace: Codable, Sendable {
     let date: String
     let machine: String
-    /// Of the working tree the benchmark was called in; `+` when it has changes.
+    /// The commit of the working tree in which the benchmark was called; `+` when it has changes.
     let commit: String
     let command: String
-    /// Where the databases were written.
+    /// The file system of the databases.
     let fileSystem: String
     let corpus: String
-    /// Of the whole call.
+    /// The duration of the whole call.
     var seconds = 0.0
 
-    /// - Parameter scratch: A folder that is there.
+    /// - Parameter scratch: An existing folder.
     init(scratch: URL, corpus: Corpus) {
         date = Date.now.formatted(.iso8601)
         machine = Self.thisMachine
@@ -58,12 +58,12 @@ struct Birthplace: Codable, Sendable {
         return git("status", "--porcelain", "--untracked-files=no") == "" ? commit : commit + "+"
     }
 
-    /// The name of the file system a folder is on, as in `ext4`.
+    /// Returns the name of a folder's file system, as in `ext4`.
     static func fileSystem(of folder: URL) -> String {
         let said = try? Tool.text("/bin/df", ["--output=fstype", folder.path])
         return said?.split(separator: "\n").last.map(String.init) ?? "unknown"
     }
 
-    /// A flush costs nothing on it: it measures no durability.
+    /// A flush costs nothing on this file system, so it cannot measure durability.
     static let memoryFileSystem = "tmpfs"
 }

@@ -3,7 +3,8 @@ import TambourNet
 import TambourProtocol
 import TambourTesting
 
-/// W4: a phone comes back. It has 200 chats (or 1,000, or 10,000), and in five of them somebody wrote.
+/// W4: a phone reconnects. It has 200 chats (or 1,000, or 10,000), and five of them have new
+/// messages.
 struct CatchUpWorkload: Workload {
     static let sizes = [200, 1_000, most]
     private static let most = 10_000
@@ -56,7 +57,7 @@ struct CatchUpWorkload: Workload {
             let account = accounts[position]
             let client = try Self.client(server, account)
             let mark = try client.call(account.loginRequest(since: Self.farFuture)).time
-            // The mark lies below what is now written, also where both share a millisecond.
+            // The mark is below the following messages, even if they share a millisecond.
             for partner in accounts[Self.sizes.count...].prefix(Self.changed) {
                 let writer = try Self.client(server, partner)
                 _ = try writer.call(partner.loginRequest(since: Self.farFuture))
@@ -64,10 +65,10 @@ struct CatchUpWorkload: Workload {
                 writer.close()
             }
             let request = account.loginRequest(since: mark)
-            // The first one in a while finds cold pages.
+            // The first requests read cold pages.
             for _ in 0..<20 { _ = try client.call(request) }
 
-            // The request by itself, on a session that is there: what the C reader does too.
+            // The request alone, on an existing session: this is the work of the C reader.
             let login = try Self.measure(server, "LOGIN", repeats) {
                 let before = client.receivedBytes
                 let requests = try Self.catchUp(client, request)
@@ -76,7 +77,8 @@ struct CatchUpWorkload: Workload {
             figures.merge(login.figures(as: "\(prefix), tambour, LOGIN")) { $1 }
             client.close()
 
-            // What a phone does: connection, handshake, login, and whatever else it is sent on to.
+            // What a phone does: connection, handshake, login, and further pages if the reply asks
+            // for them.
             let whole = try Self.measure(server, "whole return", repeats / 5) {
                 let client = try Self.client(server, account)
                 defer { client.close() }
@@ -102,7 +104,7 @@ struct CatchUpWorkload: Workload {
         return figures
     }
 
-    /// One thing done again and again.
+    /// The results of an action that is repeated.
     private struct Repeated {
         var cpuMicroseconds: Double
         var driverCores: Double
@@ -146,9 +148,9 @@ struct CatchUpWorkload: Workload {
         )
     }
 
-    /// Logs in and goes on asking until every changed chat is there with its message.
+    /// Logs in and requests pages until every changed chat has arrived with its message.
     ///
-    /// - Returns: how many requests that took.
+    /// - Returns: the number of requests.
     private static func catchUp(
         _ client: WireClient,
         _ request: LoginRequest
@@ -167,7 +169,7 @@ struct CatchUpWorkload: Workload {
         return requests
     }
 
-    /// A mark that nothing is newer than.
+    /// A mark later than everything.
     private static let farFuture: Int64 = 1 << 52
 
     private static func client(_ server: TambourServer, _ account: Account) throws -> WireClient {
@@ -176,7 +178,7 @@ struct CatchUpWorkload: Workload {
         return client
     }
 
-    /// Three people with many dialogs, and as many partners as the one with most has.
+    /// Seeds three users with many dialogs, and enough partners for the one with most.
     private static func seed(_ bench: Bench) throws -> URL {
         try Seeder.cached("catchup-1", in: bench.cache) { folder in
             Progress.note("W4: seeding \(most) dialogs")

@@ -1,7 +1,7 @@
 import TambourProtocol
 
-/// W7: a channel of 10,000 members, half of them online, four posts a second; and one of 100,000 with as
-/// many online.
+/// W7: a channel of 10,000 members, half of them online, with four posts per second; and one of
+/// 100,000 members with as many online.
 struct ChannelWorkload: Workload {
     private static let members = ["tambour": 10_000, "tambour, 100,000 members": 100_000]
     private static let online = 5_000
@@ -11,7 +11,7 @@ struct ChannelWorkload: Workload {
     let title = "a channel of 10,000 and one of 100,000, 5,000 online, 4 posts/s"
 
     func claims(isFull: Bool) -> [Claim] {
-        // So few posts have no 99th percentile: the short form looks at the slowest.
+        // Few posts have no meaningful 99th percentile, so the short form uses the slowest.
         let last = isFull ? "p99" : "slowest"
         return [
             .ratio(
@@ -106,7 +106,7 @@ struct ChannelWorkload: Workload {
             shape: .group(receivers: Self.online - 1),
             pace: .open(perSecond: Self.postsPerSecond),
             warmUp: .seconds(2),
-            // A hundred posts, and one to spare; or as many as there is time for.
+            // A hundred posts and one spare, or as many as the time allows.
             measured: bench.isFull ? .milliseconds(25_500) : max(bench.measured, .seconds(5))
         )
     }

@@ -2,7 +2,8 @@ import Foundation
 import TambourProtocol
 import Yams
 
-/// W8: decoding bytes into the types that handlers use, and back, on the specification's examples.
+/// W8: decodes bytes into the types that handlers use, and encodes them, on the specification's
+/// examples.
 ///
 /// msgpack-c decodes into its tree of values and looks every field up by its key.
 struct CodecWorkload: Workload {
@@ -26,14 +27,14 @@ struct CodecWorkload: Workload {
         ]
     }
 
-    /// Each side has so many turns at a packet, in alternation.
+    /// The number of turns of each side at a packet, in alternation.
     private static let turns = 2
-    /// Passes of a turn; the best one counts. `limits/codec` does as many.
+    /// The number of passes in a turn; the best one counts. `limits/codec` uses the same number.
     private static let passes = 5
 
     func round(in bench: Bench) async throws -> Figures {
         let path = try bench.folder("codec").appendingPathComponent("packet").path
-        // How long a pass of ours takes; one of msgpack-c has as many calls.
+        // The duration of one of our passes; a pass of msgpack-c has the same number of calls.
         let pass: UInt64 = bench.isFull ? 20_000_000 : 4_000_000
         var figures: Figures = [:]
         for packet in try Self.packets() {
@@ -42,7 +43,7 @@ struct CodecWorkload: Workload {
             let calls = try packet.calls(in: pass)
             var (ours, theirs) = (Best(), Best())
             for turn in 0..<Self.turns {
-                // Who goes first changes: neither always finds the processor as the other left it.
+                // The order changes, so that neither side always runs on caches left by the other.
                 for isOurs in (bench.round + turn) % 2 == 0 ? [true, false] : [false, true] {
                     if isOurs {
                         for _ in 0..<Self.passes { ours.take(try packet.pass(calls)) }
@@ -61,7 +62,7 @@ struct CodecWorkload: Workload {
         return figures
     }
 
-    /// Nanoseconds of a call, of the best pass so far.
+    /// Nanoseconds per call in the best pass so far.
     private struct Best {
         var decode = Double.infinity
         var encode = Double.infinity
@@ -87,7 +88,7 @@ struct CodecWorkload: Workload {
         return (decode, encode)
     }
 
-    /// As `limits/codec` reads it: lengths, name, payload.
+    /// Returns the file format of `limits/codec`: lengths, name, payload.
     private static func file(_ packet: Packet) -> Data {
         var file = Data()
         for part in [Array(packet.name.utf8), packet.payload] {
@@ -97,11 +98,11 @@ struct CodecWorkload: Workload {
         return file
     }
 
-    /// One packet and how long it takes both ways.
+    /// One packet and how long it takes in both directions.
     private struct Packet {
         let name: String
         let payload: [UInt8]
-        /// Nanoseconds of a call, over so many.
+        /// Measures the nanoseconds per call, over a number of calls.
         let pass: (_ calls: Int) throws -> (decode: Double, encode: Double)
 
         init<Payload: WirePayload>(
@@ -122,7 +123,7 @@ struct CodecWorkload: Workload {
             }
         }
 
-        /// How many calls fill a pass of that length, the slower way of the two.
+        /// Returns how many calls fill a pass of that length, for the slower direction.
         func calls(in nanoseconds: UInt64) throws -> Int {
             let trial = try pass(100)
             return max(1, Int(Double(nanoseconds) / max(trial.decode, trial.encode)))
@@ -198,7 +199,7 @@ struct CodecWorkload: Workload {
     }
 }
 
-/// Takes a result so that nobody may leave out making it.
+/// Uses a result, so that the compiler cannot remove the code that produces it.
 @inline(never)
 @_optimize(none)
 private func consume<Value>(_ value: Value) {}

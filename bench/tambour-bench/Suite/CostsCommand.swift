@@ -2,7 +2,7 @@ import ArgumentParser
 import TambourProtocol
 import TambourTesting
 
-/// Plays each request at its largest, in a store made for it, and prints the dearest.
+/// Runs each request at its largest, in a store made for it, and prints the most expensive.
 struct CostsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "costs",
@@ -60,7 +60,7 @@ struct CostsCommand: AsyncParsableCommand {
                 let costs = try WorstCases.cases(of: info.opcode).map {
                     try world.measure($0(world)).store
                 }
-                // The form that takes longest speaks for the request.
+                // The slowest form represents the request.
                 guard let longest = costs.map(\.longest).max() else { continue }
                 var row = rows[info.opcode, default: Row()]
                 row.milliseconds.append(longest / .milliseconds(1))
@@ -99,8 +99,8 @@ struct CostsCommand: AsyncParsableCommand {
         /// The median of the rounds.
         let ms: Double
 
-        /// The longest step of the engine or of a reader. What takes longer runs on a queue of its own, and
-        /// is no step of theirs.
+        /// The bound on the longest step of the engine or of a reader. Longer work runs on a queue
+        /// of its own and is not part of their steps.
         var boundMs: Double {
             switch cost.processor {
             // A commit flushes the disk.

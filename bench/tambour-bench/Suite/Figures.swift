@@ -1,8 +1,8 @@
-/// What one round of a workload measured, by name, as in `window 16, tambour, messages/s`.
+/// The measurements of one round of a workload, by name, as in `window 16, tambour, messages/s`.
 typealias Figures = [String: Double]
 
 extension Figures {
-    /// Adds what a load run came to, each name behind `prefix`.
+    /// Adds the results of a load run, each name after `prefix`.
     mutating func add(_ load: LoadFigures, as prefix: String) {
         self["\(prefix), messages/s"] = load.messagesPerSecond
         self["\(prefix), deliveries/s"] = load.deliveriesPerSecond
@@ -18,7 +18,7 @@ extension Figures {
         if load.endedAtCap { self["\(prefix), seconds until the cap on messages"] = load.seconds }
         if let last = load.lastDelivery {
             self["\(prefix), last p50 ms"] = last.p50
-            // Of fewer than a hundred the highest is the 99th percentile in name only.
+            // Below a hundred values the maximum is the 99th percentile in name only.
             if last.count >= 100 { self["\(prefix), last p99 ms"] = last.p99 }
             self["\(prefix), last slowest ms"] = last.max
         }
@@ -35,13 +35,13 @@ extension Figures {
 }
 
 extension [Double] {
-    /// Of sorted values.
+    /// The median of sorted values.
     var median: Double? {
         isEmpty
             ? nil : count % 2 == 1 ? self[count / 2] : (self[count / 2 - 1] + self[count / 2]) / 2
     }
 
-    /// Of sorted values: the one that so many of a hundred do not exceed.
+    /// Returns, for sorted values, the one that `percent` percent do not exceed.
     func percentile(_ percent: Int) -> Double? {
         isEmpty ? nil : self[Swift.min(count - 1, count * percent / 100)]
     }

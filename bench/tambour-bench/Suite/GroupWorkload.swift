@@ -68,7 +68,7 @@ struct GroupWorkload: Workload {
         }
     }
 
-    /// Tambour's part, for one size; the growth sweep does it over more sizes.
+    /// Measures Tambour for one size; the growth sweep uses it for more sizes.
     func tambour(_ bench: Bench, _ size: Int, into figures: inout Figures) async throws {
         let prefix = "\(size) members, tambour"
         let server = try TambourServer(

@@ -3,7 +3,7 @@ import Foundation
 import TambourNet
 import TambourProtocol
 
-/// Sweeps W1, W4 and W5 over their sizes: what must not grow is seen not to.
+/// Runs W1, W4 and W5 over a range of sizes, to show that costs that must not grow do not.
 struct GrowthCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "growth",
@@ -32,7 +32,7 @@ struct GrowthCommand: AsyncParsableCommand {
         guard (1...60).contains(seconds) else { throw ValidationError("--seconds takes 1 to 60") }
     }
 
-    /// A line of the plot: what is measured, over what, and the points.
+    /// A line of the plot: the measured quantity, the variable, and the points.
     struct Series: Codable {
         var title: String
         var over: String
@@ -130,7 +130,8 @@ struct GrowthCommand: AsyncParsableCommand {
         }
     }
 
-    /// Messages a second between fifty pairs who have written before, among so many users.
+    /// Returns the messages per second between fifty pairs with earlier messages, among `users`
+    /// users.
     private func pairs(_ bench: Bench, users: Int, history: Int) async throws -> Double {
         let folder = try bench.folder("growth")
         let accounts = try TambourServer.makeUsers(
@@ -139,7 +140,7 @@ struct GrowthCommand: AsyncParsableCommand {
             program: bench.tambourd,
             directory: folder
         )
-        // Those who write are spread over all who are there.
+        // The writers are spread over all users.
         let step = users / 100
         let writers = (0..<100).map { accounts[$0 * step] }
         if history > 0 {

@@ -2,9 +2,9 @@ import Foundation
 import TambourProtocol
 import TambourTesting
 
-/// Connections that read pages one after another, each on a thread of its own.
+/// Connections that read pages one after another, each on its own thread.
 ///
-/// `@unchecked Sendable`: each thread has its own client; the results are put together at the end.
+/// `@unchecked Sendable`: each thread has its own client; the results are merged at the end.
 final class HistoryRun: @unchecked Sendable {
     struct Result: Sendable {
         var pages = 0
@@ -31,9 +31,9 @@ final class HistoryRun: @unchecked Sendable {
         self.page = page
     }
 
-    /// Reads pages for so long.
+    /// Reads pages for `duration`.
     ///
-    /// - Throws: when a page is not whole.
+    /// - Throws: when a page is incomplete.
     func perform(_ duration: Duration) async throws -> Result {
         let own = ProcessMeter.own.cpuSeconds
         let start = monotonicNow()
@@ -94,7 +94,7 @@ final class HistoryRun: @unchecked Sendable {
         )
     }
 
-    /// Twenty pages as they travel and as JSON, bytes each.
+    /// Returns the mean size of twenty pages on the wire and as JSON, in bytes.
     func sizes() throws -> (wire: Double, json: Double) {
         var (wire, json) = (0, 0)
         for time in times.prefix(20) {

@@ -2,18 +2,18 @@ import Foundation
 import TambourProtocol
 import TambourSQL
 
-/// Ten million messages, four dialogs of them long: where W5 and W9 read their pages.
+/// Ten million messages, including four long dialogs, from which W5 and W9 read their pages.
 struct HistorySeed {
     static let lengths = [1_000, 10_000, 100_000, longest]
     static let longest = 1_000_000
     private static let total = 10_000_000
     private static let fillers = 2_000
 
-    /// A data directory; to be read only.
+    /// A data directory, which must not be written to.
     let folder: URL
     private let accounts: [Account]
 
-    /// Makes it, or finds it made.
+    /// Creates the seed, or uses an existing one.
     init(_ bench: Bench) throws {
         folder = try Seeder.cached("history-2", in: bench.cache) { folder in
             Progress.note("W5: seeding \(Self.total) messages, once; this takes some minutes")
@@ -25,7 +25,7 @@ struct HistorySeed {
             )
             let (lengths, total, perBatch) = (Self.lengths, Self.total, 1_000)
             let seeder = try Seeder(folder, corpus: bench.corpus, batches: total / perBatch)
-            // Turn by turn, as chats grow in life: a chat's pages lie all over the file.
+            // In turns, as real chats grow: a chat's pages are scattered over the file.
             var left =
                 lengths
                 + Array(
@@ -35,7 +35,7 @@ struct HistorySeed {
             var pivots = lengths.map { _ in [MessageID]() }
             while left.contains(where: { $0 > 0 }) {
                 for index in left.indices where left[index] > 0 {
-                    // The long chats take their turn more often.
+                    // Long chats get more turns.
                     let turns = max(1, left[index] / 100_000)
                     for _ in 0..<turns where left[index] > 0 {
                         let count = min(perBatch, left[index])
@@ -54,7 +54,7 @@ struct HistorySeed {
                 }
             }
             for (length, ids) in zip(lengths, pivots) {
-                // Not from the first page and not from the last.
+                // Skip the pages near both ends.
                 let middle = ids[(ids.count / 10)..<(ids.count - ids.count / 10)].shuffled()
                 let text = middle.map { "\($0.rawValue)\n" }.joined()
                 try Data(text.utf8).write(to: folder.appendingPathComponent("pivots-\(length)"))
@@ -63,7 +63,7 @@ struct HistorySeed {
         accounts = try Account.read(folder.appendingPathComponent("accounts").path)
     }
 
-    /// The two of the dialog of this length.
+    /// Returns the two users of the dialog of this length.
     func readers(of length: Int) -> [Account] {
         guard let position = Self.lengths.firstIndex(of: length) else {
             preconditionFailure("there are dialogs of \(Self.lengths) messages")
@@ -71,16 +71,16 @@ struct HistorySeed {
         return [accounts[2 * position], accounts[2 * position + 1]]
     }
 
-    /// A file of message ids in the middle of the dialog of this length, one a line.
+    /// Returns a file of message ids in the middle of the dialog of this length, one per line.
     func pivots(of length: Int) -> URL { folder.appendingPathComponent("pivots-\(length)") }
 
-    /// When the messages of `pivots` were sent.
+    /// Returns when the messages of `pivots` were sent.
     func times(of length: Int) throws -> [Int64] {
         try String(contentsOf: pivots(of: length), encoding: .utf8).split(separator: "\n")
             .compactMap { Int64($0).map { MessageID($0).timeMs } }
     }
 
-    /// Where the store keeps the dialog of this length.
+    /// Returns the store's key of the dialog of this length.
     func chatKey(of length: Int) throws -> Int64 {
         let users = readers(of: length).map(\.userID)
         let path = folder.appendingPathComponent("tambour.db").path

@@ -1,8 +1,8 @@
 import Foundation
 import TambourNet
 
-/// W5: somebody scrolls up. A page of 50 messages out of the middle of a chat, again and again
-/// elsewhere; the longest chat has a million messages, in a database of ten million.
+/// W5: a user scrolls up. It reads pages of 50 messages from varying places in the middle of a
+/// chat; the longest chat has a million messages, in a database of ten million.
 struct HistoryWorkload: Workload {
     private static let page = 50
 
@@ -23,7 +23,8 @@ struct HistoryWorkload: Workload {
                 to: "1000000 messages, C reader, pages/s",
                 .atLeast(1.0 / 3)
             ),
-            // Flat, with room for what a chat of a thousand gains by lying in one corner of the file.
+            // Flat, with an allowance for the locality of a chat with a thousand messages in the
+            // file.
             .ratio(
                 "flat: server CPU a page of 1 M messages, of 1,000 messages",
                 "1000000 messages, tambour, server CPU µs/page",
@@ -41,7 +42,7 @@ struct HistoryWorkload: Workload {
 
     func round(in bench: Bench) async throws -> Figures {
         let seed = try HistorySeed(bench)
-        // Pages are read only: the seed itself serves.
+        // Pages are only read, so the seed itself is used.
         let server = try TambourServer(program: bench.tambourd, directory: seed.folder)
         defer { server.process.stop() }
         var figures: Figures = [:]

@@ -3,10 +3,11 @@ import TambourNet
 import TambourProtocol
 import TambourTesting
 
-/// W3: phones in pockets. Logged-in connections that say nothing, and what they cost.
+/// W3: phones in pockets. Measures the cost of logged-in connections that send nothing.
 ///
-/// At the end all of them close at once, while every 10 ms a block is posted to every lane: what it
-/// waits is what a mass departure costs those who stay. One more connection pings meanwhile.
+/// At the end all of them close at once, while a block is posted to every lane every 10 ms: its
+/// delay is the cost of a mass disconnect to the remaining users. One more connection pings
+/// meanwhile.
 struct IdleWorkload: Workload {
     static let steps = [1_000, 10_000, most]
     private static let most = 18_000
@@ -93,7 +94,7 @@ struct IdleWorkload: Workload {
     }
 }
 
-/// What the connections of one step cost.
+/// The cost of the connections of one step.
 struct IdleFigures: Sendable {
     var connections: Int
     var kibPerConnection: Double
@@ -114,12 +115,12 @@ extension Figures {
     }
 }
 
-/// Logs clients in step by step and looks at the server after each.
+/// Logs clients in step by step and measures the server after each.
 final class IdleRun: Fleet<[IdleFigures]>, @unchecked Sendable {
     private let steps: [Int]
     private let meter: ProcessMeter
     private let label: String
-    /// How long the last and largest step is watched; the others two seconds.
+    /// How long the last and largest step is observed; the others take two seconds.
     private let watched: Duration
     /// Called right before all of them close.
     var whenClosing: () -> Void = {}
@@ -163,7 +164,7 @@ final class IdleRun: Fleet<[IdleFigures]>, @unchecked Sendable {
         logIn(step) { [self] in
             let seconds = Double(monotonicNow() - startedAt) / 1e9
             let used = meter.cpuSeconds - cpu
-            // What logging in left behind has a moment to go.
+            // Wait for the aftermath of the logins.
             after(.seconds(1)) { [self] in
                 let (idle, idleSince) = (meter.cpuSeconds, monotonicNow())
                 after(step == steps.last ? watched : .seconds(2)) { [self] in
@@ -186,16 +187,16 @@ final class IdleRun: Fleet<[IdleFigures]>, @unchecked Sendable {
     }
 }
 
-/// Does something every 10 ms for three seconds, on a thread, and remembers the slowest.
+/// Does something every 10 ms for three seconds, on a thread, and records the slowest time.
 ///
-/// `@unchecked Sendable`: `slowestMs` is the thread's until the stream says that it has ended.
+/// `@unchecked Sendable`: the thread owns `slowestMs` until the stream reports its end.
 private class Watch: @unchecked Sendable {
     private let (ends, end) = AsyncStream.makeStream(of: Void.self)
     private var slowestMs: Double?
 
-    /// Milliseconds; nil when there is nothing to tell.
+    /// Returns milliseconds; nil when there is no result.
     ///
-    /// - Parameter due: When it should have begun: a late one is not excused by the one before it.
+    /// - Parameter due: When it should have started: a delay by the previous call counts too.
     func look(due: UInt64) throws -> Double? { nil }
 
     final func start() {
@@ -218,14 +219,14 @@ private class Watch: @unchecked Sendable {
         }
     }
 
-    /// Waits for its end.
+    /// Waits for the end and returns the slowest time.
     final func slowest() async throws -> Double? {
         for await _ in ends {}
         return slowestMs
     }
 }
 
-/// A connection that pings: what a person who stays would notice.
+/// A connection that pings: shows what a remaining user would notice.
 private final class Probe: Watch, @unchecked Sendable {
     private let client: WireClient
 
@@ -241,7 +242,7 @@ private final class Probe: Watch, @unchecked Sendable {
     }
 }
 
-/// Asks the server, which posts a block to every lane, how long the slowest of them waited.
+/// Asks the server, which posts a block to every lane, for the longest delay of a lane.
 private final class LaneProbe: Watch, @unchecked Sendable {
     private let counters: ServerCounters
 

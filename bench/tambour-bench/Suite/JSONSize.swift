@@ -1,4 +1,4 @@
-/// How long MessagePack would be as JSON without blanks.
+/// Computes the size of MessagePack as JSON without white space.
 enum JSONSize {
     static func of(_ payload: [UInt8]) throws -> Int {
         var offset = 0
@@ -15,7 +15,7 @@ enum JSONSize {
     private static func text(_ bytes: [UInt8], _ offset: inout Int, _ count: Int) throws -> Int {
         guard offset + count <= bytes.count else { throw BenchError("not MessagePack") }
         defer { offset += count }
-        // Quotes, and a backslash before what JSON escapes.
+        // Counts the quotes, and a backslash before each byte that JSON escapes.
         return bytes[offset..<(offset + count)].reduce(2) { sum, byte in
             sum + (byte == 0x22 || byte == 0x5C || byte == 0x0A ? 2 : byte < 0x20 ? 6 : 1)
         }

@@ -2,8 +2,9 @@ import Foundation
 import TambourNet
 import TambourProtocol
 
-/// W9: the write-ahead log under W1 at full speed while others page through history: a reader's
-/// snapshot keeps a checkpoint from finishing, and a log that is never reset grows for ever.
+/// W9: the write-ahead log under W1 at full speed, while other connections page through history. A
+/// reader's snapshot keeps a checkpoint from finishing, and a log that is never reset grows
+/// forever.
 struct LogWorkload: Workload {
     private static let pairs = 50
 
@@ -28,7 +29,7 @@ struct LogWorkload: Workload {
         let folder = try bench.folder("log").appendingPathComponent("data")
         Progress.note("W9: copying the messages of W5")
         try Seeder.copy(seed.folder, to: folder)
-        // Those of the seed; the writers' go into a file of the same name.
+        // Remove the seed's accounts: those of the writers go into a file of the same name.
         try FileManager.default.removeItem(at: folder.appendingPathComponent("accounts"))
         defer { try? FileManager.default.removeItem(at: folder) }
         let server = try TambourServer(program: bench.tambourd, directory: folder)
@@ -77,7 +78,7 @@ struct LogWorkload: Workload {
     }
 }
 
-/// Looks at a file's size ten times a second.
+/// Checks a file's size ten times a second.
 ///
 /// `@unchecked Sendable`: the timer's queue owns `most`.
 private final class LogSize: @unchecked Sendable {

@@ -1,9 +1,9 @@
 import TambourProtocol
 
-/// W1: fifty people write to fifty others, as fast as the answers come.
+/// W1: fifty users write to fifty others, as fast as the replies arrive.
 ///
-/// Window 1 is a conversation: nobody writes on before the last message has arrived. Window 16 is a
-/// server under load, whose commits have enough to share.
+/// Window 1 is a conversation: nobody sends before the previous message has arrived. Window 16 is a
+/// server under load, where many messages share a commit.
 struct PairsWorkload: Workload {
     static let pairs = 50
 

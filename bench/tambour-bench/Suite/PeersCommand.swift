@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
 
-/// Runs the same work on Tambour and on servers that others wrote; see `bench/peers/README.md`.
+/// Runs the same work on Tambour and on other servers; see `bench/peers/README.md`.
 struct PeersCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "peers",
@@ -65,8 +65,8 @@ struct PeersCommand: AsyncParsableCommand {
             }
         }
 
-        // Rounds outside, servers inside: what disturbs the machine for a while disturbs one round.
-        // Each begins with another server, so nobody always comes first.
+        // Rounds are the outer loop and servers the inner one, so a disturbance affects a single
+        // round. Each round starts with a different server, so that none is always first.
         let entrants = entries.filter(\.failures.isEmpty)
         var figures: [Figures] = []
         var bystanders: Set<String> = []
@@ -127,7 +127,7 @@ struct PeersCommand: AsyncParsableCommand {
     }
 }
 
-/// A server's part in the comparison: what was seen of it, where it failed.
+/// A server's part in the comparison: verified facts and failures.
 private final class Entry {
     let contestant: any Contestant
     var verified: String?
@@ -135,7 +135,7 @@ private final class Entry {
 
     init(_ contestant: any Contestant) { self.contestant = contestant }
 
-    /// Does `body` and stops the server; what goes wrong is its own failure and nobody else's.
+    /// Runs `body` and stops the server; an error fails only this server.
     func attempt(_ when: String, _ body: () throws -> Void) {
         defer { contestant.stop() }
         do { try body() } catch { failed(when, error) }
@@ -155,17 +155,17 @@ private final class Entry {
 
 /// One server's share of a round: W1, W2, W4 and W5, in that order.
 private struct Comparison {
-    /// What a user returning, or a page, may be asked for in one run.
+    /// The maximum number of returns or pages in one run.
     private static let maxExchanges = 100_000
-    /// Caches are full and logs have their size when the measurement begins. A server with 1,000 messages/s
-    /// and a window of 16 has then been through four whole windows of fifty senders.
+    /// Long enough to fill caches and let logs reach their size. A server with 1,000 messages/s and
+    /// a window of 16 has then completed four whole windows of fifty senders.
     private static let warmUp = Duration.seconds(4)
 
     let contestant: any Contestant
     let cast: Cast
     let measured: Duration
 
-    /// Adds what it measures to `figures` as it goes: what was measured before a failure counts.
+    /// Adds measurements to `figures` as it goes: those from before a failure count.
     func round(_ round: Int, into figures: inout Figures) async throws {
         for window in [1, 16] {
             let run = "pairs-\(round)-\(window)"
@@ -213,7 +213,7 @@ private struct Comparison {
             .perform()
     }
 
-    /// Does `exchange` again and again for the time of a run, the first second of it unmeasured.
+    /// Repeats `exchange` for the time of a run; the first second is not measured.
     private func add(
         _ exchange: () throws -> Exchange,
         as name: String,

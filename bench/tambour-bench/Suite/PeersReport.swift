@@ -1,15 +1,15 @@
 import Foundation
 
-/// What a whole comparison measured, and what to know before comparing.
+/// The measurements of a whole comparison, and what to know before comparing.
 struct PeersReport: Codable, Sendable {
     struct Server: Codable, Sendable {
         let name: String
         let version: String
         let durability: String
-        /// What was seen of it at the end of the last round that went well.
+        /// What was verified at the end of the last successful round.
         let verified: String?
         let unfair: [String]
-        /// When, and why.
+        /// When and why it failed.
         let failures: [String]
     }
 
@@ -23,7 +23,7 @@ struct PeersReport: Codable, Sendable {
     let bystanders: [String]
     let rounds: [Figures]
 
-    /// A line of the table, and the figure behind `SERVER, `.
+    /// The lines of the table, each with the name of its figure after `SERVER, `.
     private static let lines: [(title: String, figure: String)] =
         ["W1 window 1", "W1 window 16"].flatMap { run in
             [
@@ -47,7 +47,7 @@ struct PeersReport: Codable, Sendable {
             ("W5 page: bytes", "W5, bytes in"),
         ]
 
-    /// What more of is better, and the ratio that is claimed, by peer.
+    /// Figures of which more is better, and the claimed ratio for each peer.
     private static let ratios: [(title: String, figure: String, claimed: [String: Double])] = [
         ("W1 window 1: messages/s", "W1 window 1, messages/s", [:]),
         (
@@ -59,7 +59,7 @@ struct PeersReport: Codable, Sendable {
         ("W5: pages/s", "W5, per second", ["prosody": 50]),
     ]
 
-    /// Tambour as a multiple of each peer, by the rounds' ratios.
+    /// Tambour as a multiple of each peer, from the ratios of the rounds.
     var claims: [Report.Verdict] {
         Self.ratios.flatMap { ratio in
             servers.dropFirst().compactMap { peer in
@@ -154,7 +154,7 @@ struct PeersReport: Codable, Sendable {
 }
 
 extension PeersReport.Server {
-    /// For a cell of a table.
+    /// The failures, formatted for a table cell.
     fileprivate var failed: String {
         guard !failures.isEmpty else { return "" }
         let why = failures.joined(separator: "; ").split(whereSeparator: \.isNewline)

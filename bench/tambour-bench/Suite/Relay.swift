@@ -1,9 +1,9 @@
 import Foundation
 
-/// A running `limits/relay` on a file of its own.
+/// A running `limits/relay` with its own file.
 final class Relay {
     let process: ServerProcess
-    /// Where it says what it did.
+    /// The file in which it reports its work.
     private let summary: URL
 
     /// - Parameter rows: `none`, `message` or `full`.
@@ -11,7 +11,7 @@ final class Relay {
         let folder = try bench.folder("relay")
         summary = folder.appendingPathComponent("summary")
         let file = folder.appendingPathComponent("relay.db").path
-        // The shell makes way for the relay: its process is the relay's.
+        // `exec` replaces the shell, so this process is the relay.
         process = try ServerProcess(
             "/bin/sh",
             [
@@ -21,9 +21,9 @@ final class Relay {
         )
     }
 
-    /// Stops it, which takes it off the machine before the next one runs.
+    /// Stops the relay, which frees the machine before the next one runs.
     ///
-    /// - Returns: how many messages shared a commit; nil when it committed none.
+    /// - Returns: the number of messages per commit; nil when it committed none.
     func stop() throws -> Double? {
         process.stop()
         let line = try Data(contentsOf: summary)
@@ -35,7 +35,7 @@ final class Relay {
 }
 
 extension Bench {
-    /// Loads a relay, stops it and adds what came of it to `figures`.
+    /// Loads a relay, stops it and adds the results to `figures`.
     func load(
         _ relay: Relay,
         _ plan: LoadPlan,
@@ -51,14 +51,14 @@ extension Bench {
         )
         let result = try await run.perform()
         figures.add(result, as: prefix)
-        // Over its whole life, the warm-up included.
+        // Over its whole life, including the warm-up.
         if let shared = try relay.stop() {
             figures["\(prefix), messages/commit"] = shared
             figures["\(prefix), commits/s"] = result.messagesPerSecond / shared
         }
     }
 
-    /// Loads a Tambour that runs already and adds what came of it to `figures`.
+    /// Loads a running Tambour server and adds the results to `figures`.
     func load(
         _ server: TambourServer,
         _ plan: LoadPlan,

@@ -1,13 +1,13 @@
 import Foundation
 
-/// What a whole call of the suite measured.
+/// The measurements of a whole call of the suite.
 struct Report: Codable, Sendable {
     struct Outcome: Codable, Sendable {
         let name: String
         let title: String
         let rounds: [Figures]
         let claims: [Verdict]
-        /// Rounds that did not come to their end, and why.
+        /// Rounds that failed, and why.
         let failures: [String]
     }
 
@@ -19,7 +19,7 @@ struct Report: Codable, Sendable {
         let most: Double?
         /// `met`, `stretch met`, `MISSED`, `failed`, `not measured`, or why it was not judged.
         let verdict: String
-        /// Where rounds differ.
+        /// A note when rounds differ.
         var note: String? = nil
     }
 
@@ -45,7 +45,7 @@ struct Report: Codable, Sendable {
         )
     }
 
-    /// What is promised of every load run without saying.
+    /// Claims that hold implicitly for every load run.
     private static func nothingLost(_ rounds: [Figures]) -> [Claim] {
         let names = Set(rounds.flatMap(\.keys)).filter { $0.hasSuffix(", lost") }
         return names.sorted { $0.localizedStandardCompare($1) == .orderedAscending }.map {
@@ -88,7 +88,7 @@ struct Report: Codable, Sendable {
         )
     }
 
-    /// Also what could not be measured is a promise that was not kept.
+    /// A claim that could not be measured counts as missed too.
     var hasMissed: Bool {
         let missed: Set = ["MISSED", "failed", "not measured"]
         return outcomes.contains { $0.claims.contains { missed.contains($0.verdict) } }
@@ -98,7 +98,7 @@ struct Report: Codable, Sendable {
 
     // MARK: - As text
 
-    /// For whoever has never heard of any of this.
+    /// For readers without any background.
     private static let legend = """
 
         `tambour` is the messenger server; `relay (a)`, `relay (b)`, the `C reader` and msgpack-c are limits, \
@@ -114,7 +114,7 @@ struct Report: Codable, Sendable {
 
         """
 
-    /// How many claims came to what, and which were not kept.
+    /// How many claims were met, and which were not.
     private var summary: String {
         let verdicts = outcomes.flatMap { outcome in outcome.claims.map { (outcome.name, $0) } }
         let kept: Set = ["met", "stretch met"]
@@ -127,7 +127,7 @@ struct Report: Codable, Sendable {
             + ".**\n"
     }
 
-    /// The claims first, for whoever reads one table; then everything that was measured.
+    /// The claims first, for readers of a single table; then all measurements.
     var markdown: String {
         var text = birthplace.markdown + summary + Self.legend
         var claims = Table(["", "claim", "bound", "median", "spread", ""])
@@ -190,10 +190,10 @@ struct Report: Codable, Sendable {
 }
 
 extension Report.Outcome {
-    /// A driver that takes more cores than this measures itself as much as the server.
+    /// A driver that uses more cores than this measures itself as much as the server.
     private static let mostDriverCores = 0.6
 
-    /// Whether a figure is partly the driver's: it shares its prefix with a busy driver.
+    /// Whether a figure partly reflects the driver: it shares its prefix with a busy driver.
     fileprivate func isDriverBound(_ name: String) -> Bool {
         let suffix = "driver cores"
         return rounds.contains { round in
@@ -205,7 +205,7 @@ extension Report.Outcome {
     }
 }
 
-/// JSON for people and programs; what is no number becomes text.
+/// Returns JSON for people and programs; non-finite numbers become text.
 func encoded(_ value: some Encodable) throws -> Data {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
@@ -217,7 +217,7 @@ func encoded(_ value: some Encodable) throws -> Data {
     return try encoder.encode(value)
 }
 
-/// Rows of cells, padded so that the source reads as well as the page.
+/// Rows of cells, padded so that the source is as readable as the rendered page.
 struct Table {
     private let head: [String]
     private var rows: [[String]] = []
@@ -240,7 +240,7 @@ struct Table {
             + rows.map(line).joined()
     }
 
-    /// Three digits that mean something.
+    /// Formats a number with three significant digits.
     static func number(_ value: Double) -> String {
         guard value.isFinite else { return "failed" }
         let size = abs(value)

@@ -4,7 +4,7 @@ import TambourProtocol
 import TambourSQL
 import TambourTesting
 
-/// What one message to a group writes, counted in the database itself.
+/// Counts, in the database itself, the rows that one message to a group writes.
 enum RowCount {
     private struct Rows {
         var messages = 0
@@ -13,7 +13,7 @@ enum RowCount {
 
     /// Sends one message to the sender's group.
     ///
-    /// - Returns: rows of `message` added, and rows of `member` whose mark of change moved.
+    /// - Returns: rows added to `message`, and rows of `member` whose change clock moved.
     static func ofOneMessage(
         _ server: TambourServer,
         from account: Account

@@ -2,8 +2,8 @@ import Foundation
 import TambourProtocol
 import TambourSQL
 
-/// A million messages, indexed: a dialog of nine hundred thousand, and one person in it who has nine
-/// short dialogs beside it; the rest belongs to others.
+/// A million indexed messages: a dialog of nine hundred thousand, nine short dialogs of one of its
+/// users, and the rest in dialogs of other users.
 struct SearchSeed {
     static let total = 1_000_000
     static let long = 900_000
@@ -11,11 +11,11 @@ struct SearchSeed {
     private static let shortDialogs = 9
     private static let others = 41
 
-    /// A data directory; to be read only.
+    /// A data directory, which must not be written to.
     let folder: URL
     private let accounts: [Account]
 
-    /// Makes it, or finds it made.
+    /// Creates the seed, or uses an existing one.
     init(_ bench: Bench) throws {
         folder = try Seeder.cached("search-1", in: bench.cache) { folder in
             Progress.note("W10: seeding \(Self.total) messages, once")
@@ -31,7 +31,7 @@ struct SearchSeed {
                 corpus: bench.corpus,
                 batches: Self.total / perBatch
             )
-            // Who writes to whom, and how much is left of it; turn by turn, as chats grow in life.
+            // The dialogs and how many messages each still needs; in turns, as real chats grow.
             var turns: [(a: UserID, b: UserID, left: Int)] = [
                 (accounts[0].userID, accounts[1].userID, Self.long)
             ]
@@ -57,7 +57,7 @@ struct SearchSeed {
                     }
                 }
             }
-            // Not from the first page and not from the last.
+            // Skip the pages near both ends.
             let middle = pivots[(pivots.count / 10)..<(pivots.count - pivots.count / 10)].shuffled()
             let text = middle.map { "\($0.rawValue)\n" }.joined()
             try Data(text.utf8).write(to: folder.appendingPathComponent("pivots"))
@@ -65,14 +65,14 @@ struct SearchSeed {
         accounts = try Account.read(folder.appendingPathComponent("accounts").path)
     }
 
-    /// Who searches, and the other one of the long dialog.
+    /// The user who searches; `partner` is the other user of the long dialog.
     var searcher: Account { accounts[0] }
     var partner: Account { accounts[1] }
 
-    /// A file of message ids in the middle of the long dialog, one a line.
+    /// A file of message ids in the middle of the long dialog, one per line.
     var pivots: URL { folder.appendingPathComponent("pivots") }
 
-    /// Where the store keeps the long dialog.
+    /// Returns the store's key of the long dialog.
     func chatKey() throws -> Int64 {
         let path = folder.appendingPathComponent("tambour.db").path
         let connection = try SQLiteConnection(path: path, mode: .readOnly)
@@ -84,7 +84,8 @@ struct SearchSeed {
         return statement.int(0)
     }
 
-    /// The numbers that messages of the long dialog begin with: each is one word of one message.
+    /// Returns the numbers at the start of messages of the long dialog: each is a word of a single
+    /// message.
     func rareWords(_ count: Int) throws -> [String] {
         let path = folder.appendingPathComponent("tambour.db").path
         let connection = try SQLiteConnection(path: path, mode: .readOnly)

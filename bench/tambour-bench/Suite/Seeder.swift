@@ -4,9 +4,10 @@ import TambourSQL
 import TambourStore
 import TambourTesting
 
-/// Fills a data directory straight through the store, faster than the wire and just as stored.
+/// Fills a data directory directly through the store: faster than over the wire, with the same
+/// result.
 ///
-/// Time goes by between batches, so that what is written looks like a past and not like a burst.
+/// The clock advances between batches, so that the data looks like a past instead of a burst.
 final class Seeder {
     private let writer: StoreWriter
     private var ct: Int64
@@ -16,7 +17,8 @@ final class Seeder {
     private let batches: Int
     private var written = 0
 
-    /// - Parameter batches: How many batches will be written: the last one is now.
+    /// - Parameter batches: The number of batches that will be written; the last one gets the
+    ///   current time.
     init(_ directory: URL, corpus: Corpus, batches: Int) throws {
         self.batches = batches
         let path = directory.appendingPathComponent("tambour.db").path
@@ -27,7 +29,7 @@ final class Seeder {
             userIDs: .rising()
         )
         let now = Int64(Date.now.timeIntervalSince1970 * 1_000)
-        // A batch of a thousand messages in one chat takes a second of its own.
+        // A batch of a thousand messages in one chat takes up a whole second.
         stepMs = 2_000
         ct = max(now - Int64(batches + 10) * stepMs, try writer.persistedLeaseEnd() + 1)
         self.corpus = corpus
@@ -35,7 +37,7 @@ final class Seeder {
 
     var clock: Int64 { ct }
 
-    /// Writes messages into the dialog of two users, by both in turn, as one batch.
+    /// Writes messages from both users in turn into their dialog, as one batch.
     @discardableResult
     func dialog(_ a: UserID, _ b: UserID, messages: Int) throws -> [MessageID] {
         try batch { tx in
@@ -43,7 +45,7 @@ final class Seeder {
         }
     }
 
-    /// - Parameter sender: Writes all of them, and leaves them unread; both in turn if nil.
+    /// - Parameter sender: Writes all messages, which stay unread; both users in turn if nil.
     @discardableResult
     func dialog(
         _ a: UserID,
@@ -66,7 +68,7 @@ final class Seeder {
         ct += stepMs
         let result = try body(writer.begin(CommitStamp(ct: ct, leaseEnd: ct)))
         _ = try writer.commit()
-        // What a server would do in its spare time must not be left for the one that is measured.
+        // The measured server must not have to do this background work.
         while writer.hasWordsToIndex {
             try writer.begin(CommitStamp(ct: ct, leaseEnd: ct)).indexWords()
             _ = try writer.commit()
@@ -76,9 +78,9 @@ final class Seeder {
         return result
     }
 
-    /// Makes `directory/name` unless a whole one is there.
+    /// Creates `directory/name` unless a complete one exists.
     ///
-    /// - Parameter fill: Gets an empty directory; what it leaves is kept for later runs.
+    /// - Parameter fill: Receives an empty directory; its contents are kept for later runs.
     static func cached(_ name: String, in cache: URL, fill: (URL) throws -> Void) throws -> URL {
         let url = cache.appendingPathComponent(name)
         let mark = url.appendingPathComponent("complete")
@@ -90,7 +92,8 @@ final class Seeder {
         return url
     }
 
-    /// A copy that may be written to; the files of the copy share blocks where the disk can do that.
+    /// Makes a writable copy; its files share blocks with the original if the file system supports
+    /// that.
     static func copy(_ directory: URL, to target: URL) throws {
         _ = try Tool.text(
             "/bin/cp",

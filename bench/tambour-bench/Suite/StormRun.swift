@@ -1,30 +1,30 @@
 import TambourProtocol
 
-/// What a storm of logins came to.
+/// The results of a storm of logins.
 struct StormFigures: Sendable {
     var seconds: Double
     var cpuSeconds: Double
     var driverCores: Double
-    /// Of each from the moment it began to connect.
+    /// The latency of each login, from the moment it started to connect.
     var latency: Latency
     var bytesPerLogin: Double
-    /// Refused, cut off, or without an answer in time.
+    /// Logins that were rejected, cut off, or not answered in time.
     var failed: Int
     var peakMiB: Double
-    /// A second after the last one came in, all of them there.
+    /// A second after the last login, with all clients connected.
     var residentMiB: Double
 }
 
-/// Says hello, logs in with a mark, and is done when the answer is there.
+/// Performs the handshake, logs in with a mark, and is done when the reply arrives.
 final class StormClient: LoadClient {
-    /// One answer of so many is looked into: a driver that decoded all would measure itself.
+    /// One of this many replies is checked: a driver that decoded all would measure itself.
     private static let checkedEvery = 64
 
     private let account: Account
     private let mark: Int64
     private var decoder = FrameDecoder(limits: .standard)
     private let missed: Int
-    /// 0 until the answer is there.
+    /// 0 until the reply arrives.
     private(set) var finishedAt: UInt64 = 0
 
     init(index: Int, sink: any LoadSink, account: Account, mark: Int64, missed: Int) {
@@ -61,7 +61,7 @@ final class StormClient: LoadClient {
         return offset
     }
 
-    /// The answer has to bring the chat with what was missed, and nothing else.
+    /// Checks that the reply contains the chat with the missed messages, and nothing else.
     private func check(_ frame: Frame) throws {
         let payload = try frame.payload(limits: .standard)
         let chats = try LoginReply.decode(payload, limits: .standard).chats
@@ -86,7 +86,7 @@ final class StormClient: LoadClient {
     }
 }
 
-/// Logs everybody in, as many at a time as it is told; one that fails is counted, and gets no second try.
+/// Logs everybody in, a given number at a time; a failed login is counted and not retried.
 final class StormRun: Fleet<StormFigures>, @unchecked Sendable {
     private let label: String
     private let meter: ProcessMeter

@@ -1,11 +1,11 @@
 import Foundation
 import TambourProtocol
 
-/// W6: the power comes back in a city. 10,000 phones connect at once, each with ten messages missed.
+/// W6: power returns in a city. 10,000 phones connect at once, each with ten missed messages.
 ///
-/// All in one server process. First everybody comes in slowly, which fills the caches: that is the
-/// steady state. Then one after another, which is what the work costs alone; but a login that comes
-/// alone pays a commit of its own, where many at once share theirs. Then all at once.
+/// All runs use one server process. First everybody logs in slowly, which fills the caches: that is
+/// the steady state. Then one after another, which shows the cost of the work alone; but a single
+/// login pays for its own commit, while simultaneous ones share theirs. Then all at once.
 struct StormWorkload: Workload {
     private static let clients = 10_000
     private static let missed = 10
@@ -82,7 +82,7 @@ struct StormWorkload: Workload {
         return figures
     }
 
-    /// Waits until the server has noticed that everybody left.
+    /// Waits until the server has noticed that everybody disconnected.
     private static func everybodyGone(_ counters: ServerCounters) async throws {
         let deadline = ContinuousClock.now + .seconds(30)
         while ContinuousClock.now < deadline {
@@ -95,8 +95,8 @@ struct StormWorkload: Workload {
         throw BenchError("the server still has connections half a minute after everybody left")
     }
 
-    /// Each client has a dialog with one of the writers, who has written ten times since the mark. Nobody
-    /// answered: who writes has read.
+    /// Seeds a dialog for each client with one of the writers, who has written ten times since the
+    /// mark. The clients have not replied, because writing marks messages as read.
     private static func seed(_ bench: Bench) throws -> URL {
         try Seeder.cached("storm-2", in: bench.cache) { folder in
             Progress.note("W6: seeding \(clients) users")

@@ -6,7 +6,7 @@ enum Tool {
         try lines(program, arguments).first ?? [:]
     }
 
-    /// One dictionary a line; what is no number is left out.
+    /// Returns one dictionary per line; values that are not numbers are omitted.
     static func lines(_ program: String, _ arguments: [String]) throws -> [[String: Double]] {
         try text(program, arguments).split(separator: "\n").map { line in
             let object = try JSONSerialization.jsonObject(with: Data(line.utf8))

@@ -1,17 +1,17 @@
 import Foundation
 
-/// Work that is done against Tambour and against the limits beside it, in one round.
+/// Work that Tambour and the limits beside it perform in one round.
 protocol Workload: Sendable {
-    /// As in `bench/README.md`: `W1`.
+    /// The name in `bench/README.md`: `W1`.
     var name: String { get }
     var title: String { get }
-    /// Whether it is done in the first round only.
+    /// Whether it runs in the first round only.
     var isOnce: Bool { get }
 
-    /// What is promised of it, in the full form or the short one.
+    /// Returns its claims, for the full form or the short one.
     func claims(isFull: Bool) -> [Claim]
 
-    /// Does the work once on everybody.
+    /// Runs the work once on every server and limit.
     func round(in bench: Bench) async throws -> Figures
 }
 
@@ -19,7 +19,7 @@ extension Workload {
     var isOnce: Bool { false }
 }
 
-/// A promise that a run keeps or breaks: a ratio of two figures of the same round.
+/// A claim that a run meets or misses: a ratio of two figures of the same round.
 struct Claim: Sendable {
     enum Bound: Sendable {
         case atLeast(Double)
@@ -43,14 +43,14 @@ struct Claim: Sendable {
     let text: String
     let bound: Bound
     var stretch: Bound?
-    /// The worst round counts and not the median: it must never happen.
+    /// Whether the worst round counts instead of the median, because it must never happen.
     var isStrict = false
-    /// Stands in place of the verdict where the run was too short for one.
+    /// Replaces the verdict if the run was too short for one.
     var unjudged: String?
-    /// What is compared; nil when the round did not measure it.
+    /// Returns the compared value; nil when the round did not measure it.
     let value: @Sendable (Figures) -> Double?
 
-    /// `ours` as a multiple of `limit`.
+    /// A claim about `ours` as a multiple of `limit`.
     static func ratio(
         _ text: String,
         _ ours: String,
@@ -66,7 +66,7 @@ struct Claim: Sendable {
         }
     }
 
-    /// A figure that needs no limit beside it.
+    /// A claim about a figure without a limit.
     static func figure(
         _ text: String,
         _ name: String,
@@ -81,24 +81,25 @@ struct Claim: Sendable {
     }
 }
 
-/// Where the programs are, how long to measure, what to write with.
+/// The locations of programs and folders, and the duration of measurements.
 struct Bench: Sendable {
     /// `tambourd`, a release build.
     var tambourd: String
     /// The folder of the programs of `bench/limits`.
     let limits: String
-    /// Databases that take long to make, kept between runs.
+    /// Databases that take long to create, kept between runs.
     var cache: URL
     /// Emptied at the end.
     let scratch: URL
     let corpus: Corpus
-    /// How long each run is measured, after a second of warming up.
+    /// How long each run is measured, after a second of warm-up.
     let measured: Duration
     let isFull: Bool
-    /// Of the round at hand, from 0 on.
+    /// The current round, from 0 on.
     var round = 0
 
-    /// The order of this round: nobody is always first, or always behind the same one.
+    /// Returns the order of this round, so that no element is always first, or always after the
+    /// same one.
     func rotated<Element>(_ all: [Element]) -> [Element] {
         all.indices.map { all[($0 + round) % all.count] }
     }
