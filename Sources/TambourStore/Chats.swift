@@ -87,8 +87,8 @@ struct ChatStatements {
             ORDER BY m.ct DESC, m.chat LIMIT $4
             """
         )
-        // A change in a big chat moves the chat's own clock, not every member's row: one row per
-        // change.
+        // A change in a big chat moves the chat's own clock, not every member's row: the query reads
+        // one row per big chat.
         changedBigViews = try sql.prepare(
             """
             SELECT \(Self.viewColumns) FROM member m JOIN chat c ON c.id = m.chat
@@ -179,7 +179,7 @@ struct MemberStatements {
             FROM member m JOIN account a ON a.id = m.user_id
             WHERE m.chat = $1 AND m.user_id > $2
             """
-        // Ordered by the indexed column: SQLite would sort all members if it were the other one.
+        // `m.user_id` is the column of the index: by `a.id` SQLite would sort all members.
         pageOfChat = try sql.prepare("\(accountsOfChat) ORDER BY m.user_id LIMIT $3")
         // The owner's row does not contain the owner's rights, so it is found by its key.
         pageOfAdmins = try sql.prepare(
