@@ -45,13 +45,20 @@ extension Reader {
         let context = Context(chat: chat, title: known?["title"] ?? "", readMark: readMark)
         var rows: [HistoryRow] = []
         var ids: Set<HistoryRow.ID> = []
+        var isGapBefore = gaps.before
         for (index, message) in messages.enumerated() {
-            if overlays.isDeleted(message.id) { continue }
+            let isLast = index == messages.count - 1
+            let isGapAfter = isLast ? isEnd && gaps.behind : gaps.between[index]
+            if overlays.isDeleted(message.id) {
+                // A gap after a row that is not shown stands after the row before it.
+                if isGapAfter, rows.isEmpty { isGapBefore = true }
+                if isGapAfter, !rows.isEmpty { rows[rows.count - 1].isGapAfter = true }
+                continue
+            }
             var row = row(message, context, &overlays)
             // Two devices of one person may choose the same `cid`.
             if !ids.insert(row.id).inserted { row.id = .message(message.id) }
-            let isLast = index == messages.count - 1
-            row.isGapAfter = isLast ? isEnd && gaps.behind : gaps.between[index]
+            row.isGapAfter = isGapAfter
             rows.append(row)
         }
         if isEnd {
@@ -61,7 +68,7 @@ extension Reader {
         }
         return HistoryPage(
             rows: rows,
-            isGapBefore: gaps.before,
+            isGapBefore: isGapBefore,
             isGapBehindAnchor: known != nil && isGap(behind: anchor, positions.first, held),
             isStart: !gaps.before && isFirst(messages.first, in: chat),
             isEnd: isEnd

@@ -107,6 +107,32 @@ struct ClientTests {
         }
     }
 
+    @Test("a gap stays in sight when the row before it is being deleted", arguments: [1, 3])
+    func gapAfterDeletion(deleted: Int) async throws {
+        try await withWorld { world in
+            let (alice, bob, chat) = try world.aliceAndBob()
+            for number in 1...3 { try bob.send("old \(number)", to: chat, cid: Int64(number)) }
+            var client = try await world.onlineClient(of: alice)
+            client.look(at: chat, rowsOnScreen: 10)
+            let old = (1...3).map { "old \($0)" }
+            try await client.until("the old ones") { try $0.texts(of: chat) == old }
+            await client.stop()
+            for number in 1...120 {
+                try bob.send("new \(number)", to: chat, cid: 100 + Int64(number))
+            }
+            client = try world.open("tambour")
+            try await client.startAndSync()
+            try await client.until("the newest") { try $0.texts(of: chat).last == "new 120" }
+            await client.stop()
+            client = try world.open("tambour")
+            let held = try client.history(of: chat).rows.compactMap(\.message)
+            let last = Array(held.prefix(3).suffix(deleted))
+            try await client.delete(last, in: chat, onlyForMe: true)
+            let rest = Array(old.dropLast(deleted))
+            #expect(try client.texts(of: chat) == rest + ["…", "new 120"])
+        }
+    }
+
     @Test("learns what became of messages it holds: edits, deletions, reactions")
     func changesWhileAway() async throws {
         try await withWorld { world in
