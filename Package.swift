@@ -131,19 +131,19 @@ let package = Package(
         ),
 
         // Tests.
-        .testTarget(name: "TambourNetTests", dependencies: ["TambourNet"]),
+        .testTarget(name: "TambourNetTests", dependencies: ["TambourNet", "TambourTesting"]),
         .testTarget(name: "TambourSQLTests", dependencies: ["TambourSQL"]),
         .testTarget(
             name: "TambourStoreTests",
             dependencies: [
-                "TambourProtocol", "TambourSQL", "TambourStore",
+                "TambourProtocol", "TambourSQL", "TambourStore", "TambourTesting",
                 .target(name: "CLibPQ", condition: .when(traits: ["PostgreSQL"])),
             ]
         ),
         .target(name: "CAllocationCount", path: "Tests/CAllocationCount"),
         .testTarget(
             name: "TambourProtocolTests",
-            dependencies: ["CAllocationCount", "TambourProtocol"]
+            dependencies: ["CAllocationCount", "TambourProtocol", "TambourTesting"]
         ),
         .testTarget(
             name: "TambourSpecTests",
@@ -177,6 +177,7 @@ let package = Package(
             name: "EntityTests",
             dependencies: [
                 "TambourClient", "TambourProtocol", "TambourServer", "TambourStore",
+                "TambourTesting",
             ]
         ),
         .testTarget(

@@ -1,5 +1,5 @@
-/// SplitMix64: the same numbers for the same seed.
-package struct SeededGenerator: RandomNumberGenerator {
+/// SplitMix64: the same numbers for the same seed, everywhere.
+package struct SeededGenerator: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
     package init(seed: UInt64) {
@@ -12,5 +12,35 @@ package struct SeededGenerator: RandomNumberGenerator {
         mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
         mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
         return mixed ^ (mixed >> 31)
+    }
+
+    /// A number from 0 up to but not including `bound`; 0 without a new number if there is one choice only.
+    package mutating func below(_ bound: Int) -> Int {
+        bound <= 1 ? 0 : Int(truncatingIfNeeded: next() % UInt64(bound))
+    }
+
+    package mutating func from(_ low: Int64, to high: Int64) -> Int64 {
+        low + Int64(truncatingIfNeeded: next() % UInt64(high - low + 1))
+    }
+
+    package mutating func int(_ range: Range<Int>) -> Int {
+        range.lowerBound + below(range.count)
+    }
+
+    /// True in `percent` of 100 cases.
+    package mutating func chance(_ percent: Int) -> Bool { below(100) < percent }
+
+    /// True in `perMille` of 1,000 cases.
+    package mutating func happens(_ perMille: Int) -> Bool { below(1000) < perMille }
+
+    package mutating func chance(_ numerator: Int, in denominator: Int) -> Bool {
+        below(denominator) < numerator
+    }
+
+    /// One of the values, of which there must be one.
+    package mutating func pick<Value>(_ values: [Value]) -> Value { values[below(values.count)] }
+
+    package mutating func bytes(_ count: Int) -> [UInt8] {
+        (0..<count).map { _ in UInt8(truncatingIfNeeded: next()) }
     }
 }

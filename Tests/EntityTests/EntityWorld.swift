@@ -1,6 +1,7 @@
 import TambourClient
 import TambourProtocol
 import TambourServer
+import TambourTesting
 
 /// One server and a few devices of one user, who edits on all of them, mostly offline.
 ///
@@ -51,7 +52,7 @@ struct EntityWorld {
     private(set) var devices: [Device]
     private let schema: EntitySchema
     private var now: Int64 = 1_700_000_000_000
-    private var random: EntityRandom
+    private var random: SeededGenerator
     private var tokens: [String: Token] = [:]
     private var nextToken = 0
 
@@ -72,7 +73,7 @@ struct EntityWorld {
         self = Self.starts[setting.schema]
         devices.removeSubrange(setting.skews.count...)
         for (index, skew) in setting.skews.enumerated() { devices[index].skew = skew }
-        random = EntityRandom(seed: setting.seed)
+        random = SeededGenerator(seed: setting.seed)
     }
 
     /// For each schema three devices that all know a small tree.
@@ -106,12 +107,12 @@ struct EntityWorld {
         schema = pair.client
         server = ObjectServer(schema: pair.server)
         devices = (1...3).map { Device(number: $0, schema: pair.client, skew: 0) }
-        random = EntityRandom(seed: 0)
+        random = SeededGenerator(seed: 0)
     }
 
     static func makeCase(
         steps count: ClosedRange<Int>,
-        _ random: inout EntityRandom
+        _ random: inout SeededGenerator
     ) -> (Setting, [Step]) {
         let skews: [Int64] = [0, 0, 3_000, -3_000, 31_536_000_000]
         let devices = 2 + random.below(2)

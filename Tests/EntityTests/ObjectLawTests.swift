@@ -1,6 +1,7 @@
 import TambourProtocol
 import TambourServer
 import TambourStore
+import TambourTesting
 import Testing
 
 /// What holds for every decision of the server, whatever a device sends: also one that lies or is
@@ -25,7 +26,7 @@ struct ObjectLawTests {
         )
     }
 
-    private static func question(_ random: inout EntityRandom) -> Question {
+    private static func question(_ random: inout SeededGenerator) -> Question {
         let numbers: [Int64] = [0, 1, 2, 3, 100, 200, .max, .min, .max - 1, -1]
         func number() -> Int64 { numbers[random.below(numbers.count)] }
         let type = [EntityType.note, .profile, .measurement, EntityType("diary")][random.below(4)]
@@ -88,7 +89,7 @@ struct ObjectLawTests {
         )
     }
 
-    private static func fields(_ random: inout EntityRandom) -> [String: FieldValue] {
+    private static func fields(_ random: inout SeededGenerator) -> [String: FieldValue] {
         let values: [FieldValue] = [
             .null, .string("a"), .string("b"), .string(String(repeating: "x", count: 70)), .int(1),
         ]

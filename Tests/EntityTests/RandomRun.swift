@@ -1,22 +1,6 @@
 import Foundation
+import TambourTesting
 import Testing
-
-/// SplitMix64: the same seed gives the same run everywhere.
-struct EntityRandom: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-
-    mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
-}
 
 /// What a random case found wrong.
 struct Fault: Error, CustomStringConvertible {
@@ -38,13 +22,13 @@ enum RandomRun {
     static func play<Case, Step: CustomStringConvertible>(
         count: Int,
         soak: Int,
-        make: (inout EntityRandom) -> (Case, [Step]),
+        make: (inout SeededGenerator) -> (Case, [Step]),
         check: (Case, [Step]) throws -> Void
     ) {
         let total = environment["TAMBOUR_SOAK"] == "1" ? soak : count
         let seeds = seed.map { $0...$0 } ?? 1...UInt64(total)
         for seed in seeds {
-            var random = EntityRandom(seed: seed)
+            var random = SeededGenerator(seed: seed)
             let (subject, steps) = make(&random)
             guard fault(subject, steps, check) != nil else { continue }
             let shortest = shortest(steps) { fault(subject, $0, check) != nil }

@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import Synchronization
+import TambourTesting
 import Testing
 
 /// The client's core and the server's, with everything between them, in one thread and by one seed.
@@ -112,7 +113,7 @@ private final class Elsewhere {
     private var descriptors: [Int32] = []
 
     init(seed: UInt64) {
-        var random = SeededRandom(seed: seed)
+        var random = SeededGenerator(seed: seed)
         for _ in 0..<10_000 {
             memory.append([UInt8](repeating: 1, count: 1 + random.below(2000)))
             if random.happens(500) { memory.remove(at: random.below(memory.count)) }

@@ -388,37 +388,18 @@ private enum ExamplePackets {
 /// One run over random input. `TAMBOUR_SEED` repeats a run, `TAMBOUR_SOAK=1` makes it long.
 private struct HostileRun {
     let count: Int
-    var random: HostileRandom
+    var random: SeededGenerator
 
     init(_ name: String, count: Int, soak: Int) {
         let environment = ProcessInfo.processInfo.environment
         let seed = environment["TAMBOUR_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max)
         self.count = environment["TAMBOUR_SOAK"] == "1" ? soak : count
-        random = HostileRandom(seed: seed)
+        random = SeededGenerator(seed: seed)
         print("\(name): \(self.count) rounds, TAMBOUR_SEED=\(seed)")
     }
 }
 
-/// SplitMix64: the same seed gives the same bytes everywhere.
-private struct HostileRandom: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-
-    mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<max(1, bound), using: &self) }
-
-    mutating func bytes(_ count: Int) -> [UInt8] {
-        (0..<count).map { _ in UInt8.random(in: 0...255, using: &self) }
-    }
-
+extension SeededGenerator {
     /// Markers that promise the most.
     private static let promises: [[UInt8]] = [
         [0xC0], [0xC1], [0xDF, 0xFF, 0xFF, 0xFF, 0xFF], [0xDD, 0xFF, 0xFF, 0xFF, 0xFF],

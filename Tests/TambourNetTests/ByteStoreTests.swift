@@ -1,3 +1,4 @@
+import TambourTesting
 import Testing
 
 @testable import TambourNet
@@ -6,7 +7,7 @@ import Testing
 struct ByteStoreTests {
     @Test("come out as they went in, however they are moved about", arguments: 0..<20)
     func model(seed: UInt64) {
-        var random = SplitMix(state: seed)
+        var random = SeededGenerator(seed: seed)
         var model: [UInt8] = [1, 2, 3]
         let store = model.withUnsafeBytes { ByteStore($0) }
         for _ in 0..<2000 {

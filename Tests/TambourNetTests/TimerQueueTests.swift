@@ -1,3 +1,4 @@
+import TambourTesting
 import Testing
 
 @testable import TambourNet
@@ -35,7 +36,7 @@ struct TimerQueueTests {
 
     @Test("agrees with a sorted list, whatever is scheduled and cancelled", arguments: 0..<50)
     func model(seed: UInt64) {
-        var random = SplitMix(state: seed)
+        var random = SeededGenerator(seed: seed)
         var queue = TimerQueue<Int>()
         var model: [(deadline: Int64, number: Int, token: TimerToken)] = []
         var now: Int64 = 0

@@ -81,7 +81,7 @@ struct ArithmeticTests {
             "a text: nil for what does not fit"
         ),
         Exception("TambourServer/Sync/ServiceConfig.swift", "UInt64($1)", "a byte"),
-        Exception("TambourStore/SearchWords.swift", "", "bytes of a text"),
+        Exception("TambourStore/Search/SearchWords.swift", "", "bytes of a text"),
         Exception("tambour/Screen/", "/ .nanoseconds(1)", "a pause of our own"),
         Exception(
             "tambour/Screen/ScreenView+Panels.swift",
@@ -123,7 +123,7 @@ struct ArithmeticTests {
         ),
         Exception("TambourProtocol/Generated/Roles.swift", "cells[", "cases of enumerations"),
         Exception(
-            "TambourStore/Settings.swift",
+            "TambourStore/Accounts/Settings.swift",
             ".rawValue << ",
             "cases of an enumeration with two bits"
         ),

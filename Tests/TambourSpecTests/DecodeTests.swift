@@ -326,7 +326,7 @@ struct DecodeTests {
         let seed = environment["TAMBOUR_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max)
         let count = environment["TAMBOUR_SOAK"] == "1" ? 50_000 : 2000
         print("Packets as text: \(count) packets, TAMBOUR_SEED=\(seed)")
-        var random = SplitMix64(seed: seed)
+        var random = SeededGenerator(seed: seed)
         let specimens = try Specimen.all(in: Repository.specification())
         let short = try #require(specimens.first { $0.name.hasPrefix("MSG_SEND request") }).packet
         for end in short.indices.dropFirst() {
@@ -404,7 +404,7 @@ struct DecodeTests {
         let seed = environment["TAMBOUR_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max)
         let count = environment["TAMBOUR_SOAK"] == "1" ? 200_000 : 5000
         print("LZ4 blocks: \(count), TAMBOUR_SEED=\(seed)")
-        var random = SplitMix64(seed: seed)
+        var random = SeededGenerator(seed: seed)
         var inflated = 0
         for round in 0..<count {
             let plain = (0..<Int.random(in: 0...300, using: &random)).map { _ in

@@ -1,4 +1,5 @@
 import TambourProtocol
+import TambourTesting
 import Testing
 
 @testable import tambour_spec
@@ -45,7 +46,7 @@ struct TypedMutationTests {
         var touched: Set<String> = []
         var kinds: [String: Int] = [:]
         for seed in 0..<500 {
-            var random = SplitMix64(seed: UInt64(seed))
+            var random = SeededGenerator(seed: UInt64(seed))
             var request = requests[0]
             var found: (site: Site, mutation: Mutation)?
             while found == nil {
@@ -237,17 +238,3 @@ struct TypedMutationTests {
     }
 }
 
-/// A small generator that gives the same numbers for the same seed everywhere.
-struct SplitMix64: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
-    }
-}

@@ -2,6 +2,7 @@ import Foundation
 import TambourProtocol
 import TambourSQL
 import TambourStore
+import TambourTesting
 import Testing
 
 @Suite("Pages of chats")
@@ -22,7 +23,7 @@ struct ChatPageTests {
         seeds
     )
     func pages(engine: SQLEngine, seed: UInt64) throws {
-        var random = SplitMix(state: seed)
+        var random = SeededGenerator(seed: seed)
         let most = Int.random(in: 1...3, using: &random)
         let store = try TestStore(engine, limits: ["maxChatsPage": most])
         let users = try store.users(25)

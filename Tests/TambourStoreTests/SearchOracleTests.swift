@@ -1,6 +1,7 @@
 import Foundation
 import TambourProtocol
 import TambourStore
+import TambourTesting
 import Testing
 
 /// Search is compared with what a person would do: read all that they can see, chat by chat.
@@ -32,7 +33,7 @@ private final class SearchPlay {
     private let store: TestStore
     private let users: [UserID]
     private var chats: [ChatKey] = []
-    private var random: SplitMix
+    private var random: SeededGenerator
     private var knownWords: [String: [String]] = [:]
     private static let words = [
         "ёж", "Ёжик", "еж", "туман", "ТУМАННЫЙ", "йод", "и\u{306}од", "cat", "Catalog", "dog",
@@ -45,7 +46,7 @@ private final class SearchPlay {
     ]
 
     init(_ engine: SQLEngine, seed: UInt64) throws {
-        random = SplitMix(state: seed)
+        random = SeededGenerator(seed: seed)
         // How much a page may look at must not change what all pages hold.
         store = try TestStore(
             engine,

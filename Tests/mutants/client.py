@@ -248,9 +248,10 @@ PARTS = {
             (
                 'R9: a page from before an eviction is believed',
                 'Sources/TambourClient/History/ChatHistory.swift',
-                'into what is forgotten.\n'
+                'clipped(from: floor) }\n'
+                '            // A page that was read before a deletion could restore a row in the forgotten part.\n'
                 '            history.beginGeneration()',
-                "into what is forgotten.",
+                "clipped(from: floor) }",
             ),
             (
                 'settle: a page from before is believed',

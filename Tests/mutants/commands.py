@@ -48,7 +48,7 @@ MUTANTS = [
     ("the operation of an object is forgotten", SERVER + "Handlers/EntitiesHandler.swift",
      "        if let reply = try tx.reader.objectReply(\n            to: operation.opID,",
      "        if mutant != @, let reply = try tx.reader.objectReply(\n            to: operation.opID,"),
-    ("read marks stay in memory", STORE + "WriteTransaction+Messages.swift",
+    ("read marks stay in memory", STORE + "Messages/Messages+Writing.swift",
      "        member.setRead(time: time, number: number)\n        save(.marks, of: member, in: chat)\n",
      "        member.setRead(time: time, number: number)\n        if mutant != @ { save(.marks, of: member, in: chat) }\n"),
     ("a code is good for ever", SERVER + "Handlers/AuthHandler.swift",

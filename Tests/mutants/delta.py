@@ -16,15 +16,15 @@ import sys
 from switch import ROOT, Mutant, switched
 
 STORE = "Sources/TambourStore/"
-CLOCK = STORE + "CommitClock.swift"
-BATCH = STORE + "WriteTransaction.swift"
-CHATS = STORE + "WriteTransaction+Chats.swift"
-MESSAGES = STORE + "WriteTransaction+Messages.swift"
-MEMBERS = STORE + "WriteTransaction+Members.swift"
-CONTACTS = STORE + "WriteTransaction+Contacts.swift"
-POLLS = STORE + "Polls.swift"
-DRAFTS = STORE + "Drafts.swift"
-ERASURE = STORE + "Erasure.swift"
+CLOCK = STORE + "Core/CommitClock.swift"
+BATCH = STORE + "Core/WriteTransaction.swift"
+CHATS = STORE + "Chats/Chats+Writing.swift"
+MESSAGES = STORE + "Messages/Messages+Writing.swift"
+MEMBERS = STORE + "Chats/Members+Writing.swift"
+CONTACTS = STORE + "Accounts/Contacts+Writing.swift"
+POLLS = STORE + "Messages/Polls.swift"
+DRAFTS = STORE + "Messages/Drafts.swift"
+ERASURE = STORE + "Accounts/Erasure.swift"
 MORE = "Sources/TambourServer/Sync/SyncMore.swift"
 # name, file, what stands there (once), what the mutant makes of it (@ is its number), and for a write
 # that another one covers: why nobody can notice.
@@ -92,7 +92,7 @@ MUTANTS = [
      CONTACTS, "        statement.bind(8, ct)",
      "        statement.bind(8, mutant == @ ? known.changed : ct)", None),
     ("write-back: a member's clock",
-     STORE + "Chats.swift", 'setClock = try sql.prepare("UPDATE member SET ct = $3 WHERE',
+     STORE + "Chats/Chats.swift", 'setClock = try sql.prepare("UPDATE member SET ct = $3 WHERE',
      'setClock = try sql.prepare("UPDATE member SET ct = \\(mutant == @ ? "CASE WHEN $3 > 0 THEN ct END" : "$3") WHERE',
      None),
     ("write-back: the clock of a big chat",
@@ -105,7 +105,7 @@ MUTANTS = [
     ("rollback: what waited for the write-back goes",
      BATCH, "        dirtyMembers = []\n", "        if mutant != @ { dirtyMembers = [] }\n", None),
     ("commit: the end of the lease on disk",
-     STORE + "StoreWriter.swift", '        try connection.meta.set(StoreConnection.leaseKey, leaseEnd)',
+     STORE + "Core/StoreWriter.swift", '        try connection.meta.set(StoreConnection.leaseKey, leaseEnd)',
      '        try connection.meta.set(StoreConnection.leaseKey, mutant == @ ? transaction.ct - 1 : leaseEnd)', None),
     ("clock: never below the last commit",
      CLOCK, "            let ct = max(wall, state.last)",
@@ -130,7 +130,7 @@ MUTANTS = [
      "            if mutant == @ { return min(max(state.last, wall) - 1, state.leaseEnd) }\n"
      "            ", None),
     ("delta: big chats are joined",
-     STORE + "Chats.swift", "        return try views(small, viewer, since) + views(big, viewer, since)",
+     STORE + "Chats/Chats.swift", "        return try views(small, viewer, since) + views(big, viewer, since)",
      "        return try views(small, viewer, since) + (mutant == @ ? [] : views(big, viewer, since))", None),
     ("add: the tombstone goes",
      MEMBERS, "        while try revive.step() { joined",
@@ -154,7 +154,7 @@ MUTANTS = [
     ("clear: the member's floor in memory",
      MEMBERS, "        member.setFloor(floor)\n", "        if mutant != @ { member.setFloor(floor) }\n", None),
     ("react: the members of the chat",
-     STORE + "Reactions.swift", "        try count.run()\n        touch(chat)",
+     STORE + "Messages/Reactions.swift", "        try count.run()\n        touch(chat)",
      "        try count.run()\n        if mutant != @ { touch(chat) }", None),
     ("draft: its clock when it is saved again",
      DRAFTS, "ct = excluded.ct, saved", 'ct = \\(mutant == @ ? "draft.ct" : "excluded.ct"), saved', None),
@@ -166,7 +166,7 @@ MUTANTS = [
      MEMBERS, "            try discardDraft(of: id, for: .group(chat.key))\n",
      "            if mutant != @ { try discardDraft(of: id, for: .group(chat.key)) }\n", None),
     ("folder: its mark when it changes",
-     STORE + "Folders.swift", "updated = excluded.updated",
+     STORE + "Chats/Folders.swift", "updated = excluded.updated",
      'updated = \\(mutant == @ ? "folder.updated" : "excluded.updated")', None),
     ("remove many: the members of the chat",
      MESSAGES, "        touch(chat)\n        return removed",
@@ -177,10 +177,10 @@ MUTANTS = [
     ("another phone: the partners' contacts",
      ERASURE, "        try touchContacts(of: user)", "        if mutant != @ { try touchContacts(of: user) }", None),
     ("scheduled: the sender's row",
-     STORE + "Delayed.swift", "        try statement.run()\n        touch(member, in: chat)",
+     STORE + "Messages/Delayed.swift", "        try statement.run()\n        touch(member, in: chat)",
      "        try statement.run()\n        if mutant != @ { touch(member, in: chat) }", None),
     ("scheduled: the chat's time when it changes twice in a millisecond",
-     STORE + "Delayed.swift", "THEN CAST($3 AS bigint) ELSE delayed_updated + 1 END",
+     STORE + "Messages/Delayed.swift", "THEN CAST($3 AS bigint) ELSE delayed_updated + 1 END",
      'THEN CAST($3 AS bigint) ELSE delayed_updated + \\(mutant == @ ? 0 : 1) END', None),
     ("scheduled: what waits when its dialog begins",
      CHATS, "        if let pair { try showDelayed", "        if mutant != @, let pair { try showDelayed", None),
@@ -217,10 +217,10 @@ MUTANTS = [
      MEMBERS, "        try forgetDelayed(for: .group(chat.key))",
      "        if mutant != @ { try forgetDelayed(for: .group(chat.key)) }", None),
     ("changes: an edit",
-     STORE + "Messages.swift", "SET status = 1, updated = $8, changed = $3,",
+     STORE + "Messages/Messages.swift", "SET status = 1, updated = $8, changed = $3,",
      "SET status = 1, updated = $8, changed = CASE WHEN \\(mutant) = @ THEN changed ELSE $3 END,", None),
     ("changes: a removal",
-     STORE + "Messages.swift", "SET status = 2, updated = $3, changed = $3,",
+     STORE + "Messages/Messages.swift", "SET status = 2, updated = $3, changed = $3,",
      "SET status = 2, updated = $3, changed = CASE WHEN \\(mutant) = @ THEN changed ELSE $3 END,", None),
     ("changes: what is hidden",
      MESSAGES, "            statement.bind(4, ct)\n", "            statement.bind(4, mutant == @ ? 0 : ct)\n", None),
@@ -228,7 +228,7 @@ MUTANTS = [
      POLLS, "SET attaches = $3, changed = $4, updated = $5",
      "SET attaches = $3, changed = CASE WHEN \\(mutant) = @ THEN changed ELSE $4 END, updated = $5", None),
     ("changes: a reaction",
-     STORE + "Reactions.swift", "SET reactions = $3, changed = $4 WHERE",
+     STORE + "Messages/Reactions.swift", "SET reactions = $3, changed = $4 WHERE",
      "SET reactions = $3, changed = CASE WHEN \\(mutant) = @ THEN changed ELSE $4 END WHERE", None),
     ("more: the rest of a commit",
      MORE, "        return (try read(cut - 1, cut, .max), cut - 1)",
@@ -237,7 +237,7 @@ MUTANTS = [
      MORE, "let unknown = max(views.rest, left.rest)",
      "let unknown = mutant == @ ? min(views.rest, left.rest) : max(views.rest, left.rest)", None),
     ("more: big chats behind the range",
-     STORE + "Chats.swift", "        big.bind(3, end)", "        big.bind(3, mutant == @ ? .max : end)", None),
+     STORE + "Chats/Chats.swift", "        big.bind(3, end)", "        big.bind(3, mutant == @ ? .max : end)", None),
 ]
 
 

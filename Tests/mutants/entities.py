@@ -29,9 +29,9 @@ RULES = "Sources/TambourServer/Rules/ObjectRules.swift"
 BATCH = "Sources/TambourServer/Rules/ObjectBatch.swift"
 HANDLER = "Sources/TambourServer/Handlers/EntitiesHandler.swift"
 PURGER = "Sources/TambourServer/Handlers/ObjectPurger.swift"
-STORED = "Sources/TambourStore/StoredObject.swift"
-PAGE = "Sources/TambourStore/ObjectPage.swift"
-DELETION = "Sources/TambourStore/Objects+Deletion.swift"
+STORED = "Sources/TambourStore/Entities/StoredObject.swift"
+PAGE = "Sources/TambourStore/Entities/ObjectPage.swift"
+DELETION = "Sources/TambourStore/Entities/Objects+Deletion.swift"
 
 #: What is run, until something notices: values, devices in random play, the server, clients of it.
 STAGES = [

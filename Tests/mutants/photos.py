@@ -35,8 +35,9 @@ MUTANTS = [
      "var requires: TaskConditions { [] }",
      "var requires: TaskConditions { mutant == @ ? .loggedIn : [] }"),
     ("nothing is done offline", QUEUE,
-     "        // What ends at once may let",
-     "        if mutant == @, !isLive { return }\n        // What ends at once may let"),
+     "        while let id = next.startable(nowMs: now, conditions: conditions).first {",
+     "        if mutant == @, !isLive { return }\n"
+     "        while let id = next.startable(nowMs: now, conditions: conditions).first {"),
     ("photos are uploaded beside each other", TASKS,
      'var lane: String? { "photos" }',
      'var lane: String? { mutant == @ ? nil : "photos" }'),

@@ -76,7 +76,7 @@ MUTANTS = [
      "                time: safeTime,\n                on: store\n            )\n            return rest(of: answer,",
      "                time: mutant == @ ? safeTime + 2000 : safeTime,\n                on: store\n            )\n"
      "            return rest(of: answer,"),
-    ("server: a message moves nobody's clock", STORE + "WriteTransaction+Messages.swift",
+    ("server: a message moves nobody's clock", STORE + "Messages/Messages+Writing.swift",
      "        touch(chat)\n        touch(member, in: chat)\n        return (record, previous)",
      "        if mutant != @ { touch(chat) }\n        touch(member, in: chat)\n        return (record, previous)"),
     ("server: a slow reader is spared some pushes", SERVER + "Gateway/Session.swift",
@@ -84,10 +84,10 @@ MUTANTS = [
      "            return closeSlowReader()",
      "            pending + packet.count > limits.maxOutboundPushBytes\n        {\n"
      "            if mutant == @ { return }\n            return closeSlowReader()"),
-    ("server: the lease of the clock is forgotten over a restart", STORE + "StoreWriter.swift",
+    ("server: the lease of the clock is forgotten over a restart", STORE + "Core/StoreWriter.swift",
      "StoreConnection.leaseKey) { return leaseEnd }",
      "StoreConnection.leaseKey) { return mutant == @ ? 0 : leaseEnd }"),
-    ("server: a restored backup is not told of", STORE + "StoreConnection.swift",
+    ("server: a restored backup is not told of", STORE + "Core/StoreConnection.swift",
      "            try meta.set(Self.restoredKey, end)",
      "            if mutant != @ { try meta.set(Self.restoredKey, end) }"),
     ("client: a change of an object gives way without a word", CLIENT + "Entities/LocalEntities+Push.swift",

@@ -30,16 +30,8 @@ struct ProtocolBundle {
         return Self.text(of: surface)
     }
 
-    /// Returns JSON in canonical form: indented, with sorted keys and a final line break.
     static func text(of document: [String: Any]) -> String {
-        let options: JSONSerialization.WritingOptions = [
-            .prettyPrinted, .sortedKeys, .withoutEscapingSlashes,
-        ]
-        guard let data = try? JSONSerialization.data(withJSONObject: document, options: options)
-        else {
-            preconditionFailure("the bundle holds nothing but JSON values")
-        }
-        return String(decoding: data, as: UTF8.self) + "\n"
+        CanonicalJSON.text(of: document, itemsOnOneLine: ["examples"])
     }
 
     private func document() -> [String: Any] {

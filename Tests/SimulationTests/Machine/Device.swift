@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import TambourProtocol
+import TambourTesting
 
 @testable import TambourClient
 
@@ -36,7 +37,7 @@ final class Device: ClientHost {
     /// Chats its user was taken out of while it was away.
     var takenOutWhileAway: Set<ChatID> = []
     private(set) var lastText = 0
-    private var random: SeededRandom
+    private var random: SeededGenerator
     var loop: EventLoop { world.loop }
 
     /// What the disk does at the next commits.
@@ -56,7 +57,7 @@ final class Device: ClientHost {
         self.user = user
         self.index = index
         name = "\(user).\(index)"
-        random = SeededRandom(seed: seed)
+        random = SeededGenerator(seed: seed)
         path = "\(world.directory)/device-\(name).db"
         try Templates.shared.copy("device.db", to: path)
         try boot()

@@ -1,3 +1,5 @@
+import TambourTesting
+
 /// Everything that is going to happen, in the order of a clock that jumps from one event to the next.
 ///
 /// What falls due in the same microsecond happens in an order drawn by the seed.
@@ -10,13 +12,13 @@ final class EventLoop {
 
     /// Microseconds since the machine was switched on.
     private(set) var nowUs: Int64 = 1_000_000_000
-    var random: SeededRandom
+    var random: SeededGenerator
     var hash = EventHash()
     /// The hash as it was when each event began: where two plays part, theirs differ first.
     private(set) var trace: [UInt64] = []
     private var heap: [Entry] = []
 
-    init(seed: UInt64) { random = SeededRandom(seed: seed) }
+    init(seed: UInt64) { random = SeededGenerator(seed: seed) }
 
     var nowMs: Int64 { nowUs / 1000 }
 

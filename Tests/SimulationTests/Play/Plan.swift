@@ -1,3 +1,5 @@
+import TambourTesting
+
 /// What is going to be tried in one run: all of it follows from the seed, and any part can be left out.
 struct Plan {
     let seed: UInt64
@@ -24,7 +26,7 @@ struct Plan {
 
     init(seed: UInt64) {
         self.seed = seed
-        var random = SeededRandom(seed: seed)
+        var random = SeededGenerator(seed: seed)
         let users = 2 + random.below(2)
         for user in 0..<users { devices.append((user, 0)) }
         if devices.count < 4, random.happens(700) { devices.append((0, 1)) }
@@ -73,7 +75,7 @@ struct Plan {
     /// What is done to objects, and more of what hardly ever comes to pass, among everything else.
     private mutating func addMore() {
         // Numbers of its own: what a seed does besides stays as it is.
-        var random = SeededRandom(seed: ~seed)
+        var random = SeededGenerator(seed: ~seed)
         var kinds = [Move.Kind](repeating: .deleteDuringPage, count: 2)
         hasObjects = random.happens(600)
         if hasObjects {
@@ -91,7 +93,7 @@ struct Plan {
 
     /// Photos that are sent among everything else.
     private mutating func addPhotos() {
-        var random = SeededRandom(seed: seed.byteSwapped)
+        var random = SeededGenerator(seed: seed.byteSwapped)
         guard random.happens(400) else { return }
         let photos = [Move.Kind](repeating: .photo, count: 1 + random.below(4))
         let changes = (0..<random.below(4)).map { _ in
@@ -101,7 +103,7 @@ struct Plan {
     }
 
     private mutating func addTogether() {
-        var random = SeededRandom(seed: ~seed.byteSwapped)
+        var random = SeededGenerator(seed: ~seed.byteSwapped)
         let kinds = (0..<random.below(6)).map { _ in
             Move.Kind.together[random.below(Move.Kind.together.count)]
         }
@@ -109,7 +111,7 @@ struct Plan {
     }
 
     private mutating func addOwnTogether() {
-        var random = SeededRandom(seed: seed.byteSwapped &+ 1)
+        var random = SeededGenerator(seed: seed.byteSwapped &+ 1)
         let kinds = (0..<random.below(8)).map { _ in
             Move.Kind.ownTogether[random.below(Move.Kind.ownTogether.count)]
         }
@@ -118,7 +120,7 @@ struct Plan {
 
     /// A channel in some runs, and what its readers say.
     private mutating func addComments() {
-        var random = SeededRandom(seed: seed.byteSwapped &+ 2)
+        var random = SeededGenerator(seed: seed.byteSwapped &+ 2)
         guard random.happens(500) else { return }
         let users = devices.map(\.user).max() ?? 0
         moves.insert(Move(kind: .createChat, afterMs: 0, a: 0, b: users - 1, c: 5), at: 0)
@@ -129,7 +131,7 @@ struct Plan {
     }
 
     /// Puts moves among the others, in their order.
-    private mutating func spread(_ kinds: [Move.Kind], _ random: inout SeededRandom) {
+    private mutating func spread(_ kinds: [Move.Kind], _ random: inout SeededGenerator) {
         var place = 0
         for (number, kind) in kinds.enumerated() {
             let left = kinds.count - number

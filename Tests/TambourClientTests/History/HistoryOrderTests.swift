@@ -1,3 +1,4 @@
+import TambourTesting
 import Testing
 
 @testable import TambourClient
@@ -28,7 +29,7 @@ struct HistoryOrderTests {
             cases: 24_000,
             steps: Self.facts,
             check: { facts in
-                var random = SplitMix64(seed: UInt64(facts.count))
+                var random = SeededGenerator(seed: UInt64(facts.count))
                 let once = try Self.learn(facts)
                 for _ in 0..<2 {
                     let twice = facts + facts.filter { _ in random.below(3) == 0 }
@@ -60,7 +61,7 @@ struct HistoryOrderTests {
 
     /// A chat of some messages that are edited, deleted and cleared, and what can be learned of it
     /// meanwhile.
-    private static func facts(_ random: inout SplitMix64) -> [Fact] {
+    private static func facts(_ random: inout SeededGenerator) -> [Fact] {
         var server = ServerChat()
         var facts: [Fact] = []
         for _ in 0..<3 + random.below(16) {
@@ -98,7 +99,7 @@ struct HistoryOrderTests {
     private static func page(
         from pivot: Position,
         of server: ServerChat,
-        _ random: inout SplitMix64
+        _ random: inout SeededGenerator
     ) -> [Fact] {
         let kinds: [HistoryRequest.Kind] = [.backward, .forward, .around]
         let request = HistoryRequest(

@@ -1,4 +1,5 @@
 import TambourClient
+import TambourTesting
 import Testing
 
 @Suite("Client ids are negative, tell their time, and never come twice")
@@ -14,7 +15,7 @@ struct ClientIDTests {
     func distinct() {
         var ids = ClientIDGenerator()
         var seen: Set<ClientID> = []
-        var random = TaskRandom(seed: 1)
+        var random = SeededGenerator(seed: 1)
         for step in 0..<20_000 {
             let nowMs = 1000 + Int64(step / 100) - (step % 7 == 0 ? 500 : 0)
             let bits = random.chance(50) ? 5 : random.next()

@@ -1,4 +1,5 @@
 import TambourClient
+import TambourTesting
 
 /// Makes up plays.
 ///
@@ -22,13 +23,13 @@ struct TaskMoveGenerator {
         case discard, review, die
     }
 
-    private var random: TaskRandom
+    private var random: SeededGenerator
     private let mood: Mood
     private let acts: [Act]
     private let endings: [TaskMove.Ending]
 
     init(seed: UInt64) {
-        random = TaskRandom(seed: seed)
+        random = SeededGenerator(seed: seed)
         mood = random.pick(Mood.allCases)
         acts = Self.acts(mood)
         endings = Self.endings(mood)

@@ -1,4 +1,5 @@
 import TambourClient
+import TambourTesting
 
 /// Two processes, each with a scheduler, over the rows of one store; and a server that does each
 /// operation once.
@@ -52,12 +53,12 @@ final class TaskWorld {
     private var lives = 0
     /// The operations whose result was stored.
     private var results: Set<String> = []
-    private var random: TaskRandom
+    private var random: SeededGenerator
     /// What the current move may do beyond the ordinary.
     private var mayRevive = false
     private var attempted: TaskID?
 
-    init(seed: UInt64) { random = TaskRandom(seed: seed) }
+    init(seed: UInt64) { random = SeededGenerator(seed: seed) }
 
     func play(_ moves: [TaskMove]) throws {
         for move in moves { try play(move) }

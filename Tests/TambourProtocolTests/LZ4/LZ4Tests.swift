@@ -1,4 +1,5 @@
 import TambourProtocol
+import TambourTesting
 import Testing
 
 @Suite("LZ4 blocks")
@@ -7,7 +8,7 @@ struct LZ4Tests {
     static let prose = chatter(lines: 40)
 
     static func chatter(lines: Int) -> [UInt8] {
-        var random = SeededRandom(seed: 4)
+        var random = SeededGenerator(seed: 4)
         return (0..<lines).flatMap { _ in
             Array("сообщение номер \(random.next()), how are you? ".utf8)
         }
@@ -23,7 +24,7 @@ struct LZ4Tests {
 
     @Test("what does not shrink is not compressed")
     func noGain() {
-        var random = SeededRandom(seed: 1)
+        var random = SeededGenerator(seed: 1)
         #expect(random.bytes(600).withUnsafeBytes { LZ4.compress($0) } == nil)
         #expect(([] as [UInt8]).withUnsafeBytes { LZ4.compress($0) } == nil)
         #expect(([7] as [UInt8]).withUnsafeBytes { LZ4.compress($0) } == nil)

@@ -1,4 +1,5 @@
 import TambourProtocol
+import TambourTesting
 import Testing
 
 @Suite("random MessagePack")
@@ -67,7 +68,7 @@ struct MessagePackFuzzTests {
     }
 
     /// One change of the kind that finds mistakes: a bit, a byte, a cut, a hole, a copy, a lie about a length.
-    private func mutate(_ bytes: inout [UInt8], using random: inout SeededRandom) {
+    private func mutate(_ bytes: inout [UInt8], using random: inout SeededGenerator) {
         guard !bytes.isEmpty else {
             bytes = random.bytes(3)
             return
@@ -96,7 +97,7 @@ struct MessagePackFuzzTests {
     private func writeLong(
         _ tree: Tree,
         to bytes: inout [UInt8],
-        using random: inout SeededRandom
+        using random: inout SeededGenerator
     ) {
         func bigEndian(_ number: UInt64, _ size: Int) -> [UInt8] {
             (0..<size).reversed().map { UInt8(truncatingIfNeeded: number >> UInt64($0 * 8)) }

@@ -1,4 +1,5 @@
 import TambourProtocol
+import TambourTesting
 
 /// Any MessagePack value as a tree. Slow and plain: it is what fast paths are compared with.
 indirect enum Tree: Hashable {
@@ -68,7 +69,7 @@ extension Tree: WireValue {
 
 extension Tree {
     /// A random tree no deeper than `depth`; its lengths gather around the places where the encoding changes.
-    static func random(depth: Int, using random: inout SeededRandom) -> Tree {
+    static func random(depth: Int, using random: inout SeededGenerator) -> Tree {
         switch random.below(depth > 0 ? 10 : 7) {
         case 0: return .null
         case 1: return .bool(Bool.random(using: &random))
@@ -94,7 +95,7 @@ extension Tree {
         }
     }
 
-    static func randomInt(using random: inout SeededRandom) -> Int64 {
+    static func randomInt(using random: inout SeededGenerator) -> Int64 {
         let edge = Int64(truncatingIfNeeded: UInt64(1) << UInt64(random.below(64)))
         switch random.below(3) {
         case 0: return edge &+ Int64(random.below(3) - 1)
@@ -103,7 +104,7 @@ extension Tree {
         }
     }
 
-    private static func randomLength(using random: inout SeededRandom) -> Int {
+    private static func randomLength(using random: inout SeededGenerator) -> Int {
         switch random.below(12) {
         case 0: 31 + random.below(2)
         case 1: 255 + random.below(2)
@@ -111,7 +112,7 @@ extension Tree {
         }
     }
 
-    static func randomString(using random: inout SeededRandom) -> String {
+    static func randomString(using random: inout SeededGenerator) -> String {
         let ranges: [ClosedRange<UInt32>] = [
             0x20...0x7E, 0x20...0x7E, 0x400...0x44F, 0x800...0xD7FF, 0xE000...0xFFFF,
             0x1_F300...0x1_F64F, 0x10_FFF0...0x10_FFFF,
@@ -129,7 +130,7 @@ extension Tree {
         return string
     }
 
-    private static func randomExtension(using random: inout SeededRandom) -> AnyValue {
+    private static func randomExtension(using random: inout SeededGenerator) -> AnyValue {
         let type = UInt8(random.below(256))
         let size = random.below(5)
         if Bool.random(using: &random) {

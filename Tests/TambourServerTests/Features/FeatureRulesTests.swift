@@ -1,5 +1,6 @@
 import Foundation
 import TambourProtocol
+import TambourTesting
 import Testing
 
 @testable import TambourServer
@@ -180,7 +181,7 @@ struct FeatureRulesTests {
     // MARK: - What a rise may do
 
     /// Random rules that the check accepts.
-    private func randomPlan(_ random: inout SequenceRandom) -> FeaturePlan {
+    private func randomPlan(_ random: inout SeededGenerator) -> FeaturePlan {
         func some<Value>(_ values: [Value]) -> [Value] {
             values.filter { _ in Int.random(in: 0..<3, using: &random) == 0 }
         }
@@ -210,7 +211,7 @@ struct FeatureRulesTests {
         let named = ProcessInfo.processInfo.environment["TAMBOUR_SEED"].flatMap { UInt64($0) }
         let seed = named ?? .random(in: 0 ... .max)
         print("feature rules, a rise: TAMBOUR_SEED=\(seed)")
-        var random = SequenceRandom(seed: seed)
+        var random = SeededGenerator(seed: seed)
         var added = 0
         for _ in 0..<300 {
             let plan = randomPlan(&random)

@@ -1,5 +1,6 @@
 import TambourProtocol
 import TambourStore
+import TambourTesting
 import Testing
 
 @testable import TambourServer
@@ -127,7 +128,7 @@ struct PresenceRegistryTests {
     @Test("however somebody comes and goes, others hear at most once in the delay, and how it ends")
     func play() throws {
         for seed in UInt64(1)...200 {
-            var random = SequenceRandom(seed: seed)
+            var random = SeededGenerator(seed: seed)
             let desk = try PresenceDesk()
             desk.registry.watch([user], by: UserID(2))
             var sessions = 0
@@ -184,7 +185,7 @@ struct PresenceRegistryTests {
     @Test("who comes and goes among those who follow leaves no others out")
     func gaps() throws {
         let limit = 5
-        var random = SequenceRandom(seed: 7)
+        var random = SeededGenerator(seed: 7)
         let desk = try PresenceDesk(limits: ["presencePushes": limit])
         // Sessions in the order in which they began to follow.
         var follow: [UserID] = []

@@ -85,7 +85,7 @@ struct ChatChangesTests {
     func random(seed: UInt64) throws {
         let clock = ManualClock()
         try withServer(environment: clock.environment) { server in
-            var random = SequenceRandom(seed: seed)
+            var random = SeededGenerator(seed: seed)
             let alice = try server.signUp("Alice")
             let bob = try server.signUp("Bob")
             let chat = try alice.createGroup("G", with: [bob], cid: 1)
@@ -112,7 +112,7 @@ struct ChatChangesTests {
             for round in 0..<60 {
                 // Most of it in one millisecond, during which the client asks as well.
                 for _ in 0..<random.below(6) {
-                    guard let id = random.pick(ids) else { continue }
+                    guard let id = random.any(of: ids) else { continue }
                     try change(id, of: ids, alice, bob, chat, round, &random)
                     if random.chance(30) { try keeper.update(count: Int64(1 + random.below(3))) }
                     if random.chance(20) { clock.advance(ms: 1) }
@@ -153,7 +153,7 @@ struct ChatChangesTests {
         _ bob: WireClient,
         _ chat: ChatID,
         _ round: Int,
-        _ random: inout SequenceRandom
+        _ random: inout SeededGenerator
     ) throws {
         let message = try bob.call(MsgGetRequest(chatID: chat, messageIDs: [id])).messages.first
         guard let message else { return }

@@ -18,7 +18,7 @@ struct CommitClockTests {
         arguments: UInt64(1)...20
     )
     func walls(seed: UInt64) {
-        var random = SequenceRandom(seed: seed)
+        var random = SeededGenerator(seed: seed)
         var wall: Int64 = 1_700_000_000_000
         var persistedLeaseEnd: Int64 = 0
         var clock = CommitClock(persistedLeaseEnd: 0, leaseMs: Self.leaseMs)

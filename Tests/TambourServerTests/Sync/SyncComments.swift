@@ -44,8 +44,8 @@ extension SyncSequence {
     func comment(_ index: Int) -> Step? {
         let user = clients[index].user
         let channels = oracle.chats(of: user).filter { $0.isChannel }
-        guard let channel = random.pick(channels),
-            let post = random.pick(channel.visible(to: user).filter { !$0.isEvent })
+        guard let channel = random.any(of: channels),
+            let post = random.any(of: channel.visible(to: user).filter { !$0.isEvent })
         else { return nil }
         let place = (chat: channel.name.wireID(for: user), post: post.id)
         let own = comments.threads[post.id]?.comments ?? []
@@ -53,7 +53,7 @@ extension SyncSequence {
         switch random.below(10) {
         case ..<4: return write(index, on: place, in: channel.name)
         case ..<5:
-            guard let target = random.pick(own) else { return nil }
+            guard let target = random.any(of: own) else { return nil }
             let text = "comment edited \(random.below(100))"
             let request = MsgEditRequest(
                 chatID: place.chat,
@@ -67,7 +67,7 @@ extension SyncSequence {
                 }
             }
         case ..<6:
-            guard let target = random.pick(own) else { return nil }
+            guard let target = random.any(of: own) else { return nil }
             let isForMe = random.chance(30)
             let request = MsgDeleteRequest(
                 chatID: place.chat,
@@ -86,7 +86,7 @@ extension SyncSequence {
                 )
             }
         case ..<7:
-            guard let target = random.pick(own) else { return nil }
+            guard let target = random.any(of: own) else { return nil }
             let request = MsgReactionRequest(
                 chatID: place.chat,
                 messageID: target.id,
@@ -99,7 +99,7 @@ extension SyncSequence {
                 }
             }
         default:
-            let author = random.chance(70) ? user : random.pick(own)?.sender ?? user
+            let author = random.chance(70) ? user : random.any(of: own)?.sender ?? user
             let request = MsgDeleteUserCommentsRequest(
                 chatID: place.chat,
                 postID: place.post,

@@ -4,38 +4,22 @@ import TambourProtocol
 import TambourSQL
 import TambourServer
 import TambourStore
+import TambourTesting
 import Testing
 
-/// SplitMix64: the same seed gives the same run everywhere.
-struct SequenceRandom: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-
-    mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &self) }
-
-    /// True in `percent` of 100 cases.
-    mutating func chance(_ percent: Int) -> Bool { below(100) < percent }
-
-    mutating func pick<Value>(_ values: [Value]) -> Value? { values.randomElement(using: &self) }
+extension SeededGenerator {
+    /// One of the values; nil if there is none.
+    mutating func any<Value>(of values: [Value]) -> Value? { values.randomElement(using: &self) }
 }
 
 /// What the machine takes from outside: a wall clock that somebody moves by hand, and a seed.
 final class ManualWorld: Sendable {
     private let wall: Mutex<Int64>
-    private let random: Mutex<SequenceRandom>
+    private let random: Mutex<SeededGenerator>
 
     init(wall: Int64, seed: UInt64) {
         self.wall = Mutex(wall)
-        random = Mutex(SequenceRandom(seed: seed))
+        random = Mutex(SeededGenerator(seed: seed))
     }
 
     var wallMs: Int64 {

@@ -102,7 +102,7 @@ extension SyncSequence {
             .mayRevote, .anonymous, .multiple, .mayForward, [.mayRevote, .multiple], .quiz,
             [.mayRevote, .anonymous, .mayForward], .mayRevote,
         ]
-        return poll(random.pick(some)!, answers: 2 + random.below(2))
+        return poll(random.any(of: some)!, answers: 2 + random.below(2))
     }
 
     private func poll(_ settings: PollSettings, answers: Int) -> NewAttach {
@@ -130,7 +130,7 @@ extension SyncSequence {
         let newest = asked.filter { name, message in
             oracle.chats[name]?.visible(to: user).last?.id == message.id
         }
-        guard let (name, message) = random.pick(random.chance(60) ? newest : asked),
+        guard let (name, message) = random.any(of: random.chance(60) ? newest : asked),
             let poll = message.poll
         else { return anySend(index) }
         let most = poll.settings.contains(.multiple) ? 3 : 2

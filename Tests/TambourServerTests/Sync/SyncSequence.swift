@@ -2,6 +2,7 @@ import Synchronization
 import TambourProtocol
 import TambourServer
 import TambourStore
+import TambourTesting
 
 /// One run from a seed: five users with two clients each, commands in batches, logins in between.
 ///
@@ -62,9 +63,9 @@ final class SyncSequence: @unchecked Sendable {
 
     private(set) var counts = Counts()
     let machine: SyncMachine
-    var random: SequenceRandom
+    var random: SeededGenerator
     /// Decides what becomes of connections: what people do is the same without it.
-    private var network: SequenceRandom
+    private var network: SeededGenerator
     var oracle: SyncOracle
     var comments = CommentOracle()
     private var users: [UserID] = []
@@ -90,8 +91,8 @@ final class SyncSequence: @unchecked Sendable {
     static let fanOutMembers = 3
 
     init(seed: UInt64) throws {
-        random = SequenceRandom(seed: seed)
-        network = SequenceRandom(seed: ~seed)
+        random = SeededGenerator(seed: seed)
+        network = SeededGenerator(seed: ~seed)
         var overrides = [
             "fanOutMembers": Self.fanOutMembers,
             "maxReactionKinds": 3,
@@ -191,9 +192,9 @@ final class SyncSequence: @unchecked Sendable {
                 steps.append(send(from: client(of: user), to: partner, message(text())))
             }
         }
-        for _ in 0..<Self.groups { steps.append(createGroup(client(of: random.pick(users)!))) }
+        for _ in 0..<Self.groups { steps.append(createGroup(client(of: random.any(of: users)!))) }
         // Some begin to write before there is a dialog.
-        for _ in 0..<5 { steps.append(saveDraft(client(of: random.pick(users)!))) }
+        for _ in 0..<5 { steps.append(saveDraft(client(of: random.any(of: users)!))) }
         steps.shuffle(using: &random)
         steps.removeLast(random.below(11))
         while !steps.isEmpty {
@@ -274,7 +275,7 @@ final class SyncSequence: @unchecked Sendable {
         guard client.session != nil else { return }
         let pagesBefore = client.morePages
         let pages = network.chance(20) ? network.below(3) : .max
-        try client.login(machine, count: random.pick([1, 3, 5, 50, 200])!, pages: pages)
+        try client.login(machine, count: random.any(of: [1, 3, 5, 50, 200])!, pages: pages)
         counts.logins += 1
         counts.morePages += client.morePages - pagesBefore
         guard client.isComplete else {
@@ -282,7 +283,7 @@ final class SyncSequence: @unchecked Sendable {
             return
         }
         try client.check(machine, against: oracle)
-        if let chat = random.pick(oracle.chats(of: client.user)) {
+        if let chat = random.any(of: oracle.chats(of: client.user)) {
             try client.checkHistory(of: chat, machine, oracle)
         }
     }
@@ -313,7 +314,7 @@ final class SyncSequence: @unchecked Sendable {
         let live = clients.indices.filter { clients[$0].session != nil }
         var batch: [Step] = []
         for _ in 0..<(1 + random.below(5)) {
-            guard let index = random.pick(live), !random.chance(8) else {
+            guard let index = random.any(of: live), !random.chance(8) else {
                 batch.append(signInStep())
                 continue
             }
@@ -438,7 +439,7 @@ final class SyncSequence: @unchecked Sendable {
 
     private func blockOrNot() -> Step {
         if let user = blocked.sorted().first { return block(user, false) }
-        return block(random.pick(users.filter { $0 != erased })!, true)
+        return block(random.any(of: users.filter { $0 != erased })!, true)
     }
 
     private func block(_ user: UserID, _ isBlocked: Bool) -> Step {
@@ -493,7 +494,7 @@ final class SyncSequence: @unchecked Sendable {
     /// The time of one account has come: its first steps, and more of them as the run goes on.
     private func erase() throws {
         if erased == nil, random.chance(40) {
-            let user = random.pick(users.filter { !blocked.contains($0) })!
+            let user = random.any(of: users.filter { !blocked.contains($0) })!
             erased = user
             let command = Command { tx in
                 try tx.setDeletion(at: 1, of: user)
@@ -623,7 +624,7 @@ final class SyncSequence: @unchecked Sendable {
     }
 
     private func anyChat(of user: UserID) -> SyncOracle.Chat? {
-        random.pick(oracle.chats(of: user))
+        random.any(of: oracle.chats(of: user))
     }
 
     private func send(from index: Int, to partner: UserID, _ message: NewMessage) -> Step {
@@ -680,7 +681,7 @@ final class SyncSequence: @unchecked Sendable {
     func anySend(_ index: Int) -> Step {
         let user = clients[index].user
         guard let chat = anyChat(of: user), !random.chance(15) else {
-            return send(from: index, to: random.pick(users)!, message(text()))
+            return send(from: index, to: random.any(of: users)!, message(text()))
         }
         var message = message(text())
         switch random.below(100) {
@@ -695,7 +696,7 @@ final class SyncSequence: @unchecked Sendable {
             message.attaches = [attach()]
             if random.chance(50) { message.text = nil }
         case ..<96:
-            if let sent = random.pick(sends.suffix(20).map { $0 }) {
+            if let sent = random.any(of: sends.suffix(20).map { $0 }) {
                 // An outbox that got no reply; the content does not matter.
                 var again = sent.request
                 if again.message.attaches.isEmpty, again.message.link == nil {
@@ -717,7 +718,7 @@ final class SyncSequence: @unchecked Sendable {
         in target: SyncOracle.Chat,
         for user: UserID
     ) -> NewLink? {
-        guard let original = random.pick(source.messages) else { return nil }
+        guard let original = random.any(of: source.messages) else { return nil }
         return NewLink(
             type: type,
             messageID: original.id,
@@ -728,7 +729,7 @@ final class SyncSequence: @unchecked Sendable {
     private func attach() -> NewAttach {
         switch random.below(5) {
         case 3...: poll()
-        case 0: NewAttach(type: .contact, contactID: random.pick(users)!)
+        case 0: NewAttach(type: .contact, contactID: random.any(of: users)!)
         case 1: NewAttach(type: .location, latitude: 55.75, longitude: 37.62)
         default: NewAttach(type: .share, url: "https://example.org/a")
         }
@@ -736,7 +737,7 @@ final class SyncSequence: @unchecked Sendable {
 
     /// Mostly one of the newest: those are what a chat list shows.
     private func anyMessage(in chat: SyncOracle.Chat) -> SyncOracle.Message? {
-        random.pick(random.chance(60) ? chat.messages.suffix(2) : chat.messages)
+        random.any(of: random.chance(60) ? chat.messages.suffix(2) : chat.messages)
     }
 
     private func edit(_ index: Int) -> Step {
@@ -745,7 +746,7 @@ final class SyncSequence: @unchecked Sendable {
         let own = chat.messages.filter { $0.sender == user && !$0.isRemoved }
         guard
             let target = random.chance(85)
-                ? random.pick(random.chance(60) ? own.suffix(1) : own) : anyMessage(in: chat)
+                ? random.any(of: random.chance(60) ? own.suffix(1) : own) : anyMessage(in: chat)
         else { return anySend(index) }
         var request = MsgEditRequest(
             chatID: chat.name.wireID(for: user),
@@ -803,7 +804,7 @@ final class SyncSequence: @unchecked Sendable {
 
     private func changeContact(_ index: Int) -> Step {
         let owner = clients[index].user
-        let user = random.pick(users)!
+        let user = random.any(of: users)!
         let link = SyncOracle.Link(owner: owner, user: user)
         let name = "Friend \(random.below(5))"
         let requester = clients[index].requester()
@@ -837,7 +838,7 @@ final class SyncSequence: @unchecked Sendable {
             let request = ContactCreateRequest(phone: "+\(phone)", firstName: Text(name))
             return call(.contactCreate(request), requester, accepted: settle(added))
         default:
-            let action = random.pick([
+            let action = random.any(of: [
                 ContactAction.add, .remove, .update, .block, .unblock, .unblock,
             ])!
             let request = ContactUpdateRequest(
@@ -879,7 +880,7 @@ final class SyncSequence: @unchecked Sendable {
 
     private func changePrivacy(_ index: Int) -> Step {
         let user = clients[index].user
-        let audience = random.pick(["ALL", "ALL", "CONTACTS", "NONE"])!
+        let audience = random.any(of: ["ALL", "ALL", "CONTACTS", "NONE"])!
         let settings = SettingsChange(
             user: NameMap([("PHONE_NUMBER_PRIVACY", AnyValue(Text(audience)))])
         )
@@ -891,7 +892,7 @@ final class SyncSequence: @unchecked Sendable {
     private func changeReadMarks(_ index: Int) -> Step {
         let user = clients[index].user
         // Null is what holds when nothing is set.
-        let value = random.pick([AnyValue(false), AnyValue(false), AnyValue(true), nil])!
+        let value = random.any(of: [AnyValue(false), AnyValue(false), AnyValue(true), nil])!
         let settings = SettingsChange(
             user: NameMap([
                 ("SHOW_READ_MARK", value ?? AnyValue(unchecked: Bytes([0xC0])))
@@ -910,12 +911,12 @@ final class SyncSequence: @unchecked Sendable {
 
     /// A group, and mostly a client of its owner.
     private func actor(_ index: Int) -> (client: Int, chat: SyncOracle.Chat)? {
-        guard let chat = random.pick(oracle.all.filter { $0.owner != nil }) else { return nil }
+        guard let chat = random.any(of: oracle.all.filter { $0.owner != nil }) else { return nil }
         guard random.chance(65) else { return (index, chat) }
         let owners = clients.indices.filter {
             clients[$0].user == chat.owner && clients[$0].session != nil
         }
-        return (random.pick(owners) ?? index, chat)
+        return (random.any(of: owners) ?? index, chat)
     }
 
     /// The event that a command made, from what others were told.
@@ -943,11 +944,11 @@ final class SyncSequence: @unchecked Sendable {
         )
         if random.chance(20) {
             request.type = .admin
-            request.permissions = random.pick([2, 4, 6, 30, 1_024, 768])
+            request.permissions = random.any(of: [2, 4, 6, 30, 1_024, 768])
         } else if !chat.requests.isEmpty, random.chance(50) {
             request.type = .joinRequest
         } else if request.operation == .remove {
-            request.userIDs = [random.pick(users)!]
+            request.userIDs = [random.any(of: users)!]
         }
         return call(.chatMembersUpdate(request), clients[index].requester()) { _ in
             try self.oracle.change(chat.name) { chat in
@@ -1011,7 +1012,7 @@ final class SyncSequence: @unchecked Sendable {
 
     private func leave(_ index: Int) -> Step {
         let user = clients[index].user
-        guard let chat = random.pick(oracle.chats(of: user).filter { $0.owner != nil }) else {
+        guard let chat = random.any(of: oracle.chats(of: user).filter { $0.owner != nil }) else {
             return anySend(index)
         }
         let request = ChatLeaveRequest(chatID: chat.name.wireID(for: user))
@@ -1039,12 +1040,12 @@ final class SyncSequence: @unchecked Sendable {
         case 5: request.revokePrivateLink = true
         case 0: request.theme = Text("title \(random.below(3))")
         case 1: request.description = Text(random.chance(30) ? "" : "about \(random.below(3))")
-        case 2: request.options = NameMap([(Text(random.pick(options)!), random.chance(60))])
+        case 2: request.options = NameMap([(Text(random.any(of: options)!), random.chance(60))])
         case 3:
             request.pinMessageID =
                 random.chance(25) ? MessageID(0) : anyMessage(in: chat)?.id ?? MessageID(0)
             request.notifyPin = random.chance(50)
-        default: request.changeOwnerID = random.pick(users)!
+        default: request.changeOwnerID = random.any(of: users)!
         }
         return call(.chatUpdate(request), clients[index].requester()) { answer in
             let reply: ChatUpdateReply = try self.machine.reply(answer)
@@ -1167,7 +1168,7 @@ final class SyncSequence: @unchecked Sendable {
 
     private func join(_ index: Int) -> Step {
         let user = clients[index].user
-        guard let link = random.pick(links) else { return changeGroup(index) }
+        guard let link = random.any(of: links) else { return changeGroup(index) }
         let request = ChatJoinRequest(link: link)
         return call(.chatJoin(request), clients[index].requester()) { answer in
             let reply: ChatJoinReply = try self.machine.reply(answer)
@@ -1238,7 +1239,7 @@ extension SyncSequence {
         guard let chat = anyChat(of: user), let target = anyMessage(in: chat) else {
             return anySend(index)
         }
-        let emoji = random.pick(Self.emojis)!
+        let emoji = random.any(of: Self.emojis)!
         let request = MsgReactionRequest(
             chatID: chat.name.wireID(for: user),
             messageID: target.id,
@@ -1254,7 +1255,7 @@ extension SyncSequence {
         let user = clients[index].user
         guard let chat = anyChat(of: user) else { return anySend(index) }
         let own = chat.messages.filter { $0.reactions[user] != nil }
-        guard let target = random.pick(own) ?? anyMessage(in: chat) else { return anySend(index) }
+        guard let target = random.any(of: own) ?? anyMessage(in: chat) else { return anySend(index) }
         let request = MsgCancelReactionRequest(
             chatID: chat.name.wireID(for: user),
             messageID: target.id
@@ -1300,7 +1301,7 @@ extension SyncSequence {
         if random.chance(50), let chat = anyChat(of: user) {
             return (chat.name, chat.name.wireID(for: user), nil)
         }
-        let partner = random.pick(users)!
+        let partner = random.any(of: users)!
         let name = SyncOracle.Name.pair(low: min(user, partner), high: max(user, partner))
         return random.chance(50)
             ? (name, nil, partner) : (name, name.wireID(for: user), nil)
@@ -1326,7 +1327,7 @@ extension SyncSequence {
         let names = (oracle.drafts[user] ?? [:]).keys.sorted {
             $0.wireID(for: user) < $1.wireID(for: user)
         }
-        if random.chance(80), let name = random.pick(names) {
+        if random.chance(80), let name = random.any(of: names) {
             place = (name, name.wireID(for: user), nil)
         }
         let request = DraftDiscardRequest(chatID: place.chat, userID: place.user)
@@ -1340,7 +1341,7 @@ extension SyncSequence {
     private func schedule(_ index: Int) -> Step {
         let client = clients[index]
         guard let caller = client.requester().caller else { return askCode(index) }
-        let partner = random.pick(users)!
+        let partner = random.any(of: users)!
         let chat =
             random.chance(60) ? anyChat(of: client.user)?.name.wireID(for: client.user) : nil
         var message = message(text())
@@ -1375,7 +1376,7 @@ extension SyncSequence {
         let client = clients[index]
         let own = scheduled.values.filter { $0.by.userID == client.user }
             .sorted { $0.id < $1.id }
-        guard let target = random.pick(own) else { return schedule(index) }
+        guard let target = random.any(of: own) else { return schedule(index) }
         if random.chance(40) {
             let request = MsgDeleteRequest(
                 chatID: target.chat,

@@ -11,13 +11,13 @@ struct DissectorFuzzTests {
     private struct Run {
         let count: Int
         let seed: UInt64
-        var random: SplitMix64
+        var random: SeededGenerator
 
         init(_ name: String, count: Int, soak: Int) {
             let environment = ProcessInfo.processInfo.environment
             seed = environment["TAMBOUR_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max)
             self.count = environment["TAMBOUR_SOAK"] == "1" ? soak : count
-            random = SplitMix64(seed: seed)
+            random = SeededGenerator(seed: seed)
             // A crash leaves no other trace of the seed.
             print("\(name): \(self.count) packets, TAMBOUR_SEED=\(seed)")
         }
@@ -240,7 +240,7 @@ struct DissectorFuzzTests {
     private func mutate(
         _ packet: [UInt8],
         with sources: [Specimen],
-        using random: inout SplitMix64
+        using random: inout SeededGenerator
     ) -> [UInt8] {
         guard !packet.isEmpty else { return [UInt8.random(in: 0...255, using: &random)] }
         var packet = packet

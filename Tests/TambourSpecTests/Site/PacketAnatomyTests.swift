@@ -1,4 +1,5 @@
 import Foundation
+import TambourTesting
 import Testing
 
 @testable import tambour_spec
@@ -67,7 +68,7 @@ struct PacketAnatomyTests {
         let seed =
             ProcessInfo.processInfo.environment["TAMBOUR_SEED"].flatMap(UInt64.init)
             ?? UInt64.random(in: 0...UInt64(UInt32.max))
-        var random = SplitMix64(seed: seed)
+        var random = SeededGenerator(seed: seed)
         for round in 0..<1500 {
             var (name, bytes, type) = packets[Int.random(in: packets.indices, using: &random)]
             switch round % 3 {

@@ -1,3 +1,5 @@
+import TambourTesting
+
 @testable import TambourClient
 
 /// A client, the server's chat, and a connection between them that delays, doubles and reorders replies.
@@ -129,7 +131,7 @@ struct HistoryWorld {
         }
     }
 
-    static func moves(_ random: inout SplitMix64) -> [Move] {
+    static func moves(_ random: inout SeededGenerator) -> [Move] {
         // Common steps many times, so that histories get long enough for the rare ones to matter.
         let common: [Step] = [
             .append, .append, .append, .receivePush, .receivePush, .readSnapshot, .readSnapshot,

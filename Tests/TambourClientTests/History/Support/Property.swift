@@ -1,23 +1,6 @@
 import Foundation
+import TambourTesting
 import Testing
-
-/// A generator whose numbers follow from its seed alone.
-struct SplitMix64: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
-        z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
-        return z ^ (z >> 31)
-    }
-
-    /// A number from 0 up to `bound`, which is left out.
-    mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
-}
 
 /// What a property says is wrong.
 struct Violation: Error, CustomStringConvertible {
@@ -32,12 +15,12 @@ struct Violation: Error, CustomStringConvertible {
 struct Property<Step: Sendable> {
     /// How many lists in the long form; the short form tries a tenth.
     let cases: Int
-    let steps: (inout SplitMix64) -> [Step]
+    let steps: (inout SeededGenerator) -> [Step]
     let check: ([Step]) throws -> Void
 
     func hold(sourceLocation: SourceLocation = #_sourceLocation) {
         for seed in seeds {
-            var random = SplitMix64(seed: seed)
+            var random = SeededGenerator(seed: seed)
             let list = steps(&random)
             guard let violation = violation(of: list) else { continue }
             let shortest = shrunk(list)

@@ -1,3 +1,4 @@
+import TambourTesting
 import Testing
 
 @testable import tambour
@@ -72,7 +73,7 @@ struct WidthTests {
         }.check()
     }
 
-    private static func scalarValue(_ random: inout SplitMix64) -> UInt32 {
+    private static func scalarValue(_ random: inout SeededGenerator) -> UInt32 {
         let ranges: [Range<UInt32>] = [
             0..<0xA0, 0x300..<0x370, 0x590..<0x700, 0x900..<0xA00, 0x1100..<0x1200,
             0x2000..<0x2070, 0x20D0..<0x2100, 0x2600..<0x2800, 0xFE00..<0xFE10, 0xFFF0..<0x1_0000,

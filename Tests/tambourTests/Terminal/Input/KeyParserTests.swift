@@ -1,3 +1,4 @@
+import TambourTesting
 import Testing
 
 @testable import tambour
@@ -227,7 +228,7 @@ struct KeyParserTests {
             var whole = KeyParser(maxPasteBytes: 40)
             var expected = whole.parse(bytes)
             expected += whole.flush() + whole.endPaste() + whole.flush()
-            var random = SplitMix64(seed: seed)
+            var random = SeededGenerator(seed: seed)
             var cut = KeyParser(maxPasteBytes: 40)
             var found: [InputEvent] = []
             var rest = bytes[...]
@@ -260,7 +261,7 @@ struct KeyParserTests {
         }.check()
     }
 
-    private static func chunk(_ random: inout SplitMix64) -> [UInt8] {
+    private static func chunk(_ random: inout SeededGenerator) -> [UInt8] {
         switch random.int(0..<6) {
         case 0: (0..<random.int(1..<6)).map { _ in UInt8(random.int(0..<256)) }
         case 1: Array(random.pick(HardText.samples).utf8)

@@ -1,3 +1,4 @@
+import TambourTesting
 import Testing
 
 @testable import tambour
@@ -67,7 +68,7 @@ struct BidiTests {
         } failure: { texts, seed in
             let clusters = Array(texts.joined(separator: " "))
             let paragraph = BidiParagraph(clusters)
-            var random = SplitMix64(seed: seed)
+            var random = SeededGenerator(seed: seed)
             let start = random.int(0..<clusters.count)
             let line = start..<random.int(start..<clusters.count + 1)
             let order = paragraph.visualOrder(ofLine: line)

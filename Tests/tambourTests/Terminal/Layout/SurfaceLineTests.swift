@@ -1,3 +1,4 @@
+import TambourTesting
 import Testing
 
 @testable import tambour
@@ -63,7 +64,7 @@ struct SurfaceLineTests {
         Property<String>(plays: 300, soak: 10_000) { random in
             (0..<random.int(1..<5)).map { _ in random.pick(HardText.samples) }
         } failure: { parts, seed in
-            var random = SplitMix64(seed: seed)
+            var random = SeededGenerator(seed: seed)
             let rect = Rect(column: 3, row: 1, columns: random.int(0..<30), rows: 1)
             var surface = Surface(size: Size(columns: 40, rows: 3))
             surface.fill(surface.bounds, with: "#")

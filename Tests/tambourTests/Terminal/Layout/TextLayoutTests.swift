@@ -1,3 +1,4 @@
+import TambourTesting
 import Testing
 
 @testable import tambour
@@ -132,7 +133,7 @@ struct TextLayoutTests {
                 return TextSpan(start..<start + random.int(1..<12), random.pick(traits))
             }
         } failure: { spans, seed in
-            var random = SplitMix64(seed: seed)
+            var random = SeededGenerator(seed: seed)
             let text = (0..<12).map { _ in random.pick(["a", "😀", "e\u{301}", "漢", "\n"]) }.joined()
             var ranges: [Range<Int>] = []
             for cluster in text {
@@ -214,7 +215,7 @@ struct TextLayoutTests {
                 random.pick(HardText.samples) + random.pick(["", " ", " ", "\n", "  "])
             }
         } failure: { texts, seed in
-            var random = SplitMix64(seed: seed)
+            var random = SeededGenerator(seed: seed)
             let text = texts.joined()
             let units = text.utf16.count
             var options = TextLayout.Options(width: random.int(4..<30))

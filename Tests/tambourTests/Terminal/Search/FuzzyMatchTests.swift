@@ -1,3 +1,4 @@
+import TambourTesting
 import Testing
 
 @testable import tambour
@@ -56,7 +57,7 @@ struct FuzzyMatchTests {
         Property<Unicode.Scalar>(plays: 400, soak: 10_000) { random in
             (0..<random.int(1..<14)).map { _ in random.pick(["a", "b", "B", " ", "c"]) }
         } failure: { scalars, seed in
-            var random = SplitMix64(seed: seed &+ 1)
+            var random = SeededGenerator(seed: seed &+ 1)
             let name = FoldedText(String(String.UnicodeScalarView(scalars)))
             let query: [Unicode.Scalar] = (0..<random.int(1..<5)).map { _ in
                 random.pick(["a", "b"])

@@ -1,30 +1,6 @@
 import Glibc
+import TambourTesting
 import Testing
-
-/// Vigna's SplitMix64: the same numbers from the same seed everywhere.
-struct SplitMix64: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-
-    mutating func int(_ range: Range<Int>) -> Int { Int.random(in: range, using: &self) }
-
-    mutating func chance(_ numerator: Int, in denominator: Int) -> Bool {
-        int(0..<denominator) < numerator
-    }
-
-    mutating func pick<Element>(_ elements: [Element]) -> Element {
-        elements[int(0..<elements.count)]
-    }
-}
 
 /// Plays random lists of steps and shows the shortest that fails.
 ///
@@ -34,13 +10,13 @@ struct Property<Step> {
     var plays: Int
     var soak: Int
     /// The steps of one play.
-    var generate: (inout SplitMix64) -> [Step]
+    var generate: (inout SeededGenerator) -> [Step]
     /// What is wrong after these steps; nil if nothing is. The seed decides what steps do not.
     var failure: ([Step], UInt64) -> String?
 
     func check(sourceLocation: SourceLocation = #_sourceLocation) {
         for seed in seeds {
-            var random = SplitMix64(seed: seed)
+            var random = SeededGenerator(seed: seed)
             let steps = generate(&random)
             guard failure(steps, seed) != nil else { continue }
             let shortest = shrunk(steps, seed)

@@ -1,3 +1,5 @@
+import TambourTesting
+
 @testable import tambour
 
 /// A thing to draw, for random tests.
@@ -14,11 +16,11 @@ enum ScreenStep {
     case damage
     case show
 
-    static func size(_ random: inout SplitMix64) -> Size {
+    static func size(_ random: inout SeededGenerator) -> Size {
         Size(columns: random.int(1..<40), rows: random.int(1..<14))
     }
 
-    static func random(_ random: inout SplitMix64, _ size: Size) -> ScreenStep {
+    static func random(_ random: inout SeededGenerator, _ size: Size) -> ScreenStep {
         switch random.int(0..<20) {
         case 0: .fill(rect(&random, size), style(&random), random.pick([" ", "x", "░", "漢"]))
         case 1: .box(rect(&random, size), style(&random))
@@ -46,11 +48,11 @@ enum ScreenStep {
         }
     }
 
-    private static func position(_ random: inout SplitMix64, _ size: Size) -> Position {
+    private static func position(_ random: inout SeededGenerator, _ size: Size) -> Position {
         Position(column: random.int(-3..<size.columns + 1), row: random.int(-1..<size.rows + 1))
     }
 
-    private static func rect(_ random: inout SplitMix64, _ size: Size) -> Rect {
+    private static func rect(_ random: inout SeededGenerator, _ size: Size) -> Rect {
         let position = position(&random, size)
         return Rect(
             column: position.column,
@@ -60,7 +62,7 @@ enum ScreenStep {
         )
     }
 
-    private static func style(_ random: inout SplitMix64) -> Style {
+    private static func style(_ random: inout SeededGenerator) -> Style {
         if random.chance(1, in: 2) { return .plain }
         let colors: [Style.Color] = [
             .standard, .standard, .ansi(1), .ansi(12), .palette(200), .rgb(10, 200, 30),

@@ -260,7 +260,7 @@ package final class ChatState {
         self.key = key
     }
 
-    // These mirror changes of the rows; only `WriteTransaction+Members.swift` calls them.
+    // These mirror changes of the rows; only `Members+Writing.swift` calls them.
 
     func set(_ details: ChatDetails) {
         ownDetails = details.detached

@@ -1,0 +1,18 @@
+import Foundation
+import TambourTesting
+
+/// One run of a test over random input. `TAMBOUR_SEED` repeats a run, `TAMBOUR_SOAK=1` makes it long.
+struct RandomRun {
+    let seed: UInt64
+    let count: Int
+    var random: SeededGenerator
+
+    init(_ name: String, count: Int, soak: Int) {
+        let environment = ProcessInfo.processInfo.environment
+        seed = environment["TAMBOUR_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max)
+        self.count = environment["TAMBOUR_SOAK"] == "1" ? soak : count
+        random = SeededGenerator(seed: seed)
+        // A crash leaves no other trace of the seed.
+        print("\(name): \(self.count) rounds, TAMBOUR_SEED=\(seed)")
+    }
+}
