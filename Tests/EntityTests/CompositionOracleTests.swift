@@ -1,5 +1,6 @@
 import TambourClient
 import TambourProtocol
+import TambourTesting
 import Testing
 
 /// Changes that are composed on the device and pushed now and then make the tree that the same

@@ -131,10 +131,22 @@ private func check<Value: WireValue>(_ value: Value) {
         broken("\(Value.self) does not read what it has written: \(error)")
     }
     guard encode(again) == bytes else { broken("\(Value.self) is written in two ways") }
+    for capacity in capacities(for: bytes) {
+        guard encode(value, capacity: capacity) == bytes else {
+            broken("\(Value.self) is written in another way where its buffer grows")
+        }
+    }
 }
 
-private func encode(_ value: some WireValue) -> [UInt8] {
-    var writer = MessagePackWriter()
+/// Sizes of buffers that grow while these bytes are written: each at another place, which depends on the bytes.
+private func capacities(for bytes: [UInt8]) -> StrideTo<Int> {
+    let step = max(1, bytes.count / 8)
+    let first = Int(bytes.reduce(0 as UInt32) { $0 &* 31 &+ UInt32($1) }) % step
+    return stride(from: first, to: bytes.count, by: step)
+}
+
+private func encode(_ value: some WireValue, capacity: Int = 512) -> [UInt8] {
+    var writer = MessagePackWriter(capacity: capacity)
     value.write(to: &writer)
     return writer.finish()
 }

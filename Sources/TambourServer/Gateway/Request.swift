@@ -16,7 +16,7 @@ extension Session {
         let sequence: UInt16
         /// When its bytes were read; microseconds of the lane's clock.
         let arrivalUs: Int64
-        /// Whether it arrived during a LOGIN, whose outcome decides who pays for it.
+        /// Whether it arrived behind a LOGIN, whose outcome decides who pays for it.
         let isUnpaid: Bool
 
         init(

@@ -20,12 +20,16 @@ extension Session {
             return send(.protoOpcode, sequence, opcode)
         }
         // Requests after a LOGIN are checked when they start, by its outcome.
-        if machine.phase != .loggingIn, isOff(info) { return send(.protoOpcode, sequence, opcode) }
-        guard info.states.contains(machine.states) else {
+        if !machine.hasLogin, isOff(info) { return send(.protoOpcode, sequence, opcode) }
+        guard info.states.contains(machine.statesOnArrival) else {
             return refuseSoftly(.protoState, sequence, opcode)
         }
-        // Strangers pay before their payload is decoded.
-        if let refusal = refusalOfStranger(info) { return send(refusal, sequence, opcode) }
+        // Strangers pay before their payload is decoded. What waits for the outcome of a LOGIN is charged when
+        // it starts: to the user of the LOGIN, or to the stranger if it was refused.
+        let paysLater = machine.hasLogin && info.kind != .session
+        if !paysLater, let refusal = refusalOfStranger(info) {
+            return send(refusal, sequence, opcode)
+        }
         let request: ClientRequest
         do throws(PayloadError) {
             let payload = try reader.payload(of: frame)
@@ -50,12 +54,8 @@ extension Session {
 
     private func isOff(_ info: OpInfo) -> Bool { client.isOff(info, rules: gateway.rules) }
 
-    /// Charges a stranger. Requests that wait for the outcome of a LOGIN are charged when they start: to
-    /// its user, or to the stranger if it was refused.
     private func refusalOfStranger(_ info: OpInfo) -> RequestError? {
-        guard caller == nil else { return nil }
-        if machine.phase == .loggingIn, info.kind != .session { return nil }
-        return charges.refusalOfStranger(info)
+        caller == nil ? charges.refusalOfStranger(info) : nil
     }
 
     /// Answers requests that need neither engine nor reader; previews take longer and are admitted.
@@ -138,7 +138,7 @@ extension Session {
             sequence,
             opcode,
             arrivalUs: connection.arrivalUs,
-            isUnpaid: machine.phase == .loggingIn
+            isUnpaid: machine.hasLogin
         )
         let (ticket, starts) = machine.arrived(request.turn)
         if !starts {

@@ -107,7 +107,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             }
         } catch {
             // The limit for strangers ends if the LOGIN in flight is accepted.
-            if machine.phase == .loggingIn, case .tooLong(let length, _) = error,
+            if machine.hasLogin, case .tooLong(let length, _) = error,
                 length <= limits.maxFrameBytes
             {
                 connection.pauseReading()
@@ -121,13 +121,15 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     /// Whether a stranger's frame stays unread until the LOGIN in flight is answered.
     ///
-    /// The answer decides how far a frame may inflate. A stranger has one LOGIN at a time: later ones
-    /// stay in the kernel's buffer.
+    /// The answer decides how far a frame may inflate, and what the numbers mean that a dialect has moved.
+    /// A stranger has one LOGIN at a time: later ones stay in the kernel's buffer.
     private func mustAwaitLogin(_ header: PacketHeader) -> Bool {
         if reader.isAuthenticated { return false }
-        if machine.phase == .loggingIn, header.flags != 0 { return true }
-        return machine.hasLogin && header.opcode == Opcode.login.rawValue
-            && header.command == PacketCommand.request.rawValue
+        guard machine.hasLogin else { return false }
+        if header.flags != 0 { return true }
+        let opcode = Opcode(rawValue: header.opcode)
+        return header.command == PacketCommand.request.rawValue
+            && (opcode == .login || opcode.info?.movedIn.isEmpty == false)
     }
 
     func connectionRoundEnded(_ connection: Connection) {

@@ -47,6 +47,10 @@ struct SessionStateMachine {
         self.maxQueries = max(1, maxQueries)
     }
 
+    /// The states by which a request is judged that arrives now. What comes behind a LOGIN waits for its
+    /// reply, whatever the LOGIN itself waits for.
+    var statesOnArrival: OpInfo.States { hasLogin ? .loggedIn : states }
+
     /// The bit of this phase in the opcode table.
     var states: OpInfo.States {
         switch phase {

@@ -168,7 +168,10 @@ extension MessagesHandler {
     ) throws -> MsgDeleteReply {
         let chat = try tx.chat(request.chatID, visibleTo: caller.userID)
         let place = ChatPlace(request.chatID, for: caller.userID)
-        let waiting = Set(try tx.reader.delayed(of: caller.userID, for: place).map(\.id))
+        // Comments are not scheduled: of a post's comments nothing is withdrawn.
+        let waiting =
+            request.postID == nil
+            ? Set(try tx.reader.delayed(of: caller.userID, for: place).map(\.id)) : []
         // A scheduled message can be withdrawn even where it can no longer be sent.
         if chat == nil, waiting.isEmpty {
             try tx.reader.requireDialog(request.chatID, of: caller.userID)

@@ -15,7 +15,7 @@ extension MessagesHandler {
         from caller: Caller,
         in tx: WriteTransaction
     ) throws -> Progress<WriteTransaction, MsgDeleteReply> {
-        if request.itemType == .delayed, request.postID == nil {
+        if request.itemType == .delayed {
             return .finished(try deleteDelayed(request, from: caller, in: tx))
         }
         var seen: Set<MessageID> = []

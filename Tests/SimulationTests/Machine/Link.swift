@@ -1,5 +1,6 @@
 import Glibc
 import TambourProtocol
+import TambourTesting
 
 /// One connection between a device and the server: a pair of sockets on the server's side, and a network in
 /// front of it that cuts bytes anywhere, delays them and loses the connection.

@@ -1,5 +1,6 @@
 import TambourNet
 import TambourSQL
+import TambourTesting
 
 /// One life of the server's process: its threads, which are one here, and its disk.
 ///

@@ -3,6 +3,7 @@ import GRDB
 import TambourProtocol
 import TambourSQL
 import TambourStore
+import TambourTesting
 
 @testable import TambourClient
 @testable import TambourServer

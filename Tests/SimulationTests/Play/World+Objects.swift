@@ -1,5 +1,6 @@
 import TambourProtocol
 import TambourStore
+import TambourTesting
 
 @testable import TambourClient
 @testable import TambourServer

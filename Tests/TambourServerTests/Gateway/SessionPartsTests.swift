@@ -5,9 +5,9 @@ import Testing
 
 @Suite("The parts of a session decide without a socket")
 struct SessionPartsTests {
-    private let alice = UserID(rawValue: 1001)
-    private let bob = UserID(rawValue: 1002)
-    private let carol = UserID(rawValue: 1003)
+    private let alice = UserID(1001)
+    private let bob = UserID(1002)
+    private let carol = UserID(1003)
 
     // MARK: - Deadlines
 

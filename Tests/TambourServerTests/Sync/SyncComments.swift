@@ -1,6 +1,7 @@
 import TambourProtocol
 import TambourServer
 import TambourStore
+import TambourTesting
 
 /// What there should be under the posts of channels, kept from the replies of commands alone.
 struct CommentOracle {

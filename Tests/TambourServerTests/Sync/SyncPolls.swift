@@ -1,5 +1,6 @@
 import TambourProtocol
 import TambourStore
+import TambourTesting
 
 extension SyncOracle {
     /// The poll of a message: what it is, and who chose what.

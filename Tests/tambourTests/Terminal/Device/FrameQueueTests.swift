@@ -1,3 +1,4 @@
+import TambourTesting
 import Testing
 
 @testable import tambour

@@ -291,6 +291,20 @@ def test_changes(login: LogIn, cid: Cid) -> None:
     equal((page["messages"], page["removedIds"]), ([], []), "what has changed in the channel")
 
 
+@case("DLY-10")
+def test_comments_are_not_scheduled(login: LogIn, cid: Cid) -> None:
+    """MSG_DELETE of what is scheduled, with a post: nothing is, and no comment goes."""
+    alice, bob = login("alice"), login("bob")
+    chat, post = posted(cid, alice, bob)
+    made = comment(bob, chat, post, cid())["id"]
+    value = {"chatId": chat, "postId": post, "messageIds": [made], "itemType": "DELAYED"}
+    for device in (bob, alice):
+        reply = device.call("MSG_DELETE", value)
+        equal(reply["messageIds"], [], "what is deleted")
+        equal(reply["failedMessageIds"], [made], "what is not")
+    equal(ids(comments(bob, chat, post)), [made], "the comments")
+
+
 @case("CMT-08")
 def test_comment_deleted(login: LogIn, cid: Cid) -> None:
     """Everybody deletes their own, administrators those of others, and with a post goes what is under it."""

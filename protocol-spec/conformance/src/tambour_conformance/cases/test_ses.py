@@ -209,6 +209,26 @@ def test_everything_in_one_write(
     stranger.silence_by_fence()
 
 
+@case("SES-05")
+@pytest.mark.parametrize("before", [("GET_QR_STATUS", {"trackId": "x"}), ("AUTH_REQUEST", {"phone": "x"})], ids=["query", "command"])
+def test_behind_a_login_that_waits(
+    stranger: Connection, accounts: People, connect: Connect, cid: Cid, before: tuple[str, Value]
+) -> None:
+    """A request of the stranger stands before LOGIN and is refused late: what stands behind LOGIN is served."""
+    token, number = accounts.token("alice", "phone", connect), cid()
+    requests = [
+        stranger.packet("SESSION_INIT", hello("alice.phone", None, None)),
+        stranger.packet(*before),
+        stranger.packet("LOGIN", {"token": token, "interactive": False}),
+        stranger.packet("MSG_SEND", {"chatId": SAVED, "message": message(number)}),
+        stranger.packet("SESSIONS_INFO", {}),
+    ]
+    stranger.coalesce(*(packet for _, packet in requests))
+    for seq, _ in requests[2:]:
+        stranger.reply(seq)
+    stranger.alive()
+
+
 @case("SES-06")
 def test_behind_a_refused_login(client: Connection, accounts: People, connect: Connect, cid: Cid) -> None:
     """What was sent in trust of a LOGIN that is refused is refused too; the next LOGIN is taken."""

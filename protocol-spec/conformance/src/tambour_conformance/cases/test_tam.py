@@ -270,3 +270,19 @@ def test_tamtam_moved_number(connect: Connect, accounts: People, newcomer: Newco
     refusal = tanya.refused("proto.opcode", number, {"chatId": 1})
     check("localizedMessage" not in refusal.value, "no text for people", refusal.value)
     tanya.call("PING", {})
+
+
+@case("TAM-10")
+@pytest.mark.parametrize("number", [78, 84, 94, 256])
+def test_tamtam_moved_number_behind_login(
+    connect: Connect, accounts: People, newcomer: Newcomer, number: int
+) -> None:
+    """Sent without waiting for LOGIN, with what the number means to these apps."""
+    tanya = app(connect, "tanya")
+    enter(tanya, accounts, newcomer("tanya"))
+    again = app(connect, "tanya")
+    requests = [again.packet("LOGIN", {"token": tanya.token}), again.packet(number, {"chatId": "x", "ids": {}})]
+    again.coalesce(*(packet for _, packet in requests))
+    again.reply(requests[0][0])
+    again.error("proto.opcode", requests[1][0])
+    again.alive()
