@@ -1,10 +1,10 @@
-"""A chat in the terminal, through the public client library `maxapi-python` as it is.
+"""A chat in the terminal, with the unmodified public client library `maxapi-python`.
 
     python docs/examples/chat.py MY_PHONE PEER_PHONE [HOST:PORT]
 
-The first time it asks for the login code, which the server prints where it runs; an unknown phone
-becomes an account. Afterwards the token kept in `.build/chat/` is enough. Type a line to send it;
-Ctrl-D leaves. When the server goes away and comes back, so does the chat.
+The first time it asks for the login code, which the server prints on its console; an unknown phone
+becomes an account. Afterwards the token in `.build/chat/` is enough. Type a line to send it;
+Ctrl-D quits. The chat reconnects when the server restarts.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ async def chat(my_phone: str, peer_phone: str, address: str = "127.0.0.1:7770") 
 
     @client.on_start()
     async def talk(_: Client) -> None:
-        """Runs as long as a connection does; what is typed between two waits for the second."""
+        """Runs as long as a connection; lines typed while disconnected wait for the next one."""
         print(f"-- connected to {address} as {my_phone}; type to write, Ctrl-D to leave", flush=True)
         asyncio.get_running_loop().add_reader(sys.stdin, read_typed)
         dialog = await find_peer()

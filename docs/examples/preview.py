@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Looks at a web page for `tambourd serve --link-previews exec:docs/examples/preview.py`.
+"""Fetches a web page for `tambourd serve --link-previews exec:docs/examples/preview.py`.
 
-Reads a link from its standard input and prints what the page says of itself as JSON. Only public addresses are
-connected to, and only those that were checked: each redirect is resolved and checked anew. Exits with 0 and `{}` when
-there is nothing to show, whatever the reason.
+Reads a link from standard input and prints the page's own description as JSON. It connects only to public addresses, and
+only to those that it has checked: each redirect is resolved and checked again. Exits with 0 and `{}` when there is
+nothing to show, whatever the reason.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SECONDS = 8
 REDIRECTS = 4
 BYTES = 256 * 1024
 PORTS = {"http": 80, "https": 443}
-#: Of IPv6 addresses behind which there is an IPv4 address: the last 32 bits. The second one is for networks of one's own.
+#: IPv6 ranges whose last 32 bits are an IPv4 address. The second one is for private networks.
 NAT64, LOCAL_NAT64 = ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("64:ff9b:1::/48")
 HEADERS = {
     "User-Agent": "link-preview/1.0",
@@ -35,11 +35,11 @@ HEADERS = {
 
 
 class Refused(Exception):
-    """The link is not one to look at."""
+    """The link must not be fetched."""
 
 
 def public_addresses(host: str, port: int) -> list[str]:
-    """The addresses of a host; refuses it when one of them is not public."""
+    """Returns the addresses of a host; refuses the host when one of them is not public."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
     for text in addresses:
@@ -47,7 +47,7 @@ def public_addresses(host: str, port: int) -> list[str]:
         if isinstance(address, ipaddress.IPv6Address):
             if address in LOCAL_NAT64:
                 raise Refused(f"{host} is not public")
-            # What leads to an IPv4 address by another road is as private as that.
+            # An address that embeds an IPv4 address is as private as that one.
             inner = address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]
             if address in NAT64:
                 inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
@@ -58,7 +58,7 @@ def public_addresses(host: str, port: int) -> list[str]:
 
 
 def connect(scheme: str, host: str) -> http.client.HTTPConnection:
-    """A connection to an address of the host that was checked: the name is not looked up again."""
+    """Connects to a checked address of the host: the name is not looked up again."""
     failure: OSError = OSError("no address")
     for address in public_addresses(host, PORTS[scheme]):
         try:
@@ -77,13 +77,13 @@ def connect(scheme: str, host: str) -> http.client.HTTPConnection:
 
 
 def fetch(link: str) -> tuple[str, str]:
-    """The address and the text of the page behind a link."""
+    """Returns the address and the text of the page that a link leads to."""
     for _ in range(REDIRECTS + 1):
         parts = urlsplit(link)
         if parts.scheme not in PORTS or not parts.hostname or parts.username is not None:
             raise Refused("not an address of a page")
         if parts.port not in (None, PORTS[parts.scheme]):
-            raise Refused("another port")
+            raise Refused("unusual port")
         host = parts.hostname if ":" in parts.hostname else parts.hostname.encode("idna").decode("ascii")
         path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
         query = "?" + quote(parts.query, safe="/%:@!$&'()*+,;=~-._?") if parts.query else ""
@@ -106,7 +106,7 @@ def fetch(link: str) -> tuple[str, str]:
 
 
 class Head(html.parser.HTMLParser):
-    """What a page says of itself: its title, and the `meta` elements that other programs read too."""
+    """A page's own description: its title, and the usual `meta` elements."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -137,7 +137,7 @@ def preview(link: str) -> dict[str, str]:
     found = {
         "title": meta.get("og:title") or head.title,
         "description": meta.get("og:description") or meta.get("description"),
-        # Whoever sees the message loads it from there: leave it out if that is too much to tell.
+        # Every reader of the message loads the image from there, which reveals their address. Leave it out to avoid that.
         "image": urljoin(url, meta["og:image"]) if "og:image" in meta else None,
     }
     return {key: value.strip()[:1000] for key, value in found.items() if value and value.strip()}
@@ -148,14 +148,14 @@ def too_late(number: int, frame: FrameType | None) -> None:
 
 
 def main() -> int:
-    # For everything together: who sends a byte now and then would meet no other time-out.
+    # One deadline for everything: a server that sends a byte now and then would avoid every other time-out.
     signal.signal(signal.SIGALRM, too_late)
     signal.alarm(SECONDS)
     link = sys.stdin.readline().strip()
     try:
         found = preview(link)
     except (OSError, ValueError, Refused, http.client.HTTPException):
-        # Nothing of it is logged: links are a part of what people write.
+        # Nothing is logged: links are part of what people write.
         found = {}
     print(json.dumps(found))
     return 0
