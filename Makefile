@@ -1,4 +1,4 @@
-# The doors of the repository; .ci/run uses the same ones.
+# The entry points of the repository; .ci/run uses the same ones.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -9,33 +9,33 @@ MAKEFLAGS += --no-print-directory
 LISTEN ?= 127.0.0.1:7770
 DATA ?= ./var
 SOAK_RUNS ?= 20
-# Processor time that each target is fuzzed for, minutes.
+# Minutes of processor time for each fuzz target.
 FUZZ_MINUTES ?= 3
-# Which of W1 to W10 to measure; all of them when empty.
+# The workloads (W1 to W10) to measure; all of them when empty.
 WORKLOADS ?=
-# Which client libraries to play; all of them when empty.
+# The client libraries to play; all of them when empty.
 LIBRARIES ?=
 RESULTS := .build/bench
-# What `make clients` plays, with the rules of the conformance suite.
+# The sources that `make clients` runs, linted by the rules of the conformance suite.
 CLIENTS := Tests/SystemTests/Clients --config protocol-spec/conformance/pyproject.toml
 
-# The tests start a PostgreSQL cluster of their own and drive a stock client.
+# The tests start their own PostgreSQL cluster and drive a stock client.
 export TAMBOUR_POSTGRES_BIN ?= /usr/lib/postgresql/15/bin
 export TAMBOUR_STOCK_PYTHON ?= $(CURDIR)/.build/venv/bin/python
 
-# With the allocator of a release; sanitizers bring their own, so the tests do without.
+# With the allocator of a release. Sanitizers bring their own, so the tests do not use it.
 BUILD_SERVER := swift build -c release --traits Jemalloc --product tambourd
-# With the traits of the server: others would compile everything twice.
+# With the traits of the server: different traits would compile everything twice.
 BUILD_CLIENT := swift build -c release --traits Jemalloc --product tambour
 BUILD_TESTS := swift build --build-tests --traits PostgreSQL
-# What failed is said once more at the end: between thousands of lines nobody finds it.
+# Repeats failures at the end: nobody finds them among thousands of lines.
 TEST = scripts/tests --disable-xctest --traits PostgreSQL
 
-# Recordings of releases that are out are never made again.
+# Recordings of published releases are never made again.
 SESSIONS = protocol-spec/released/$(shell sed -n 's/^version: \([0-9]*\).*/\1/p' protocol-spec/protocol.yaml)/sessions
 RECORD = $(TAMBOUR_STOCK_PYTHON) Tests/SystemTests/Sessions/record.py --tambourd .build/debug/tambourd --out $(SESSIONS)
 
-help: ## Says what there is
+help: ## Lists the targets
 	@sed -n 's/^\([a-z%-]*\):.*## /\1\t/p' Makefile | expand -t 12
 
 deps:
@@ -78,11 +78,11 @@ conformance: deps-conformance ## Runs the conformance suite against the server; 
 	.build/venv-conformance/bin/python protocol-spec/conformance/run.py .build/debug/tambourd \
 		--strict --out .build/conformance $(CASES)
 
-clients: deps-clients ## Plays everything that three client libraries offer, and writes the table of what works to .build/clients
+clients: deps-clients ## Plays everything that three client libraries offer, and writes the table of results to .build/clients
 	swift build --product tambourd
 	.build/venv/bin/python Tests/SystemTests/Clients/run.py --tambourd .build/debug/tambourd --out .build/clients $(LIBRARIES)
 
-lint: deps-lint ## Checks the format, and the Python of the conformance suite
+lint: deps-lint ## Checks the format, the Python of the conformance suite, and that the mutants still apply
 	swift format lint --strict --parallel --recursive Package.swift Sources Tests bench
 	.build/venv-lint/bin/ruff check --quiet protocol-spec/conformance
 	.build/venv-lint/bin/ruff format --check --quiet protocol-spec/conformance
@@ -94,19 +94,19 @@ format: deps-lint ## Formats the sources
 	.build/venv-lint/bin/ruff format --quiet protocol-spec/conformance
 	.build/venv-lint/bin/ruff format --quiet $(CLIENTS)
 
-generate: deps ## Writes from protocol-spec the Swift in Sources and Tests, the dissector, and protocol.json of the conformance suite
+generate: deps ## Generates from protocol-spec the Swift in Sources and Tests, the dissector, and protocol.json of the conformance suite
 	swift run tambour-spec generate
 
-release-spec: deps ## Writes the surface of the release that is being written, for as long as nobody has it
+release-spec: deps ## Writes the surface of the next release again; only before it is published
 	swift run tambour-spec release --again
 
-record-sessions: deps-test deps-conformance ## Records what clients say to the server, for the release that is being written
+record-sessions: deps-test deps-conformance ## Records the sessions of clients with the server, for the next release
 	swift build --product tambourd
 	rm -rf $(SESSIONS)
 	$(RECORD)
 	$(RECORD) --flows .build/venv-conformance/bin/python
 
-# Without its warning that a later MkDocs will be another program.
+# Silences the warning that MkDocs 2 will be a different program.
 docs: export NO_MKDOCS_2_WARNING = 1
 docs: deps deps-docs ## Builds the reference site of the protocol in .build/site
 	rm -rf .build/docs-src
@@ -139,7 +139,7 @@ mutants: deps-conformance ## Breaks the sources in every way that a test should 
 
 asan: deps-test ## Runs every test under the address sanitizer
 	$(BUILD_TESTS) --sanitize=address --scratch-path .build/asan
-	# Not for leaks: pointers in Swift's enums carry tags, so what they reach looks lost.
+	# No leak detection: pointers in Swift's enums carry tags, so the memory they reach looks lost.
 	ASAN_OPTIONS=detect_leaks=0 $(TEST) --sanitize=address --scratch-path .build/asan
 
 tsan: deps-test ## Runs every test under the thread sanitizer
@@ -151,48 +151,48 @@ fuzz: deps ## Runs every decoder under libFuzzer for FUZZ_MINUTES each, two at a
 	scripts/fuzz --minutes $(FUZZ_MINUTES) $(TARGETS)
 
 fuzz-long: FUZZ_MINUTES = 60
-fuzz-long: fuzz ## The same for an hour each
+fuzz-long: fuzz ## Runs every decoder under libFuzzer for an hour each
 
 bench-tools:
 	@scripts/deps bench
 	$(BUILD_SERVER)
-	# With the same traits: others would compile everything twice.
+	# With the same traits: different traits would compile everything twice.
 	swift build -c release --traits Jemalloc --product tambour-bench
 	@$(MAKE) -C bench/limits OUT=$(CURDIR)/.build/bench
 
-bench: bench-tools ## Measures the server beside its limits, three short rounds
+bench: bench-tools ## Measures the server next to its limits, three short rounds
 	.build/release/tambour-bench suite --rounds 3 --seconds 3 \
 		--markdown-out $(RESULTS)/short.md --json-out $(RESULTS)/short.json $(WORKLOADS)
 
-bench-full: bench-tools ## What the claims ask for: five rounds, longer runs
+bench-full: bench-tools ## Measures as the claims require: five rounds, longer runs
 	.build/release/tambour-bench suite --rounds 5 --seconds 8 --full \
 		--markdown-out $(RESULTS)/full.md --json-out $(RESULTS)/full.json $(WORKLOADS)
 
-bench-growth: bench-tools ## Sweeps sends, logins, pages and groups over their sizes and draws the lines
+bench-growth: bench-tools ## Measures sends, logins, pages and groups over growing sizes, and plots the results
 	@scripts/deps plot
 	.build/release/tambour-bench growth \
 		--markdown-out $(RESULTS)/growth.md --json-out $(RESULTS)/growth.json
 	.build/venv-plot/bin/python bench/plot.py $(RESULTS)/growth.json $(RESULTS)/growth.svg
-	@echo "drawn: $(RESULTS)/growth.svg"
+	@echo "plotted: $(RESULTS)/growth.svg"
 
-bench-compare: ## Compares two checkouts, each with its own programs and store: BEFORE=/path/of/a/checkout, AFTER=this one
+bench-compare: ## Compares two checkouts, each with its own programs and store: BEFORE=/path/of/a/checkout; AFTER is this one by default
 	@: $${BEFORE:?a checkout to compare with, as in BEFORE=../before}
 	@scripts/deps bench
 	bench/compare/compare.py $(BEFORE) $(AFTER) --markdown-out $(RESULTS)/compare.md
 
-bench-peers: bench-tools ## The same work on prosody, ejabberd and mosquitto
+bench-peers: bench-tools ## Runs the same work on prosody, ejabberd and mosquitto
 	@scripts/deps peers
 	.build/release/tambour-bench peers --rounds 3 --seconds 5 \
 		--markdown-out $(RESULTS)/peers.md --json-out $(RESULTS)/peers.json
 
-bench-link: ## What coming back takes over 64 kbit/s, 600 ms and 3 % loss, beside prosody; needs root
+bench-link: ## Measures a reconnect over 64 kbit/s, 600 ms and 3 % loss, next to prosody; needs root
 	@scripts/deps bench
 	@scripts/deps peers
 	$(BUILD_SERVER)
 	$(BUILD_CLIENT)
 	python3 bench/link/measure.py --markdown-out $(RESULTS)/link.md --json-out $(RESULTS)/link.json
 
-bench-screen: deps-run ## How quick the screen is: first screen, keys, memory, idle CPU
+bench-screen: deps-run ## Measures the screen: first screen, keys, memory, idle CPU
 	$(BUILD_SERVER)
 	$(BUILD_CLIENT)
 	python3 bench/screen.py --tambour .build/release/tambour --tambourd .build/release/tambourd
@@ -203,5 +203,5 @@ captures: deps-run ## Draws twelve situations of the screen in three themes and 
 	python3 Tests/SystemTests/Captures/capture.py --tambour .build/debug/tambour --tambourd .build/debug/tambourd \
 		--out .build/captures
 
-clean: ## Removes what was built
+clean: ## Removes everything that was built
 	rm -rf .build

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Follows the runtime steps of docker/Dockerfile in a debootstrap tree, where there is no Docker:
-# installs the packages, adds the user, puts the binary in its place, starts the server as that
-# user, waits for the health check to answer, and stops it with SIGTERM.
+# Runs the runtime steps of docker/Dockerfile in a debootstrap tree, for machines without Docker:
+# installs the packages, adds the user, installs the binary, starts the server as that user, waits
+# for the health check to answer, and stops the server with SIGTERM.
 #
 # Usage (as root): docker/try-in-debootstrap.sh [BINARY]
-#   BINARY  tambourd as the build stage makes it; built here when it is not given
-#   MIRROR  a Debian mirror (environment; the one apt uses here unless told)
+#   BINARY  tambourd from the build stage; built here by default
+#   MIRROR  a Debian mirror (environment variable; default: the mirror that apt uses here)
 set -euo pipefail
 binary=${1:+$(realpath "$1")}
 cd "$(dirname "$0")/.."
@@ -25,7 +25,7 @@ if [[ -z $binary ]]; then
     swift build -c release --static-swift-stdlib --traits Jemalloc --product tambourd --scratch-path .build/static
     binary=.build/static/release/tambourd
 fi
-[[ -x $binary ]] || fail "$binary is not a program"
+[[ -x $binary ]] || fail "$binary is not executable"
 
 tree=$(mktemp -d "${TMPDIR:-/tmp}/tambour-image.XXXXXX")
 chmod 0755 "$tree"
@@ -37,14 +37,14 @@ clean_up() {
 }
 trap clean_up EXIT
 
-# The steps after the last FROM, one a line, continuation lines joined, comments left out.
+# Prints the steps after the last FROM, one per line, with continuation lines joined and comments removed.
 steps() {
     sed -e '/^[[:space:]]*#/d' "$dockerfile" |
         sed -e ':join' -e '/\\$/N; s/\\\n[[:space:]]*//; t join' |
         awk '/^FROM /{ kept = "" } { kept = kept $0 "\n" } END { printf "%s", kept }'
 }
 
-# A JSON list of words, one a line.
+# Prints a JSON list of words, one per line.
 words() { python3 -c 'import json, sys; print("\n".join(json.loads(sys.argv[1])))' "$1"; }
 
 user=root
@@ -53,7 +53,7 @@ entrypoint=()
 command=()
 health=()
 
-# Becomes WORD... as the image's user, in its directory, with a clean environment.
+# Executes WORD... as the image's user, in its directory, with a clean environment.
 enter_tree() {
     exec chroot --userspec="$user:" "$tree" /usr/bin/env -i \
         PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
@@ -68,19 +68,19 @@ while read -r instruction rest; do
     printf -- '--> %s %s\n' "$instruction" "$rest"
     case $instruction in
     FROM)
-        [[ $rest == debian:12-slim ]] || fail "a tree for $rest is not known here"
+        [[ $rest == debian:12-slim ]] || fail "unsupported base image: $rest"
         debootstrap --variant=minbase bookworm "$tree" "$mirror" >"$tree.log" 2>&1 ||
             fail "debootstrap: $(tail -n 3 "$tree.log")"
         rm -f "$tree.log"
         mount -t proc proc "$tree/proc" 2>/dev/null || true
         cp /etc/resolv.conf "$tree/etc/resolv.conf"
-        # The host's way to its mirror (a proxy, say) is no step of the image.
+        # The host's access to its mirror (such as a proxy) is not a step of the image.
         cp -r /etc/apt/apt.conf.d/. "$tree/etc/apt/apt.conf.d/"
         ;;
     RUN) in_tree /bin/sh -c "$rest" ;;
     COPY)
         read -r from source target <<<"$rest"
-        [[ $from == --from=build && $source == */tambourd ]] || fail "an unknown COPY: $rest"
+        [[ $from == --from=build && $source == */tambourd ]] || fail "unsupported COPY: $rest"
         install -D -m 0755 "$binary" "$tree$target"
         ;;
     USER) user=$rest ;;
@@ -88,19 +88,19 @@ while read -r instruction rest; do
         directory=$rest
         [[ -d $tree$directory ]] || fail "the directory $directory is missing"
         ;;
-    VOLUME) [[ -d $tree$rest ]] || fail "the volume $rest is no directory" ;;
+    VOLUME) [[ -d $tree$rest ]] || fail "the volume $rest is not a directory" ;;
     EXPOSE) port=$rest ;;
     HEALTHCHECK) mapfile -t health < <(words "${rest#*CMD }") ;;
     ENTRYPOINT) mapfile -t entrypoint < <(words "$rest") ;;
     CMD) mapfile -t command < <(words "$rest") ;;
-    *) fail "an unknown instruction: $instruction" ;;
+    *) fail "unsupported instruction: $instruction" ;;
     esac
 done < <(steps)
 
 missing=$(chroot "$tree" ldd "/usr/local/bin/tambourd" | grep 'not found' || true)
 [[ -z $missing ]] || fail "libraries are missing in the image: $missing"
 
-# The port may be taken on this host, where an image has a network of its own.
+# The port may be in use on this host; a container has its own network.
 for index in "${!command[@]}"; do
     if [[ ${command[index]} == "0.0.0.0:$port" ]]; then command[index]=127.0.0.1:0; fi
 done
@@ -119,12 +119,12 @@ owner=$(stat -c %u "/proc/$server")
 ((owner != 0)) || fail "the server runs as root"
 echo "the server runs as user $owner"
 
-in_tree "${health[@]}" >"$tree/tmp/health" || fail "the health check says no"
-echo "the health check answers $(wc -l <"$tree/tmp/health") lines"
+in_tree "${health[@]}" >"$tree/tmp/health" || fail "the health check failed"
+echo "the health check printed $(wc -l <"$tree/tmp/health") lines"
 
 kill -TERM "$server"
 status=0
 wait "$server" || status=$?
 server=
-((status == 0)) || fail "the server ended with $status after SIGTERM"
+((status == 0)) || fail "the server exited with $status after SIGTERM"
 echo "the server stopped cleanly; the image works"
