@@ -259,7 +259,7 @@ package final class SQLiteConnection: SQLConnection {
         )
 
         if mode == .immutable { return }
-        // Promise 2 of the design depends on these two settings, so they are verified.
+        // Durability and snapshots depend on these two settings, so they are verified.
         let journal = try text("PRAGMA journal_mode", on: handle)
         guard journal == "wal" else {
             throw SQLError(kind: .other, message: "journal_mode is \(journal), not wal")
