@@ -5,7 +5,8 @@
     python3 Tests/mutants/client.py tasks           a part: history, tasks, terminal
     python3 Tests/mutants/client.py history:3 17    single ones
 
-The sources must be committed; each is put back before the next.
+The sources must be committed; each is put back before the next. The rules and sections in titles are those of
+docs/client-sync.md.
 """
 import re
 import subprocess

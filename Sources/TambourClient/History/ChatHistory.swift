@@ -17,7 +17,7 @@ import TambourProtocol
 /// evidence arrives does not matter. Whatever breaks the law (a restored server, joining again,
 /// evicted rows) starts a new `generation`, and replies to earlier requests are ignored.
 ///
-/// Source: offline-sync.md section 6.
+/// The rules are in docs/client-sync.md, section 6.
 package struct ChatHistory: Equatable, Sendable {
     /// Sorted; between two chunks there is always a position that is in neither.
     package private(set) var chunks: [PositionInterval] = []

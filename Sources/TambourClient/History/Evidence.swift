@@ -6,7 +6,7 @@
 /// declared safe. There, messages can only disappear. So a message that the evidence lacks stays
 /// missing, however late the evidence arrives, and one that it contains may be gone by now.
 ///
-/// Source: offline-sync.md 6.1 and 6.2.
+/// The sources are listed in docs/client-sync.md, sections 6.1 and 6.2.
 package struct Evidence: Equatable, Sendable {
     package let interval: PositionInterval
     /// Smallest first; all within `interval`.

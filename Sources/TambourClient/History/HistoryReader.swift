@@ -5,7 +5,7 @@ import TambourProtocol
 ///
 /// It lives as long as the chat is on screen and is not stored.
 ///
-/// Source: offline-sync.md 6.4, rules R6, R7, R8 and R10.
+/// It follows the rules R6, R7, R8 and R10 of docs/client-sync.md, section 6.4.
 package struct HistoryReader: Equatable, Sendable {
     package static let defaultPageSize = 50
     /// `maxHistoryPage` of the limits: the server sends no larger page.

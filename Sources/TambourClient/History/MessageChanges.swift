@@ -37,7 +37,7 @@ package struct MessageChanges: Equatable, Sendable {
 /// transaction that applies a reply. Pushes do not move it: they do not contain the server's time,
 /// and their changes may be repeated.
 ///
-/// Source: offline-sync.md 6.6.
+/// See docs/client-sync.md, section 6.6.
 package struct ChangeCursor: Hashable, Sendable {
     /// Changes up to this time are known, Unix milliseconds.
     package private(set) var sinceMs: Int64

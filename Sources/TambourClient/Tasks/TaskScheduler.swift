@@ -27,8 +27,7 @@ import TambourProtocol
 /// be reported before the `wake` of the next session; otherwise their tasks miss it.
 ///
 /// A done or cancelled task is removed as soon as no held task depends on it. A failed one stays
-/// until it is retried or discarded. The rules T1 to T12 are in section 7 of the design page
-/// "Offline-first synchronisation".
+/// until it is retried or discarded. The rules T1 to T12 are in docs/client-sync.md, section 7.
 package struct TaskScheduler: Equatable, Sendable {
     /// The number of tasks that run at once, over all processes that share the store: enough to
     /// fill a phone's network, few enough to leave it usable.

@@ -1,4 +1,6 @@
-/// What can go wrong, after the list of the study; each is counted when it has happened, not when it was tried.
+/// The faults of a simulated play, by the numbers that docs/client-sync.md, section 8, refers to.
+///
+/// A fault counts when it has happened, not when it was tried.
 enum Fault: String, CaseIterable {
     case cutAfterRequest = "F1 cut after a request was sent"
     case cutInReply = "F2 cut in the middle of an answer"

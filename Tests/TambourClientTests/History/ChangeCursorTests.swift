@@ -2,7 +2,7 @@ import Testing
 
 @testable import TambourClient
 
-/// Section 6.6 of offline-sync.md by example; the worlds use cursors too.
+/// Examples for docs/client-sync.md, section 6.6; `HistoryWorldTests` uses cursors too.
 @Suite("The cursor of message changes never skips one")
 struct ChangeCursorTests {
     private var cursor = ChangeCursor(sinceMs: 10)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import TambourClient
 
-/// The rules of offline-sync.md 6.3 and 6.4 that concern what is held, by example.
+/// Examples of the rules in docs/client-sync.md, sections 6.3 and 6.4, that concern what is held.
 @Suite("What is learned of a chat joins what is held")
 struct ChatHistoryTests {
     private let history = HeldHistory()

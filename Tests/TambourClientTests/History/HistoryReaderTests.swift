@@ -2,7 +2,8 @@ import Testing
 
 @testable import TambourClient
 
-/// Rules R6, R7 and R10 of offline-sync.md 6.4 by example, and how a request looks on the wire.
+/// Examples of the rules R6, R7 and R10 of docs/client-sync.md, section 6.4, and of requests on the
+/// wire.
 @Suite("A reader asks for what is missing, early enough and once")
 struct HistoryReaderTests {
     private let reader = AskingReader()

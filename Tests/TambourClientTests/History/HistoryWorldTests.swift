@@ -2,8 +2,9 @@ import Testing
 
 @testable import TambourClient
 
-/// The invariants of offline-sync.md 6.5, held against a plain model of the server's chat while replies come
-/// late, doubled and in any order, connections break, and a backup is restored.
+/// The invariants of docs/client-sync.md, section 6.5, checked against a plain model of the
+/// server's chat while replies are late, doubled and reordered, connections break, and a backup is
+/// restored.
 @Suite("What the history claims is true")
 struct HistoryWorldTests {
     @Test("in every world, and in the end all is held")
