@@ -27,7 +27,7 @@ struct JourneyTests {
         "every file that a document names is there",
         arguments: [
             "README.md", "CONTRIBUTING.md", "docs/journey.md", "docs/concurrency.md",
-            "docs/data.md", "docs/operations.md", "docs/terminal.md",
+            "docs/client-sync.md", "docs/data.md", "docs/operations.md", "docs/terminal.md",
         ]
     )
     func filesExist(page: String) throws {
