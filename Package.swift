@@ -45,7 +45,8 @@ let package = Package(
             pkgConfig: "sqlite3",
             providers: [.apt(["libsqlite3-dev"])]
         ),
-        .target(name: "TambourProtocol", dependencies: ["CLZ4"]),
+        .target(name: "TambourProtocol"),
+        .target(name: "TambourFraming", dependencies: ["CLZ4", "TambourProtocol"]),
         .target(name: "TambourNet", dependencies: ["CEpoll"]),
         .target(name: "TambourSQL", dependencies: ["CSQLite"]),
 
@@ -62,7 +63,7 @@ let package = Package(
         .target(
             name: "TambourServer",
             dependencies: [
-                "TambourNet", "TambourProtocol", "TambourSQL", "TambourStore",
+                "TambourFraming", "TambourNet", "TambourProtocol", "TambourSQL", "TambourStore",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "CryptoExtras", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
@@ -72,7 +73,7 @@ let package = Package(
         .target(
             name: "TambourClient",
             dependencies: [
-                "TambourNet", "TambourProtocol",
+                "TambourFraming", "TambourNet", "TambourProtocol",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
             ]
@@ -114,7 +115,8 @@ let package = Package(
         .executableTarget(
             name: "tambour-bench",
             dependencies: [
-                "TambourNet", "TambourProtocol", "TambourSQL", "TambourStore", "TambourTesting",
+                "TambourFraming", "TambourNet", "TambourProtocol", "TambourSQL", "TambourStore",
+                "TambourTesting",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Yams", package: "Yams"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
@@ -126,7 +128,8 @@ let package = Package(
         .target(
             name: "TambourTesting",
             dependencies: [
-                "TambourNet", "TambourProtocol", "TambourSQL", "TambourServer", "TambourStore",
+                "TambourFraming", "TambourNet", "TambourProtocol", "TambourSQL", "TambourServer",
+                "TambourStore",
             ]
         ),
 
@@ -142,13 +145,19 @@ let package = Package(
         ),
         .target(name: "CAllocationCount", path: "Tests/CAllocationCount"),
         .testTarget(
+            name: "TambourFramingTests",
+            dependencies: ["TambourFraming", "TambourProtocol", "TambourTesting"]
+        ),
+        .testTarget(
             name: "TambourProtocolTests",
-            dependencies: ["CAllocationCount", "TambourProtocol", "TambourTesting"]
+            dependencies: [
+                "CAllocationCount", "TambourFraming", "TambourProtocol", "TambourTesting",
+            ]
         ),
         .testTarget(
             name: "TambourSpecTests",
             dependencies: [
-                "TambourProtocol", "TambourTesting", "tambour-spec",
+                "TambourFraming", "TambourProtocol", "TambourTesting", "tambour-spec",
                 .product(name: "Crypto", package: "swift-crypto"),
             ],
             // Run by a Lua interpreter, and by Python.
@@ -157,14 +166,15 @@ let package = Package(
         .testTarget(
             name: "TambourServerTests",
             dependencies: [
-                "TambourNet", "TambourProtocol", "TambourSQL", "TambourServer", "TambourStore",
-                "TambourTesting",
+                "TambourFraming", "TambourNet", "TambourProtocol", "TambourSQL", "TambourServer",
+                "TambourStore", "TambourTesting",
             ]
         ),
         .testTarget(
             name: "TambourClientTests",
             dependencies: [
-                "TambourClient", "TambourNet", "TambourProtocol", "TambourServer", "TambourTesting",
+                "TambourClient", "TambourFraming", "TambourNet", "TambourProtocol", "TambourServer",
+                "TambourTesting",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ]
         ),
@@ -183,8 +193,8 @@ let package = Package(
         .testTarget(
             name: "SimulationTests",
             dependencies: [
-                "TambourClient", "TambourNet", "TambourProtocol", "TambourSQL", "TambourServer",
-                "TambourStore", "TambourTesting",
+                "TambourClient", "TambourFraming", "TambourNet", "TambourProtocol", "TambourSQL",
+                "TambourServer", "TambourStore", "TambourTesting",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -194,7 +204,7 @@ let package = Package(
         .target(
             name: "FuzzTargets",
             dependencies: [
-                "TambourProtocol", "TambourSQL", "TambourServer", "TambourStore",
+                "TambourFraming", "TambourProtocol", "TambourSQL", "TambourServer", "TambourStore",
                 .product(name: "Yams", package: "Yams"),
             ],
             path: "Tests/FuzzTargets"
@@ -202,16 +212,16 @@ let package = Package(
         .testTarget(
             name: "FuzzTests",
             dependencies: [
-                "FuzzTargets", "TambourProtocol", "TambourServer", "TambourTesting",
-                "tambour-spec", "tambourd",
+                "FuzzTargets", "TambourFraming", "TambourProtocol", "TambourServer",
+                "TambourTesting", "tambour-spec", "tambourd",
             ],
             exclude: ["Regressions"]
         ),
         .testTarget(
             name: "SystemTests",
             dependencies: [
-                "TambourProtocol", "TambourSQL", "TambourServer", "TambourTesting", "tambour",
-                "tambourd",
+                "TambourFraming", "TambourProtocol", "TambourSQL", "TambourServer", "TambourTesting",
+                "tambour", "tambourd",
             ],
             // Compiled or run by the tests themselves: a layer to preload, a program to try it on,
             // what client libraries play, who follows the guide, draws the screen, and replays sessions; who validates

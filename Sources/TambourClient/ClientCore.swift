@@ -1,4 +1,5 @@
 import GRDB
+import TambourFraming
 import TambourProtocol
 
 /// The whole client except threads, sockets and clocks. A driver calls it, one call at a time, and

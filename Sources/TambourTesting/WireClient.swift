@@ -1,4 +1,5 @@
 import Glibc
+package import TambourFraming
 package import TambourProtocol
 
 /// A client that does exactly what tests tell it: blocking, one thread at a time.

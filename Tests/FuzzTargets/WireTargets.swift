@@ -1,3 +1,4 @@
+import TambourFraming
 import TambourProtocol
 
 /// Frames come out alike however the stream was cut, and what a frame inflates to keeps its limit.

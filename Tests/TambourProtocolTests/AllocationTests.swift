@@ -1,6 +1,7 @@
 import CAllocationCount
 import Foundation
 import TambourProtocol
+import TambourTesting
 import Testing
 
 /// What reading and writing a payload allocates: counts that no machine changes, held against

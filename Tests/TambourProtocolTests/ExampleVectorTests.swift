@@ -1,4 +1,6 @@
+import TambourFraming
 import TambourProtocol
+import TambourTesting
 import Testing
 
 /// Every example of `protocol-spec/examples/` through the generated types.

@@ -1,4 +1,5 @@
 import Foundation
+import TambourFraming
 import Testing
 
 /// Numbers of the wire, the store and operators never meet an operator that ends the process.
@@ -47,12 +48,12 @@ struct ArithmeticTests {
             "bytes and lengths: the reader compares each with what is there"
         ),
         Exception(
-            "TambourProtocol/LZ4/",
+            "TambourFraming/LZ4",
             "",
             "bytes and lengths: a block is as long as a frame at most"
         ),
         Exception(
-            "TambourProtocol/Framing/",
+            "TambourFraming/",
             "",
             "the header's own bytes; a payload is as long as 24 bits say at most"
         ),

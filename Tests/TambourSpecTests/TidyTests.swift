@@ -10,18 +10,19 @@ struct TidyTests {
     /// ours, and each foreign library is seen by the targets that name it here.
     private static let arrows: [String: Set<String>] = [
         // Ground.
-        "TambourProtocol": ["CLZ4", "Glibc", "Darwin"],
+        "TambourProtocol": ["Glibc", "Darwin"],
+        "TambourFraming": ["TambourProtocol", "CLZ4"],
         "TambourNet": ["CEpoll", "Dispatch", "Glibc", "Darwin", "Synchronization"],
         "TambourSQL": ["CSQLite", "Glibc", "Darwin", "Synchronization"],
         // Parts.
         "TambourStore": ["TambourProtocol", "TambourSQL", "Crypto", "Synchronization"],
         // Faces.
         "TambourServer": [
-            "TambourNet", "TambourProtocol", "TambourSQL", "TambourStore",
+            "TambourFraming", "TambourNet", "TambourProtocol", "TambourSQL", "TambourStore",
             "Crypto", "CryptoExtras", "Dispatch", "Glibc", "Darwin", "Logging", "Synchronization",
         ],
         "TambourClient": [
-            "TambourNet", "TambourProtocol",
+            "TambourFraming", "TambourNet", "TambourProtocol",
             "Dispatch", "Foundation", "GRDB", "Glibc", "Synchronization",
         ],
         // Programs.
@@ -37,12 +38,13 @@ struct TidyTests {
         "tambour-spec": ["ArgumentParser", "Crypto", "Foundation", "Yams"],
         // For tests; never linked into a product.
         "TambourTesting": [
-            "TambourNet", "TambourProtocol", "TambourSQL", "TambourServer", "TambourStore",
+            "TambourFraming", "TambourNet", "TambourProtocol", "TambourSQL", "TambourServer", "TambourStore",
             "Dispatch", "Foundation", "Glibc", "Darwin", "Logging", "Synchronization",
         ],
         // Measures; not shipped.
         "tambour-bench": [
-            "TambourNet", "TambourProtocol", "TambourSQL", "TambourStore", "TambourTesting",
+            "TambourFraming", "TambourNet", "TambourProtocol", "TambourSQL", "TambourStore",
+            "TambourTesting",
             "ArgumentParser", "Dispatch", "Foundation", "Glibc", "Histogram", "Synchronization",
             "Yams",
         ],
@@ -50,7 +52,8 @@ struct TidyTests {
 
     /// `Data` costs more than a frame: the hot path does without.
     private static let withoutFoundation = [
-        "TambourProtocol", "TambourNet", "TambourSQL", "TambourStore", "TambourServer",
+        "TambourProtocol", "TambourFraming", "TambourNet", "TambourSQL", "TambourStore",
+        "TambourServer",
     ]
 
     private struct Source {

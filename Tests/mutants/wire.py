@@ -16,7 +16,7 @@ import xml.etree.ElementTree
 from switch import ROOT, Mutant, switched
 
 PROTOCOL = "Sources/TambourProtocol/"
-FRAMING = PROTOCOL + "Framing/"
+FRAMING = "Sources/TambourFraming/"
 READER = PROTOCOL + "MessagePack/MessagePackReader.swift"
 SESSION = "Sources/TambourServer/Gateway/Session.swift"
 MACHINE = "Sources/TambourServer/Gateway/SessionStateMachine.swift"

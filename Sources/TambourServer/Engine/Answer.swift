@@ -1,3 +1,4 @@
+import TambourFraming
 package import TambourProtocol
 package import TambourStore
 

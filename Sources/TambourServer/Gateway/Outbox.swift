@@ -1,4 +1,5 @@
 import Logging
+import TambourFraming
 import TambourNet
 import TambourProtocol
 

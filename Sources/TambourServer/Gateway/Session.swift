@@ -1,5 +1,6 @@
 import Logging
 import Synchronization
+import TambourFraming
 import TambourNet
 import TambourProtocol
 import TambourStore

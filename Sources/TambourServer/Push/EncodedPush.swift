@@ -1,3 +1,4 @@
+import TambourFraming
 import TambourProtocol
 
 /// A push that leaves one lane, encoded once for all receivers of the same bytes.

@@ -1,5 +1,6 @@
 import Glibc
 import Synchronization
+import TambourFraming
 package import TambourProtocol
 import TambourSQL
 import TambourServer

@@ -26,7 +26,7 @@ struct Generator {
             ),
             ("\(Self.sources)/Costs.swift", CostsSource(specification: specification).text()),
             ("\(Self.sources)/Errors.swift", ErrorsSource(specification: specification).text()),
-            ("\(Self.sources)/Framing.swift", framing()),
+            ("Sources/TambourFraming/Generated/Framing.swift", framing()),
             ("\(Self.sources)/Limits.swift", LimitsSource(specification: specification).text()),
             ("\(Self.sources)/Objects.swift", objects()),
             ("\(Self.sources)/Opcodes.swift", OpcodesSource(specification: specification).text()),

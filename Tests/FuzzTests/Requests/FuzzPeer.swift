@@ -1,4 +1,5 @@
 import Glibc
+import TambourFraming
 import TambourProtocol
 import TambourTesting
 

@@ -1,3 +1,4 @@
+import TambourFraming
 import TambourProtocol
 
 @testable import TambourClient

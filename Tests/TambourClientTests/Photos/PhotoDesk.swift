@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import TambourFraming
 import TambourProtocol
 import TambourTesting
 import Testing

@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import TambourFraming
 import TambourProtocol
 import TambourTesting
 

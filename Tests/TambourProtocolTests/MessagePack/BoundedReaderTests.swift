@@ -1,4 +1,5 @@
 import TambourProtocol
+import TambourTesting
 import Testing
 
 /// Maps, lists and values of any type, read within bounds: what is over one is refused with its place.

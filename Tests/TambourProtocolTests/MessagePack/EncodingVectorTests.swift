@@ -1,4 +1,5 @@
 import TambourProtocol
+import TambourTesting
 import Testing
 
 /// Our own vectors: for every type, the shortest form first, then every other a peer may use.

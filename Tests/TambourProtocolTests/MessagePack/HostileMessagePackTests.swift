@@ -1,4 +1,5 @@
 import TambourProtocol
+import TambourTesting
 import Testing
 
 /// Payloads made to hurt: depth, counts and lengths that lie.

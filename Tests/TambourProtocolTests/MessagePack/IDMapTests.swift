@@ -1,4 +1,5 @@
 import TambourProtocol
+import TambourTesting
 import Testing
 
 @Suite("maps keyed by ids")

@@ -1,4 +1,5 @@
 import TambourProtocol
+import TambourTesting
 import Testing
 
 @Suite("values kept as their bytes")

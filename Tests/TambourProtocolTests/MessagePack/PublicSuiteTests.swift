@@ -1,5 +1,6 @@
 import Foundation
 import TambourProtocol
+import TambourTesting
 import Testing
 
 /// The public MessagePack test suite: every type with all its encodings. It is not ours to commit, so it is looked

@@ -1,4 +1,5 @@
 import TambourProtocol
+import TambourTesting
 import Testing
 
 /// What is said about payloads that are wrong, word for word: people grep for it.

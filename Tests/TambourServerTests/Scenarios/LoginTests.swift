@@ -1,5 +1,6 @@
 import Dispatch
 import Synchronization
+import TambourFraming
 import TambourProtocol
 import TambourServer
 import TambourTesting

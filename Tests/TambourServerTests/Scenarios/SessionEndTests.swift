@@ -1,4 +1,5 @@
 import Dispatch
+import TambourFraming
 import TambourProtocol
 import TambourStore
 import TambourTesting

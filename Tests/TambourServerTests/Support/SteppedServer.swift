@@ -1,6 +1,7 @@
 import Glibc
 import Logging
 import Synchronization
+import TambourFraming
 import TambourNet
 import TambourProtocol
 import TambourTesting

@@ -1,4 +1,5 @@
 import Foundation
+import TambourFraming
 import TambourProtocol
 import TambourTesting
 import Testing

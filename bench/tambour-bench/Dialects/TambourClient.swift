@@ -1,4 +1,5 @@
 import Glibc
+import TambourFraming
 import TambourProtocol
 
 /// Speaks Tambour's own protocol: SESSION_INIT, LOGIN, then MSG_SEND and pushes.

@@ -1,3 +1,4 @@
+import TambourFraming
 import TambourProtocol
 
 /// Both directions of a Tambour connection: numbers requests, and distinguishes replies from

@@ -1,3 +1,4 @@
+import TambourFraming
 import TambourProtocol
 
 /// The results of a storm of logins.

@@ -1,3 +1,4 @@
+import TambourFraming
 import TambourNet
 import TambourProtocol
 

@@ -1,3 +1,5 @@
+package import TambourProtocol
+
 /// A packet that is still in its read buffer.
 package struct Frame {
     /// The ten bytes before the payload.

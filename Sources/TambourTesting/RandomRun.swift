@@ -1,13 +1,12 @@
 import Foundation
-import TambourTesting
 
 /// One run of a test over random input. `TAMBOUR_SEED` repeats a run, `TAMBOUR_SOAK=1` makes it long.
-struct RandomRun {
-    let seed: UInt64
-    let count: Int
-    var random: SeededGenerator
+package struct RandomRun {
+    package let seed: UInt64
+    package let count: Int
+    package var random: SeededGenerator
 
-    init(_ name: String, count: Int, soak: Int) {
+    package init(_ name: String, count: Int, soak: Int) {
         let environment = ProcessInfo.processInfo.environment
         seed = environment["TAMBOUR_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max)
         self.count = environment["TAMBOUR_SOAK"] == "1" ? soak : count

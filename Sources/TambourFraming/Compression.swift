@@ -1,3 +1,5 @@
+package import TambourProtocol
+
 /// The compression that the receiver of a packet supports.
 package enum Compression: Hashable, Sendable {
     /// None: the payload is sent uncompressed.

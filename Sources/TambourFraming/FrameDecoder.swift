@@ -1,3 +1,5 @@
+package import TambourProtocol
+
 /// Splits a stream of bytes into frames, however the network fragmented it.
 ///
 /// It stores no bytes: the caller presents all unconsumed bytes again, followed by the new ones.

@@ -1,4 +1,6 @@
+import TambourFraming
 import TambourProtocol
+import TambourTesting
 import Testing
 
 @Suite("packet headers")

@@ -1,5 +1,5 @@
 /// Bytes written as hex digits; spaces and dashes are for the reader.
-func hex(_ text: String) -> [UInt8] {
+package func hex(_ text: String) -> [UInt8] {
     let digits = text.filter { $0 != " " && $0 != "-" && $0 != "\n" }.map { character in
         guard let digit = character.hexDigitValue else { fatalError("not hex: \(text)") }
         return UInt8(digit)
@@ -9,7 +9,7 @@ func hex(_ text: String) -> [UInt8] {
 }
 
 /// Bytes as hex digits, which is how a test that fails should show them.
-func hexText(_ bytes: some Sequence<UInt8>) -> String {
+package func hexText(_ bytes: some Sequence<UInt8>) -> String {
     bytes.map { byte in
         let digits = String(byte, radix: 16)
         return digits.count == 1 ? "0" + digits : digits
@@ -18,7 +18,7 @@ func hexText(_ bytes: some Sequence<UInt8>) -> String {
 
 extension Array where Element == UInt8 {
     /// A string of bytes repeated.
-    init(repeating bytes: [UInt8], times: Int) {
+    package init(repeating bytes: [UInt8], times: Int) {
         self = []
         for _ in 0..<times { append(contentsOf: bytes) }
     }
