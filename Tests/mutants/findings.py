@@ -498,8 +498,8 @@ MUTANTS = [
     # Bad LOGINs of strangers.
     Finding("logins", "a stranger has any number of LOGINs at once", r"ServerTests.StrangersTests",
             GATEWAY + "Session.swift",
-            "        return machine.hasLogin && header.opcode == Opcode.login.rawValue\n",
-            "        return machine.hasLogin && mutant != @ && header.opcode == Opcode.login.rawValue\n"),
+            "            && (opcode == .login || opcode.info?.movedIn.isEmpty == false)\n",
+            "            && (opcode == .login && mutant != @ || opcode.info?.movedIn.isEmpty == false)\n"),
     Finding("logins", "a refused LOGIN keeps its place before others", r"ServerTests.(StrangersTests|StrangerLinesTests)",
             GATEWAY + "Strangers.swift",
             "        if stage == .loggingIn, stranger.wasRefused { return }\n",

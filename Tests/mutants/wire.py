@@ -83,7 +83,8 @@ MUTANTS = [
            "    var isCounted: Bool { capabilities.contains(.classic) }\n", "    var isCounted: Bool { capabilities.contains(.classic) && mutant != @ }\n"),
     # Sessions
     Mutant("no state is asked for", ["SES"], SESSION,
-           "guard info.states.contains(machine.states) else {", "guard info.states.contains(machine.states) || mutant == @ else {"),
+           "guard info.states.contains(machine.statesOnArrival) else {",
+           "guard info.states.contains(machine.statesOnArrival) || mutant == @ else {"),
     Mutant("what waits behind a refused login runs", ["SES"], SESSION,
            "refuseSoftly(.protoState, request.sequence, request.opcode)\n            } else if isOff",
            "mutant == @ ? () : refuseSoftly(.protoState, request.sequence, request.opcode)\n            } else if isOff"),
