@@ -220,7 +220,8 @@ let package = Package(
         .testTarget(
             name: "SystemTests",
             dependencies: [
-                "TambourFraming", "TambourProtocol", "TambourSQL", "TambourServer", "TambourTesting",
+                "TambourFraming", "TambourProtocol", "TambourSQL", "TambourServer",
+                "TambourTesting",
                 "tambour", "tambourd",
             ],
             // Compiled or run by the tests themselves: a layer to preload, a program to try it on,

@@ -38,7 +38,8 @@ struct TidyTests {
         "tambour-spec": ["ArgumentParser", "Crypto", "Foundation", "Yams"],
         // For tests; never linked into a product.
         "TambourTesting": [
-            "TambourFraming", "TambourNet", "TambourProtocol", "TambourSQL", "TambourServer", "TambourStore",
+            "TambourFraming", "TambourNet", "TambourProtocol", "TambourSQL", "TambourServer",
+            "TambourStore",
             "Dispatch", "Foundation", "Glibc", "Darwin", "Logging", "Synchronization",
         ],
         // Measures; not shipped.

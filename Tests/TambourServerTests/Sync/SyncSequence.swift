@@ -1255,7 +1255,9 @@ extension SyncSequence {
         let user = clients[index].user
         guard let chat = anyChat(of: user) else { return anySend(index) }
         let own = chat.messages.filter { $0.reactions[user] != nil }
-        guard let target = random.any(of: own) ?? anyMessage(in: chat) else { return anySend(index) }
+        guard let target = random.any(of: own) ?? anyMessage(in: chat) else {
+            return anySend(index)
+        }
         let request = MsgCancelReactionRequest(
             chatID: chat.name.wireID(for: user),
             messageID: target.id

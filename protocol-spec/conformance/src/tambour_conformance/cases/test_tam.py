@@ -281,7 +281,10 @@ def test_tamtam_moved_number_behind_login(
     tanya = app(connect, "tanya")
     enter(tanya, accounts, newcomer("tanya"))
     again = app(connect, "tanya")
-    requests = [again.packet("LOGIN", {"token": tanya.token}), again.packet(number, {"chatId": "x", "ids": {}})]
+    requests = [
+        again.packet("LOGIN", {"token": tanya.token}),
+        again.packet(number, {"chatId": "x", "ids": {}}),
+    ]
     again.coalesce(*(packet for _, packet in requests))
     again.reply(requests[0][0])
     again.error("proto.opcode", requests[1][0])
