@@ -161,22 +161,3 @@ struct FrameDecoderTests {
         )
     }
 }
-
-/// A connection's reading side: keeps what is not consumed and presents it again.
-struct StreamReader {
-    var decoder = FrameDecoder(limits: .standard)
-    var unread: [UInt8] = []
-    var packets: [Packet] = []
-
-    mutating func receive(_ bytes: [UInt8]) throws {
-        unread += bytes
-        var offset = 0
-        let (decoder, presented) = (decoder, unread)
-        defer { unread.removeFirst(offset) }
-        try presented.withUnsafeBytes { presented in
-            while let frame = try decoder.next(in: presented, from: &offset) {
-                packets.append(try frame.packet(limits: .standard))
-            }
-        }
-    }
-}

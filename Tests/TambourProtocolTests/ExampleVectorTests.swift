@@ -78,5 +78,5 @@ struct ExampleVectorTests {
 
 extension ExampleVector {
     /// The bytes behind the header.
-    var payload: [UInt8] { Array(TambourProtocolTests.hex(hex)[PacketHeader.size...]) }
+    var payload: [UInt8] { Array(TambourTesting.hex(hex)[PacketHeader.size...]) }
 }

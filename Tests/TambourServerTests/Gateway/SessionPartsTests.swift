@@ -1,4 +1,5 @@
 import TambourProtocol
+import TambourStore
 import Testing
 
 @testable import TambourServer
@@ -25,21 +26,20 @@ struct SessionPartsTests {
         var deadlines = Deadlines(limits: limits)
         deadlines.opened(at: 100)
         let silent = 100 + Int64(limits.sessionInitTimeoutMs)
-        #expect(deadlines.timer(in: situation(.connected)) == silent)
-        #expect(deadlines.timer(in: situation(.initialized)) == nil)
-        #expect(
-            deadlines.timerFired(in: situation(.initialized), at: silent)
-                == .setTimer(at: 100 + Int64(limits.loginTimeoutMs))
-        )
+        let timers = [
+            deadlines.timer(in: situation(.connected)),
+            deadlines.timer(in: situation(.initialized)),
+        ]
+        #expect(timers == [silent, nil])
+        let login = 100 + Int64(limits.loginTimeoutMs)
+        let idle = 100 + Int64(limits.idleTimeoutMs)
         let loggedIn = situation(.loggedIn, isStranger: false)
-        let now = 100 + Int64(limits.loginTimeoutMs)
-        #expect(
-            deadlines.timerFired(in: loggedIn, at: now)
-                == .setTimer(at: 100 + Int64(limits.idleTimeoutMs))
-        )
-        #expect(
-            deadlines.timerFired(in: loggedIn, at: 100 + Int64(limits.idleTimeoutMs)) == .close
-        )
+        let actions = [
+            deadlines.timerFired(in: situation(.initialized), at: silent),
+            deadlines.timerFired(in: loggedIn, at: login),
+            deadlines.timerFired(in: loggedIn, at: idle),
+        ]
+        #expect(actions == [.setTimer(at: login), .setTimer(at: idle), .close])
     }
 
     @Test("a frame that has begun must end, and its deadline does not begin again with each byte")
@@ -48,17 +48,20 @@ struct SessionPartsTests {
         var deadlines = Deadlines(limits: limits)
         deadlines.opened(at: 0)
         let loggedIn = situation(.loggedIn, isStranger: false)
-        #expect(deadlines.roundEnded(isPartial: true, at: 50))
-        #expect(!deadlines.roundEnded(isPartial: true, at: 60))
+        let isNew = [
+            deadlines.roundEnded(isPartial: true, at: 50),
+            deadlines.roundEnded(isPartial: true, at: 60),
+        ]
+        #expect(isNew == [true, false])
         let end = 50 + Int64(limits.partialFrameTimeoutMs)
-        #expect(deadlines.timer(in: loggedIn) == end)
+        let timer = deadlines.timer(in: loggedIn)
+        #expect(timer == end)
         deadlines.received(at: end)
-        #expect(deadlines.timerFired(in: loggedIn, at: end) == .close)
+        let late = deadlines.timerFired(in: loggedIn, at: end)
+        #expect(late == .close)
         deadlines.frameEnded()
-        #expect(
-            deadlines.timerFired(in: loggedIn, at: end)
-                == .setTimer(at: end + Int64(limits.idleTimeoutMs))
-        )
+        let whole = deadlines.timerFired(in: loggedIn, at: end)
+        #expect(whole == .setTimer(at: end + Int64(limits.idleTimeoutMs)))
     }
 
     @Test("a client that takes nothing is closed as a slow reader, not for its silence")
@@ -66,8 +69,10 @@ struct SessionPartsTests {
         var deadlines = Deadlines(limits: .standard)
         deadlines.opened(at: 0)
         let stalled = situation(.loggedIn, isStranger: false, stalledAtMs: 700)
-        #expect(deadlines.timer(in: stalled) == 700)
-        #expect(deadlines.timerFired(in: stalled, at: 700) == .closeSlowReader)
+        let timer = deadlines.timer(in: stalled)
+        #expect(timer == 700)
+        let action = deadlines.timerFired(in: stalled, at: 700)
+        #expect(action == .closeSlowReader)
     }
 
     // MARK: - Presence
@@ -75,12 +80,12 @@ struct SessionPartsTests {
     @Test("presence shows while the client is in the foreground and the user hides nothing")
     func shown() {
         var presence = SessionPresence(limits: .standard)
-        #expect(presence.setInteractive(true) == .shown)
-        #expect(presence.setInteractive(true) == nil)
-        #expect(presence.setHidden(true) == .hidden)
-        #expect(presence.setInteractive(false) == nil)
-        #expect(presence.setHidden(false) == nil)
-        #expect(presence.setInteractive(true) == .shown)
+        let changes = [
+            presence.setInteractive(true), presence.setInteractive(true), presence.setHidden(true),
+            presence.setInteractive(false), presence.setHidden(false),
+            presence.setInteractive(true),
+        ]
+        #expect(changes == [.shown, nil, .hidden, nil, nil, .shown])
     }
 
     @Test("last-seen is stored once in a while, at a login always, and after a clock was set back")
@@ -88,30 +93,37 @@ struct SessionPartsTests {
         let limits = Limits.standard
         var presence = SessionPresence(limits: limits)
         let step = Int64(limits.seenStepMs)
-        #expect(presence.storesSeen(at: 1_000, always: false))
-        #expect(!presence.storesSeen(at: 999 + step, always: false))
-        #expect(presence.storesSeen(at: 999 + step, always: true))
-        #expect(!presence.storesSeen(at: 1_000 + step, always: false))
-        #expect(presence.storesSeen(at: 500, always: false))
+        let stored = [
+            presence.storesSeen(at: 1_000, always: false),
+            presence.storesSeen(at: 999 + step, always: false),
+            presence.storesSeen(at: 999 + step, always: true),
+            presence.storesSeen(at: 1_000 + step, always: false),
+            presence.storesSeen(at: 500, always: false),
+        ]
+        #expect(stored == [true, false, true, false, true])
     }
 
     @Test("a user is followed once, and let go once")
     func followed() {
         var presence = SessionPresence(limits: .standard)
-        #expect(presence.follow(dialogPartner: alice))
-        #expect(!presence.follow(dialogPartner: alice))
-        #expect(presence.adopt([alice, bob]) == [alice])
-        #expect(presence.unfollow([bob, carol]) == [bob])
-        #expect(presence.unfollowAll() == [alice])
-        #expect(presence.unfollowAll().isEmpty)
+        let isNew = [
+            presence.follow(dialogPartner: alice), presence.follow(dialogPartner: alice),
+        ]
+        #expect(isNew == [true, false])
+        let before = presence.adopt([alice, bob])
+        #expect(before == [alice])
+        let gone = presence.unfollow([bob, carol])
+        #expect(gone == [bob])
+        let rest = [presence.unfollowAll(), presence.unfollowAll()]
+        #expect(rest == [[alice], []])
     }
 
     @Test("a session follows few dialog partners of its own")
     func fewFollowed() throws {
         let limits = try Limits(overrides: ["presenceWatch": 1])
         var presence = SessionPresence(limits: limits)
-        #expect(presence.follow(dialogPartner: alice) && presence.follow(dialogPartner: bob))
-        #expect(!presence.follow(dialogPartner: carol))
+        let isNew = [alice, bob, carol].map { presence.follow(dialogPartner: $0) }
+        #expect(isNew == [true, true, false])
     }
 
     // MARK: - Login
@@ -162,11 +174,14 @@ struct SessionPartsTests {
         client.connected(from: "[2001:db8::1]:7770")
         #expect(client.origin.address == "2001:db8::1")
         let first = client.requester
-        #expect(client.requester === first)
+        let same = client.requester
+        #expect(same === first)
         client.take(token: "t", isGivenHere: true)
-        #expect(client.requester !== first && client.requester.token == "t")
+        let other = client.requester
+        #expect(other !== first && other.token == "t")
         #expect(client.isSignedInByCode)
         client.signOut()
-        #expect(client.requester.token == nil)
+        let last = client.requester
+        #expect(last.token == nil)
     }
 }

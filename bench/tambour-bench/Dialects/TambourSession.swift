@@ -1,4 +1,5 @@
 import Foundation
+import TambourFraming
 import TambourNet
 import TambourProtocol
 

@@ -1,0 +1,21 @@
+package import TambourFraming
+import TambourProtocol
+
+/// A connection's reading side: keeps what is not consumed and presents it again.
+package struct StreamReader {
+    package var decoder = FrameDecoder(limits: .standard)
+    package var unread: [UInt8] = []
+    package var packets: [Packet] = []
+
+    package mutating func receive(_ bytes: [UInt8]) throws {
+        unread += bytes
+        var offset = 0
+        let (decoder, presented) = (decoder, unread)
+        defer { unread.removeFirst(offset) }
+        try presented.withUnsafeBytes { presented in
+            while let frame = try decoder.next(in: presented, from: &offset) {
+                packets.append(try frame.packet(limits: .standard))
+            }
+        }
+    }
+}
