@@ -1,1 +1,1 @@
-"""A conformance suite for servers of the TamTam binary protocol, made from Tambour's specification."""
+"""A conformance suite for servers of the TamTam binary protocol, based on Tambour's specification."""

@@ -17,17 +17,17 @@ class Requirement:
     id: str
     level: str  #: MUST or SHOULD
     text: str
-    place: str  #: the chapter or the opcode it stands in
+    place: str  #: the chapter or the opcode that contains it
 
 
 @dataclass(frozen=True)
 class Vector:
-    """Another encoding of an example that is legal too, or that is refused with `error`."""
+    """Another encoding of an example, which is legal too or is refused with `error`."""
 
     name: str
     packet: bytes
     error: str | None = None
-    lowered_limits: bool = False  #: refused only while limits are lower than they are by default
+    lowered_limits: bool = False  #: refused only while limits are lower than the defaults
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Bundle:
         self.examples = tuple(self._example(each) for each in data["examples"])
 
     def opcode(self, name: str | int) -> int:
-        """The number of an opcode given by name; a number stays what it is."""
+        """The number of an opcode given by name; a number is returned as it is."""
         if isinstance(name, int):
             return name
         return (self.served.get(name) or self.known[name]).number
@@ -104,7 +104,7 @@ class Bundle:
         return self.names.get(opcode, f"opcode {opcode}")
 
     def request(self, opcode: str) -> dict[str, Any]:
-        """The payload of a right request, that of the first example, as `Connection.send` takes it."""
+        """The payload of a valid request, from the first example, as `Connection.send` takes it."""
         examples = (each for each in self.examples if (each.opcode_name, each.role) == (opcode, "request"))
         frame = wire.cut(next(examples).packet)
         assert frame is not None

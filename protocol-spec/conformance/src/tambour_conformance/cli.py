@@ -20,9 +20,9 @@ from tambour_conformance.probe import Unreachable, probe
 from tambour_conformance.report import write_reports
 from tambour_conformance.settings import Settings, read_known_failing, read_limits
 
-#: The exit status when nobody is there to be judged. Those below are pytest's.
+#: The exit status when no server answers. Lower values are pytest's.
 NO_SERVER = 6
-#: The exit status when the server was there, and was lost on the way.
+#: The exit status when the server was lost during the run.
 LOST_SERVER = 7
 
 
@@ -126,7 +126,7 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
 
 
 def run(settings: Settings, cases: Path | None = None) -> int:
-    """Runs the packaged cases, or those of another folder, and writes the reports; the exit status."""
+    """Runs the packaged cases, or another folder's, and writes the reports; returns the exit status."""
     package = Path(str(importlib.resources.files("tambour_conformance")))
     plugin = ConformancePlugin(settings)
     arguments = ["-c", str(package / "cases.ini"), "--rootdir", str(package), str(cases or package / "cases")]
@@ -135,7 +135,7 @@ def run(settings: Settings, cases: Path | None = None) -> int:
     if settings.out is not None:
         settings.out.mkdir(parents=True, exist_ok=True)
         arguments.append(f"--junitxml={settings.out / 'junit.xml'}")
-    # Whatever plugins are installed beside us, the cases run the same.
+    # The cases run the same whatever other plugins are installed.
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     os.environ.pop("PYTEST_ADDOPTS", None)
     status = int(pytest.main(arguments, plugins=[plugin, fixtures, _TreeInstead(plugin)]))
@@ -145,7 +145,7 @@ def run(settings: Settings, cases: Path | None = None) -> int:
 
 
 class _TreeInstead:
-    """Puts the tree in the place of pytest's own terminal reporter."""
+    """Replaces pytest's terminal reporter with the tree."""
 
     def __init__(self, plugin: ConformancePlugin) -> None:
         self.plugin = plugin

@@ -1,6 +1,6 @@
-"""One connection to the server under test: what can be done to it, and what can be expected of it.
+"""One connection to the server under test: actions on it and expectations of it.
 
-All of it runs in the thread of the case. What waits has a deadline; nothing sleeps to see that nothing comes.
+Everything runs in the thread of the case. Every wait has a deadline; nothing sleeps to prove silence.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from tambour_conformance import bundle, rules, wire
 from tambour_conformance.verdict import Failed, skip
 from tambour_conformance.wire import Frame
 
-#: How long after a request or its answer a foreign server gets to push what it caused, in seconds.
+#: How long a foreign server may take to send the pushes of a request, after it or its answer, in seconds.
 FOREIGN_GRACE = 0.25
-#: Pushes that other people's connections cause: they may come at any time and break no silence.
+#: Pushes that other users' connections cause: they may come at any time and do not break a silence.
 BACKGROUND = ("NOTIF_PRESENCE",)
-#: What may come on a connection without being asked for: bytes, a longest packet and some more, and packets.
+#: How much may come unrequested on a connection: bytes, the longest packet and some more, and packets.
 UNASKED_BYTES = wire.HEADER_SIZE + wire.MAX_LENGTH + (4 << 20)
 UNASKED_PACKETS = 1 << 13
-#: What each request of a connection may bring on top, bytes: the mean of many pages.
+#: How many more bytes each request of a connection allows: the mean of many pages.
 ASKED_BYTES = 1 << 20
 #: How many bytes of a flood the report shows.
 FLOOD_SHOWN = 4096
@@ -45,7 +45,7 @@ class Entry:
 
 @dataclass
 class CaseLog:
-    """What one case saw and found besides failing."""
+    """Observations of one case, other than its failure."""
 
     began: float = field(default_factory=time.monotonic)
     entries: list[Entry] = field(default_factory=list)
@@ -53,20 +53,20 @@ class CaseLog:
     notes: list[str] = field(default_factory=list)
     #: How many closes were judged.
     closes: int = 0
-    #: When something that pushes may follow was last sent or answered, by the monotonic clock.
+    #: When a request that may cause pushes was last sent or answered, by the monotonic clock.
     caused: float = field(default_factory=time.monotonic)
-    #: Requirements that the server broke by how it wrote a packet, and the first packet.
+    #: Requirements that the form of a server packet violated, and the first such packet.
     broken_rules: dict[str, str] = field(default_factory=dict)
     #: Whether a packet of this protocol came.
     heard: bool = False
-    #: Whether a connection got more than it can have asked for.
+    #: Whether a connection got more than its requests allow.
     flooded: bool = False
 
     def add(self, connection: str, kind: str, data: bytes = b"", text: str = "") -> None:
         self.entries.append(Entry((time.monotonic() - self.began) * 1000, connection, kind, data, text))
 
     def forget(self, connection: str) -> None:
-        """Keeps no more than the first bytes received on a connection: those tell as much of a flood."""
+        """Keeps only the first bytes received on a connection: they tell enough about a flood."""
         first = next((each for each in self.entries if _is_received(each, connection)), None)
         self.entries = [
             replace(each, data=each.data[:FLOOD_SHOWN]) if each is first else each
@@ -81,7 +81,7 @@ def _is_received(entry: Entry, connection: str) -> bool:
 
 @dataclass(frozen=True)
 class Target:
-    """Where the server is and how it is spoken to."""
+    """The server's address and how to connect to it."""
 
     host: str
     port: int
@@ -90,7 +90,7 @@ class Target:
     foreign: bool = False
 
 
-# What can be expected. Each looks at a connection's unread frames and takes the one it means.
+# Expectations. Each searches a connection's unread frames and takes the matching one.
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Error:
 
 @dataclass(frozen=True)
 class Push:
-    """A push of this opcode whose payload is as `where` wants it."""
+    """A push of this opcode whose payload satisfies `where`."""
 
     opcode: str | int
     where: Callable[[dict[str, Any]], object] | None = None
@@ -191,7 +191,7 @@ def describe(frame: Frame) -> str:
 
 
 class Connection:
-    """A TCP connection. Frames that have come wait in `unread` until an expectation takes them."""
+    """A TCP connection. Received frames wait in `unread` until an expectation takes them."""
 
     def __init__(
         self,
@@ -202,13 +202,13 @@ class Connection:
         receive_buffer: int | None = None,
         source: str | None = None,
     ) -> None:
-        """`source` is the address of this machine to connect from."""
+        """`source` is the local address to connect from."""
         self.target = target
         self.log = log
         self.name = name
         self.lz4_large = False
         self.unread: list[Frame] = []
-        self.received: list[Frame] = []  #: every frame that ever came, in order
+        self.received: list[Frame] = []  #: every frame received, in order
         self.sent: list[int] = []  #: the numbers of all requests, in order
         self.ended: str | None = None  #: "end" or "reset" once the server has closed
         self._next_seq = 0
@@ -239,7 +239,7 @@ class Connection:
         """Whether neither side is known to have closed it."""
         return self.ended is None and self._socket.fileno() >= 0
 
-    # What is done to the server.
+    # Actions on the server.
 
     def next_seq(self) -> int:
         seq = self._next_seq
@@ -249,13 +249,13 @@ class Connection:
     def packet(
         self, opcode: str | int, value: Any = None, *, seq: int | None = None, **header: Any
     ) -> tuple[int, bytes]:
-        """The bytes of a request that is not sent yet, and its number. `header`: see `wire.packet`."""
+        """The bytes of a request not sent yet, and its seq. `header`: see `wire.packet`."""
         seq = self.next_seq() if seq is None else seq
         self.sent.append(seq)
         return seq, wire.packet(bundle.load().opcode(opcode), seq, value, **header)
 
     def send(self, opcode: str | int, value: Any = None, *, seq: int | None = None, **header: Any) -> int:
-        """Sends a request without waiting; returns its number."""
+        """Sends a request without waiting; returns its seq."""
         seq, data = self.packet(opcode, value, seq=seq, **header)
         self.raw(data)
         return seq
@@ -265,17 +265,17 @@ class Connection:
         self.raw(b"".join(packets))
 
     def chop(self, data: bytes, size: int = 1, pause_ms: float = 0) -> None:
-        """Sends bytes in segments of `size`, each in a write of its own, `pause_ms` apart."""
+        """Sends bytes in segments of `size`, each in its own write, `pause_ms` apart."""
         for start in range(0, len(data), size):
             if start and pause_ms:
                 self.stall(pause_ms)
             self.raw(data[start : start + size])
 
     def raw(self, data: bytes | str, *, reading: bool = True) -> bool:
-        """Sends bytes, or hexadecimal digits, as they are; whether there is still a connection to send on.
+        """Sends bytes, or hexadecimal digits, unchanged; returns whether sending is still possible.
 
-        Reads while the server does not take them, so that neither side waits for the other. Without `reading`
-        it stops instead when the server takes nothing more.
+        Reads while the server does not accept them, so that neither side waits for the other. Without
+        `reading` it stops instead when the server accepts no more.
         """
         view = memoryview(bytes.fromhex(data) if isinstance(data, str) else data)
         deadline = time.monotonic() + self.target.timeout
@@ -296,7 +296,7 @@ class Connection:
                 continue
             except (ConnectionError, ssl.SSLError) as error:
                 self._event(f"could not send {len(view)} bytes: {error}")
-                # Not the end yet: what the server said before it closed can still be read.
+                # Not the end yet: bytes that the server sent before it closed can still be read.
                 return False
             self.log.add(self.name, "sent", bytes(view[:count]))
             self.log.caused = time.monotonic()
@@ -305,7 +305,7 @@ class Connection:
         return True
 
     def stall(self, ms: float) -> None:
-        """Does nothing for a while but take what comes; what has come already is taken in any case."""
+        """Only receives for a while; bytes that have arrived already are received in any case."""
         until = time.monotonic() + ms / 1000
         if not self.ended and self._poll(0):
             self._read()
@@ -313,14 +313,14 @@ class Connection:
             self._read()
 
     def deaf(self, ms: float) -> None:
-        """Leaves everything that comes in the socket, until the connection is broken or for a while."""
+        """Leaves all received bytes in the socket, until the connection breaks or for a while."""
         self._event(f"reads nothing for {ms:g} ms")
         poll = select.poll()
         poll.register(self._socket, 0)
         poll.poll(ms)
 
     def half_close(self) -> None:
-        """Says that nothing more will be sent; what comes is still read."""
+        """Shuts down the sending side; still reads."""
         if isinstance(self._socket, ssl.SSLSocket):
             skip("TLS has no end of one side that leaves the other open")
         self._event("half-closed")
@@ -333,12 +333,12 @@ class Connection:
         self._socket.close()
 
     def close(self) -> None:
-        """Closes without saying goodbye."""
+        """Closes without LOGOUT."""
         if self._socket.fileno() >= 0:
             self._event("closed")
             self._socket.close()
 
-    # What is expected of the server.
+    # Expectations of the server.
 
     def reply(self, seq: int, within: float | None = None) -> Frame:
         """The successful answer to the request numbered `seq`."""
@@ -358,11 +358,11 @@ class Connection:
         where: Callable[[dict[str, Any]], object] | None = None,
         within: float | None = None,
     ) -> Frame:
-        """The next push of this opcode whose payload is as `where` wants it."""
+        """The next push of this opcode whose payload satisfies `where`."""
         return self.either(Push(opcode, where), within=within)
 
     def either(self, *expected: Expectation, within: float | None = None) -> Any:
-        """What comes first of several; the frame, or how the stream ended."""
+        """Waits for the first of several expectations; returns the frame, or how the stream ended."""
         seconds = self.target.timeout if within is None else within
         deadline = time.monotonic() + seconds
         wanted = " or ".join(map(str, expected))
@@ -398,7 +398,7 @@ class Connection:
     def closed(self, within: float | None = None) -> None:
         """The stream ends, between two packets and without a reset.
 
-        Judged apart from behaviour: if it does not, the case goes on and comes to UNCLEAN at best.
+        Judged separately from behaviour: if it does not, the case continues and gets UNCLEAN at best.
         """
         self.log.closes += 1
         try:
@@ -412,7 +412,7 @@ class Connection:
             self.log.unclean.append(f"{self.name}: {self.rest} bytes of a packet before the end")
 
     def ends(self, within: float | None = None) -> str:
-        """The stream ends, somehow; for cases in which just that is the right behaviour."""
+        """The stream ends, somehow; for cases in which that is the correct behaviour."""
         seconds = self.target.timeout if within is None else within
         deadline = time.monotonic() + seconds
         while not self.ended:
@@ -428,11 +428,11 @@ class Connection:
         return frame
 
     def fence(self, *, grace: bool = True) -> None:
-        """Everything the server had for this connection when the fence was asked for is in `unread` now.
+        """Everything the server had for this connection at the time of the fence is in `unread` now.
 
-        A foreign server's PING proves that of answers alone, so its pushes are waited for until FOREIGN_GRACE
-        has passed since something could have caused one: once for all fences behind the same request. Without
-        `grace` they are not: for who only keeps reading, or comes back with a fence that waits.
+        A foreign server's PING proves that only for answers, so this waits for its pushes until FOREIGN_GRACE
+        has passed since their last possible cause: once for all fences after the same request. Without
+        `grace` it does not wait: for callers that only keep reading, or that call a waiting fence later.
         """
         caused = self.log.caused
         self.call("PING")
@@ -445,9 +445,9 @@ class Connection:
                 self.log.notes.append(note)
 
     def silence_by_fence(self, *, of: Sequence[str | int] | None = None, grace: bool = True) -> None:
-        """Nothing came that was not asked for and taken, as a PING proves.
+        """Nothing came except the frames that were requested and taken, as a PING proves.
 
-        With `of`, only pushes of these opcodes are meant; `grace` is that of `fence`.
+        With `of`, only pushes of these opcodes count; for `grace` see `fence`.
         """
         self.fence(grace=grace)
         numbers = None if of is None else {bundle.load().opcode(each) for each in of}
@@ -465,7 +465,7 @@ class Connection:
             raise Failed("silence", "; ".join(map(describe, loud[:3])))
 
     def pushes(self, *opcodes: str | int) -> list[Frame]:
-        """Takes all pushes of these opcodes that have come; put a fence before it."""
+        """Takes all received pushes of these opcodes; call a fence first."""
         numbers = {bundle.load().opcode(each) for each in opcodes}
         found = [frame for frame in self.unread if frame.is_push and frame.opcode in numbers]
         self.unread = [frame for frame in self.unread if frame not in found]
@@ -480,11 +480,11 @@ class Connection:
 
     @property
     def rest(self) -> int:
-        """How many bytes have come of a packet that is not whole."""
+        """How many bytes of an incomplete packet have come."""
         return len(self._input)
 
     def first_bytes(self, count: int) -> bytes:
-        """What came first, up to `count` bytes; less when the stream ends, or no more comes in time."""
+        """The first bytes received, up to `count`; fewer if the stream ends or no more come in time."""
         deadline = time.monotonic() + self.target.timeout
         while True:
             data = b"".join(each.data for each in self.log.entries if each.kind == "received")
@@ -495,7 +495,7 @@ class Connection:
     # Reading.
 
     def _ready(self, deadline: float, *, writing: bool = False) -> bool:
-        """Waits until there is something to read, or room to write; false at the deadline."""
+        """Waits until the socket is readable or writable; returns false at the deadline."""
         left = deadline - time.monotonic()
         return left > 0 and self._poll(left * 1000, writing=writing)
 
@@ -542,7 +542,7 @@ class Connection:
         del self._input[:begin]
 
     def _drown(self, much: str) -> NoReturn:
-        """Fails the case for what came, and keeps nothing of it."""
+        """Fails the case because of the received bytes, and drops them."""
         self.ended = "flood"
         self.log.flooded = True
         self.log.forget(self.name)
@@ -552,7 +552,7 @@ class Connection:
         raise Failed(f"what was asked for by {len(self.sent)} requests", f"more bytes than asked for: {much}")
 
     def _rest(self) -> str:
-        """What came instead, for a failure's text."""
+        """The frames that came instead, for a failure's text."""
         parts = [describe(frame) for frame in self.unread[:3]]
         if len(self.unread) > 3:
             parts.append(f"{len(self.unread) - 3} more")

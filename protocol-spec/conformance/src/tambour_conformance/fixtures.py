@@ -1,4 +1,4 @@
-"""What cases are given. All is made for one case and closed after it, but accounts and their tokens."""
+"""The fixtures of cases. All but accounts and their tokens is made for one case and closed after it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def protocol() -> Bundle:
 
 @pytest.fixture
 def limits(settings: Settings, protocol: Bundle) -> Limits:
-    """The server's limits by name: those of the specification, and over them those of `--limits`."""
+    """The server's limits by name: the specification's, overridden by `--limits`."""
     return {**protocol.limits, **settings.limits}
 
 
@@ -52,21 +52,21 @@ def log(request: pytest.FixtureRequest) -> CaseLog:
 
 @pytest.fixture
 def note(log: CaseLog) -> Note:
-    """Puts a line into the report of this case."""
+    """Adds a line to the report of this case."""
     return log.notes.append
 
 
 @pytest.fixture
 def rng(settings: Settings, request: pytest.FixtureRequest) -> random.Random:
-    """Random values that depend on the seed of the run and the name of the case alone."""
+    """Random values that depend only on the seed of the run and the name of the case."""
     return random.Random(f"{settings.seed} {request.node.name}")
 
 
 @pytest.fixture
 def cid() -> Cid:
-    """Gives a client id that nobody has used, and a greater one each time.
+    """Returns an unused client id, greater each time.
 
-    Not from the seed: a second run on the same server would get the first one's messages back.
+    Not from the seed: a second run on the same server would get the messages of the first run.
     """
     last = secrets.randbits(40) << 12
 
@@ -79,7 +79,7 @@ def cid() -> Cid:
 
 
 def hello(device: str, capabilities: list[str] | None, features: list[str] | None) -> dict[str, Any]:
-    """A SESSION_INIT; without lists it is that of a classic client."""
+    """A SESSION_INIT; without lists, that of a classic client."""
     value: dict[str, Any] = {
         "userAgent": {"deviceType": "DESKTOP", "appVersion": "1.0", "deviceName": "conformance"},
         "deviceId": f"conformance-{device}",
@@ -93,7 +93,7 @@ def hello(device: str, capabilities: list[str] | None, features: list[str] | Non
 
 @pytest.fixture
 def connect(settings: Settings, log: CaseLog) -> Iterator[Connect]:
-    """Opens a connection, and initialises it unless `init=False`.
+    """Opens a connection, and sends SESSION_INIT unless `init=False`.
 
     `connect(name="", *, init=True, capabilities=None, features=None, receive_buffer=None, source=None,
     kind=Connection)`; `source` is the address to connect from.
@@ -148,13 +148,13 @@ def accounts(request: pytest.FixtureRequest) -> People:
 
 @pytest.fixture
 def login(accounts: People, connect: Connect) -> LogIn:
-    """Logs somebody in on a new connection.
+    """Logs a user in on a new connection.
 
     `login("alice", device="phone", *, capabilities=None, features=None, receive_buffer=None, stranger=False,
     **fields)`; the
-    fields are those of LOGIN. Whoever logs in and those who did before find each other by phone, unless
-    `stranger=True`. Each device of an account has a token of its own, the same in every case; skips
-    when there is none to be had. Somebody who is no account of the run is an `Account`, as of `newcomer`.
+    fields are those of LOGIN. The user and those who logged in before find each other by phone, unless
+    `stranger=True`. Each device of an account has its own token, the same in every case; skips
+    if there is none. For a user outside the accounts of the run pass an `Account`, as from `newcomer`.
     """
 
     def login(
@@ -190,16 +190,16 @@ def login(accounts: People, connect: Connect) -> LogIn:
 
 @pytest.fixture
 def phone() -> Phone:
-    """Gives a phone that nobody has. +999 is no country's: whatever sends codes, none reaches a stranger.
+    """Returns an unused phone. +999 belongs to no country, so no code reaches a stranger.
 
-    It does not come from the seed: a second run against the same server needs others.
+    It does not depend on the seed: a second run against the same server needs other phones.
     """
     return lambda: f"+999{random.SystemRandom().randrange(10**10):010}"
 
 
 @pytest.fixture
 def address(settings: Settings) -> str:
-    """An address of this machine that nothing else connects from, for what one may do only so often."""
+    """A local address that nothing else connects from, for rate limits per address."""
     if not settings.target.host.startswith("127."):
         skip("would use up what this address may do in an hour; on 127.0.0.1 there are others")
     address = f"127.{'.'.join(str(random.SystemRandom().randrange(1, 255)) for _ in range(3))}"
@@ -213,9 +213,9 @@ def address(settings: Settings) -> str:
 
 @pytest.fixture
 def newcomer(phone: Phone) -> Newcomer:
-    """Somebody who is not there yet: `login(newcomer("nina"))` registers them.
+    """A user without an account yet: `login(newcomer("nina"))` registers them.
 
-    For what needs an account without a past, and for tokens that a case kills.
+    For cases that need a new account, or that invalidate tokens.
     """
     return lambda name="newcomer": Account(phone(), name)
 
@@ -242,7 +242,7 @@ def carol(login: LogIn) -> Device:
 def group(cid: Cid) -> Group:
     """Makes a new group and returns its chat id: `group(alice, bob, …)`; the first creates it.
 
-    Every connection given has read what it was told about the group, so a case begins in silence.
+    Every connection given has read its pushes about the group, so a case begins in silence.
     """
 
     def group(creator: Device, *members: Device, title: str = "conformance") -> int:

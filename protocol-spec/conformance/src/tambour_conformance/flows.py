@@ -12,12 +12,12 @@ from tambour_conformance.talk import settled
 from tambour_conformance.verdict import check, skip
 from tambour_conformance.wire import ERROR, Frame
 
-#: The device that a bare name of somebody means.
+#: The device that a bare user name means.
 FIRST_DEVICE = "phone"
 
 
 class BadFlow(ValueError):
-    """The flow itself is wrong: a step of no known kind, or a value that nobody saved."""
+    """The flow itself is wrong: an unknown step, or a value that was not saved."""
 
 
 def pointed(value: Any, pointer: str) -> Any:
@@ -32,7 +32,7 @@ def pointed(value: Any, pointer: str) -> Any:
 
 
 def difference(actual: Any, expected: Any, path: str = "") -> str | None:
-    """How a payload is other than a flow has it, or None: maps may hold more, lists may not."""
+    """How a payload differs from the flow, or None: maps may hold more keys, lists may not be longer."""
     if isinstance(expected, Mapping) and isinstance(actual, Mapping):
         parts = [(key, actual.get(key), value) for key, value in expected.items()]
     elif isinstance(expected, list) and isinstance(actual, list):
@@ -47,7 +47,7 @@ def difference(actual: Any, expected: Any, path: str = "") -> str | None:
 
 
 class Player:
-    """One flow with the accounts of a run. What it does not mention, as presence, may happen or not."""
+    """One flow with the accounts of a run. Events that it does not name, such as presence, may happen."""
 
     def __init__(
         self,
@@ -64,11 +64,11 @@ class Player:
         self.cid = cid
         self.devices: dict[str, Connection] = {}
         self.saved: dict[str, Any] = {}
-        #: The pushes that the flow speaks of: others break no silence.
+        #: The pushes that the flow names: others do not break a silence.
         self.pushes = sorted({step["push"] for step in self.steps if "push" in step})
 
     def play(self) -> None:
-        """All steps. Before the first nothing is news to anybody, so deltas hold what the flow does alone."""
+        """Plays all steps. Everybody is up to date before the first: deltas hold only the flow's changes."""
         for name in self._people():
             device = self.login(name)
             settled(device)
@@ -80,7 +80,7 @@ class Player:
                 raise BadFlow(f"step {number}: {error}") from error
 
     def _people(self) -> list[str]:
-        """Everybody who takes part or is spoken of."""
+        """Everybody who takes part or is named."""
         text = str(self.steps)
         return [name for name in NAMES if re.search(rf"\b{name}\b", text)]
 
@@ -141,7 +141,7 @@ class Player:
     # Values.
 
     def _filled(self, value: Any) -> Any:
-        """The value with everything in place of what begins with a dollar sign."""
+        """The value with every `$name` replaced."""
         match value:
             case {}:
                 return {key: self._filled(each) for key, each in value.items()}

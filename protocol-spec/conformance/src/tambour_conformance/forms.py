@@ -1,4 +1,4 @@
-"""MessagePack in forms an encoder would not choose: wider than needed, broken, lying about lengths."""
+"""MessagePack in forms an encoder would not choose: wider than needed, broken, with false lengths."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tambour_conformance import wire
 
 
 class Raw(bytes):
-    """Bytes that `pack` puts where a value goes, as they are."""
+    """Bytes that `pack` inserts unchanged in place of a value."""
 
 
 def pack(value: Any) -> bytes:
-    """As `wire.encode`, but with Raw inside maps and arrays."""
+    """Like `wire.encode`, but allows Raw inside maps and arrays."""
     match value:
         case Raw():
             return bytes(value)
@@ -85,7 +85,7 @@ def arrays(value: list[Any]) -> Iterator[tuple[str, Raw]]:
 
 
 def nested(levels: int, inner: bytes = b"\xc0") -> Raw:
-    """Arrays of one item in each other."""
+    """Nested arrays of one item each."""
     return Raw(b"\x91" * levels + inner)
 
 

@@ -14,7 +14,7 @@ from tambour_conformance.connection import Connection, Error, Reply
 from tambour_conformance.verdict import Failed, skip
 from tambour_conformance.wire import Frame
 
-#: What cases call the accounts, in the order in which they were given.
+#: The names of the accounts in cases, in the order in which they were given.
 NAMES = ("alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi")
 #: How long a login code may take to arrive, in seconds.
 CODE_DEADLINE = 2.0
@@ -22,10 +22,10 @@ CODE_DEADLINE = 2.0
 
 @dataclass
 class Account:
-    """A phone, and what signs it in."""
+    """A phone, and the means to sign it in."""
 
     phone: str
-    name: str = ""  #: what cases call it
+    name: str = ""  #: its name in cases
     code: str | None = None
     tokens: list[str] = field(default_factory=list)
     devices: dict[str, str] = field(default_factory=dict)  #: the token of each device that was signed in
@@ -50,7 +50,7 @@ class Account:
 
 
 class Device(Connection):
-    """A connection of somebody: signed in, or about to be."""
+    """A user's connection: signed in, or about to be."""
 
     account: Account
     token: str
@@ -71,7 +71,7 @@ class People:
         self._met: set[tuple[int, int]] = set()
 
     def account(self, who: str | Account) -> Account:
-        """The account a case calls so; skips the case when there are not that many."""
+        """The account of this name; skips the case if there are not enough accounts."""
         if isinstance(who, Account):
             return who
         if who not in self.accounts:
@@ -79,7 +79,7 @@ class People:
         return self.accounts[who]
 
     def token(self, who: str | Account, device: str, connect: Callable[..., Connection]) -> str:
-        """The token of a device: one that was given, or that of a new sign-in."""
+        """The token of a device: one given on the command line, or from a new sign-in."""
         account = self.account(who)
         if device not in account.devices:
             if account.tokens:
@@ -89,9 +89,9 @@ class People:
         return account.devices[device]
 
     def code(self, account: Account) -> str:
-        """A login code that was just asked for.
+        """A login code that was just requested.
 
-        It may still be on its way, so one that was there before is taken only when no other comes.
+        It may not have arrived yet, so a code that was there before is used only if no other comes.
         """
         if account.code is not None:
             return account.code
@@ -106,7 +106,7 @@ class People:
                 raise RuntimeError(f"--code-cmd printed no code of {account.phone}")
 
     def newest_code(self, phone: str) -> str:
-        """The last code that has arrived by now at a phone or another address; empty when there is none."""
+        """The last code that has arrived at a phone or another address; empty if there is none."""
         if self.code_command is None:
             skip(f"needs a code of {phone}: give a token= for each device, a code=, or --code-cmd")
         command = self.code_command.replace("{phone}", phone)
@@ -115,7 +115,7 @@ class People:
         ).stdout.strip()
 
     def sign_in(self, account: Account, connection: Connection) -> str:
-        """A new LOGIN token, by a code; registers an unknown phone. `connection` is initialised."""
+        """A new LOGIN token, by a code; registers an unknown phone. `connection` has sent SESSION_INIT."""
         if account.code is None and self.code_command is None:
             self.code(account)
         seq = connection.send("AUTH_REQUEST", {"phone": account.phone, "type": "START_AUTH"})
@@ -146,9 +146,9 @@ class People:
         return registered["token"]
 
     def introduce(self, devices: list[Device]) -> None:
-        """Lets everybody find everybody by phone, once a run: an id alone opens nothing.
+        """Lets all accounts find each other by phone, once per run: knowing an id is not enough.
 
-        Whom a server does not let be found, or not so often, stays a stranger.
+        Users whom the server does not let others find, or not so often, stay strangers.
         """
         for one in devices:
             for other in devices:
@@ -160,7 +160,7 @@ class People:
 
 
 def log_in(device: Device, token: str, fields: dict[str, Any]) -> Device:
-    """LOGIN. A token that is dead is an error of whoever started the run, so it says whose."""
+    """LOGIN. An invalid token is a mistake on the command line, so the error names its account."""
     seq = device.send("LOGIN", {"token": token, "interactive": True, **fields})
     answer = device.either(Reply(seq), Error("", seq))
     if answer.command == wire.ERROR:

@@ -1,4 +1,4 @@
-"""How pytest runs the cases: which ones, what each comes to, and what is told about it."""
+"""How pytest runs the cases: selection, verdicts and output."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SETTINGS = pytest.StashKey[Settings]()
 PEOPLE = pytest.StashKey[People]()
 LOG = pytest.StashKey[CaseLog]()
 
-#: The groups in the order in which they run: those that need no account first.
+#: The groups in running order: those that need no account first.
 GROUPS = {
     "FRM": "framing",
     "HDR": "header",
@@ -64,13 +64,13 @@ GROUPS = {
     "flow": "whole conversations",
 }
 
-#: After how many cases in a row that found nobody the server is probed again.
+#: After how many cases in a row without an answer the server is probed again.
 LOST_CASES = 10
 
 
 @dataclass
 class CaseResult:
-    """What one case came to."""
+    """The result of one case."""
 
     id: str
     title: str
@@ -78,7 +78,7 @@ class CaseResult:
     requirements: tuple[str, ...]
     level: str
     verdict: Verdict = Verdict.PASS
-    known_failing: str | None = None  #: why, when it is listed
+    known_failing: str | None = None  #: the reason, if it is listed
     message: str = ""
     expected: str = ""
     actual: str = ""
@@ -92,19 +92,19 @@ class CaseResult:
 
     @property
     def behaviour(self) -> Verdict:
-        """The verdict on what was answered, whatever became of the connection."""
+        """The verdict on the answers, regardless of how the connection closed."""
         return Verdict.PASS if self.verdict == Verdict.UNCLEAN else self.verdict
 
     @property
     def close(self) -> str | None:
-        """Whether connections were closed as they should; None when the case judged no close."""
+        """Whether connections were closed correctly; None if the case judged no close."""
         if self.log.closes == 0:
             return None
         return "unclean" if self.log.unclean else "clean"
 
 
 def fails(result: CaseResult, *, strict: bool) -> bool:
-    """Whether the result is one that a server should not have."""
+    """Whether the result is a fault of the server."""
     match result.verdict:
         case Verdict.FAIL | Verdict.ERROR:
             return True
@@ -116,14 +116,14 @@ def fails(result: CaseResult, *, strict: bool) -> bool:
 
 
 def is_unexpected(result: CaseResult, *, strict: bool) -> bool:
-    """Whether the result makes the run fail: a failure that is not listed, or a listed case that passes."""
+    """Whether the result fails the run: an unlisted failure, or a listed case that passes."""
     if result.known_failing is None:
         return fails(result, strict=strict)
     return result.verdict == Verdict.PASS
 
 
 def case_id(item: pytest.Item) -> str:
-    """The stable name of a case: that of its function, and its parameter."""
+    """The stable name of a case: its function's name and its parameter."""
     name, bracket, parameter = item.name.partition("[")
     return name.removeprefix("test_").replace("_", "-") + bracket + parameter
 
@@ -135,7 +135,7 @@ def requirements_of(item: pytest.Item) -> tuple[str, ...]:
 
 
 def group_of(item: pytest.Item) -> str:
-    """The group of a case: that of its first requirement, or the one it names; none is a fault."""
+    """The group of a case: that of its first requirement, or the named one; having none is a mistake."""
     marker = item.get_closest_marker("case")
     ids = requirements_of(item)
     return ids[0].partition("-")[0] if ids else marker.kwargs["group"] if marker else ""
@@ -159,7 +159,7 @@ def faults_of_coverage(items: Iterable[pytest.Item], requirements: dict[str, Req
 
 
 def finds_nobody(result: CaseResult) -> bool:
-    """Whether the case failed and no packet of this protocol came, or more than anybody asked for."""
+    """Whether the case failed and no packet of this protocol came, or more bytes than requested."""
     return fails(result, strict=True) and (result.log.flooded or not result.log.heard)
 
 
@@ -172,9 +172,9 @@ class ConformancePlugin:
         self.faults: list[str] = []
         self.items: list[pytest.Item] = []
         self.began = time.time()
-        #: Why the run was given up: the server was lost on the way.
+        #: Why the run was stopped: the server was lost.
         self.lost: str | None = None
-        #: The last cases, as far back as they found nobody.
+        #: The most recent cases that got no answer.
         self.row: list[CaseResult] = []
 
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -275,8 +275,8 @@ class ConformancePlugin:
             result.message = f"{type(error).__name__}: {error}\n{report.longreprtext}"
 
     def _tell(self, item: pytest.Item, result: CaseResult, report: pytest.TestReport) -> None:
-        """Puts the verdict into pytest's own report, from which junit.xml and the exit status come."""
-        # junit.xml takes them from the report of the teardown, which is made from these.
+        """Puts the verdict into pytest's own report, the source of junit.xml and the exit status."""
+        # junit.xml takes them from the report of the teardown, which is built from these.
         item.user_properties = [("verdict", str(result.verdict))]
         item.user_properties += [("requirement", each) for each in result.requirements]
         if result.close is not None:
@@ -307,13 +307,13 @@ class ConformancePlugin:
         return told
 
     def _count(self, result: CaseResult, session: pytest.Session) -> None:
-        """Gives the run up when a row of cases found nobody and a probe finds nobody either."""
+        """Stops the run when several cases in a row got no answer and a probe gets none either."""
         if result.verdict == Verdict.SKIP:
             return
         self.row = [*self.row, result] if finds_nobody(result) else []
         if len(self.row) < LOST_CASES:
             return
-        # On a busy machine some run out of time before they run out of room.
+        # On a busy machine some hit the time limit before the size limit.
         if any(each.log.flooded for each in self.row):
             self.lost = "the server sends more than it is asked for"
         else:
@@ -335,7 +335,7 @@ class ConformancePlugin:
 
     @property
     def closes(self) -> Counter[str]:
-        """How many cases judged a close that was clean, and how many one that was not."""
+        """How many cases judged a clean close, and how many an unclean one."""
         return Counter(result.close for result in self.results if result.close is not None)
 
 
@@ -351,7 +351,7 @@ def _selects(selector: str, item: pytest.Item) -> bool:
 
 
 def _key(result: CaseResult) -> tuple[str, tuple[str, ...]]:
-    """What the results share that are printed in one line."""
+    """The common part of results that share a line."""
     return result.base, result.requirements
 
 

@@ -1,4 +1,4 @@
-"""The first word with a server, before any case: is there one, and does it speak this protocol?"""
+"""A probe before any case: is there a server, and does it speak this protocol?"""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from tambour_conformance import bundle, wire
 from tambour_conformance.connection import CaseLog, Connection, Target
 from tambour_conformance.verdict import Failed
 
-#: What a TLS server that is spoken to without TLS answers with.
+#: The answer of a TLS server to a client without TLS.
 TLS_ALERT = 0x15
 
 
 class Unreachable(Exception):
-    """There is nobody to judge; the text says what there is instead, in one line."""
+    """There is no server to judge; the text says what was found instead, in one line."""
 
 
 def probe(target: Target) -> None:
-    """Connects and says SESSION_INIT. Whatever answers with a packet will be judged, be it right or wrong.
+    """Connects and sends SESSION_INIT. Any server that answers with a packet, right or wrong, will be judged.
 
-    Raises Unreachable when nothing does.
+    Raises Unreachable if nothing answers.
     """
     where = f"{target.host}:{target.port}"
     try:

@@ -1,4 +1,4 @@
-"""What holds for every packet a server writes: looked at in all cases, judged in those that name it."""
+"""Rules for every packet of a server: checked in all cases, judged in those that name them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tambour_conformance.wire import BadPacket, Frame
 
 
 def broken_rules(frame: Frame, protocol: Bundle, *, lz4_large: bool) -> list[tuple[str, str]]:
-    """The requirements that a packet breaks by the way it is written, and how."""
+    """The requirements that the form of a packet violates, and how."""
     found: list[tuple[str, str]] = []
     if frame.version != protocol.version_written:
         found.append(("HDR-01", f"version {frame.version} written"))
@@ -37,14 +37,14 @@ def broken_rules(frame: Frame, protocol: Bundle, *, lz4_large: bool) -> list[tup
         found.append(("MSP-20", f"a payload that is no map: {value!r:.40}"))
     elif frame.command == wire.ERROR:
         found += _error(value, protocol)
-    # Only what is not as an encoder would write it is worth a closer look.
+    # Only a packet that differs from an encoder's output needs a closer look.
     if wire.encode(value) != raw and (place := longer_than_needed(raw, fields_of(frame, protocol), protocol)):
         found.append(("MSP-18", f"a longer form than it needs of {place}"))
     return found
 
 
 def fields_of(frame: Frame, protocol: Bundle) -> list[Mapping[str, Any]]:
-    """The fields that the specification has for a packet of a server."""
+    """The fields of a server packet according to the specification."""
     if frame.command == wire.ERROR:
         return protocol.structs["ErrorReply"]["fields"]
     opcode = next((each for each in protocol.served.values() if each.number == frame.opcode), None)

@@ -1,4 +1,4 @@
-"""What a run was asked to do."""
+"""The settings of a run."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ class Settings:
     known_failing: dict[str, str] = field(default_factory=dict)  #: case ids and why
     #: Limits of the server that differ from those of the specification.
     limits: dict[str, int] = field(default_factory=dict)
-    #: Stops the server as an operator would and starts it again on the same address and data.
+    #: Stops the server cleanly and starts it again with the same address and data.
     restart_command: str | None = None
     before_restore: int | None = None
-    #: Puts the rules of features in force that it reads from its standard input.
+    #: Applies the feature rules that it reads from standard input.
     features_command: str | None = None
-    #: The server makes previews of links by the suite's program.
+    #: The server makes link previews with the suite's program.
     link_previews: bool = False
     out: Path | None = None
-    #: Every byte of every case in the report, not of those alone that are short or went wrong.
+    #: Every byte of every case in the report, not only of short or failed ones.
     all_bytes: bool = False
 
 
 def read_known_failing(path: Path) -> dict[str, str]:
-    """A case id a line, then `#` and why it is known to fail."""
+    """One case id per line, then `#` and why it is known to fail."""
     known = {}
     for line in path.read_text("utf-8").splitlines():
         name, _, reason = line.partition("#")
@@ -45,7 +45,7 @@ def read_known_failing(path: Path) -> dict[str, str]:
 
 
 def read_limits(path: Path) -> dict[str, int]:
-    """The file that `tambourd serve --limits` takes: `name: value` a line."""
+    """The file for `tambourd serve --limits`: one `name: value` per line."""
     limits = {}
     for line in path.read_text("utf-8").splitlines():
         name, _, value = line.partition("#")[0].partition(":")

@@ -1,4 +1,4 @@
-"""Whether MessagePack is written as short as it can be, but for what may stay as it came."""
+"""Checks that MessagePack is written in its shortest form, except values repeated as received."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 from tambour_conformance import wire
 from tambour_conformance.bundle import Bundle
 
-#: How many bytes follow the first one of an integer, and of what else has a fixed size: floats and fixext.
+#: How many bytes follow the first byte of an integer or another value of fixed size: floats and fixext.
 INTEGERS = {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8, 0xD0: 1, 0xD1: 2, 0xD2: 4, 0xD3: 8}
 FIXED = {0xCA: 4, 0xCB: 8, 0xD4: 2, 0xD5: 3, 0xD6: 5, 0xD7: 9, 0xD8: 17}
-#: How many bytes the length or count behind the first one has, and the least that needs so many.
+#: How many bytes the length or count after the first byte has, and the least value that needs them.
 BINARIES = {0xC4: (1, 0), 0xC5: (2, 1 << 8), 0xC6: (4, 1 << 16)}
 STRINGS = {0xD9: (1, 32), 0xDA: (2, 1 << 8), 0xDB: (4, 1 << 16)}
 EXTENSIONS = {0xC7: (1, 0), 0xC8: (2, 0), 0xC9: (4, 0)}
@@ -20,14 +20,14 @@ LISTS = {0xDC: (2, 16), 0xDD: (4, 1 << 16)}
 MAPS = {0xDE: (2, 16), 0xDF: (4, 1 << 16)}
 SIZED = BINARIES | STRINGS | EXTENSIONS | LISTS | MAPS
 
-#: A type as the specification writes it, "" when it has none; or the types of a map's values by key.
+#: A type as in the specification, "" if it has none; or the types of a map's values by key.
 Kind = str | Mapping[str, str]
 
 
 def longer_than_needed(data: bytes, fields: Sequence[Mapping[str, Any]], protocol: Bundle) -> str | None:
-    """The place, a JSON pointer, of the first value of a map that has a shorter form; None when none has.
+    """The place, a JSON pointer, of the first value of a map that has a shorter form; None if none has.
 
-    What is of type `any` may have any form, and a float 32 bits or 64. `data` must be one right value.
+    A value of type `any` may have any form, and a float 32 or 64 bits. `data` must be one valid value.
     """
     return next(_Reader(data, protocol).value("", _by_key(fields)), None)
 
@@ -43,7 +43,7 @@ class _Reader:
         self.protocol = protocol
 
     def value(self, place: str, kind: Kind) -> Iterator[str]:
-        """Steps over a value; gives the place of each value in it that is longer than it needs to be."""
+        """Skips a value; yields the place of each value in it that is longer than necessary."""
         container, count, is_shortest = self.head()
         if not is_shortest and kind != "any":
             yield place or "/"
@@ -65,16 +65,16 @@ class _Reader:
         if isinstance(kind, str) and (
             found := re.fullmatch(r"(list|packed|map|names)<(?:\w+, )?(.*)>", kind)
         ):
-            # What is packed is the object itself.
+            # A packed value is the object itself.
             return self.inner(found[2], key) if found[1] == "packed" else found[2]
         if isinstance(kind, str):
             kind = _by_key(self.protocol.structs[kind]["fields"]) if kind in self.protocol.structs else {}
         return kind.get(key, "")
 
     def head(self) -> tuple[str, int, bool]:
-        """Steps over a value, or only what stands before the items of a container.
+        """Skips a value, or only the header of a container.
 
-        Returns what container it is, if any, how many items or pairs it has, and whether no form is shorter.
+        Returns the kind of container, if any, its number of items or pairs, and whether no form is shorter.
         """
         code = self.data[self.position]
         self.position += 1

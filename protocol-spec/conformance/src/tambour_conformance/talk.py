@@ -1,4 +1,4 @@
-"""What cases say to a server again and again, and how they read what comes back."""
+"""Requests that many cases send, and how they read the answers."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from tambour_conformance.people import Device
 from tambour_conformance.verdict import Failed, check, equal, skip
 from tambour_conformance.wire import Frame
 
-#: The longest time-out of a server that a case waits for, in seconds.
+#: The longest server timeout that a case waits for, in seconds.
 PATIENCE = 16.0
-#: What to do about a limit that is too high for a case.
+#: Advice for a limit that is too high for a case.
 LESS = "start the server with less, and give --limits"
 #: The chat id of everybody's saved messages.
 SAVED = 0
 #: An id that no user and no message has.
 NOBODY = (1 << 61) + 1
 DAY_MS = 86_400_000
-#: Requests that are sent before the first reply is read: far below what a server lets be under way, and their
-#: pushes far below what it holds for somebody who does not read.
+#: Requests that are sent before the first reply is read: far below the server's limit for requests in flight,
+#: and their pushes far below what it holds for a slow reader.
 BURST = 60
 
 
 def time_out(limits: Limits, name: str) -> float:
-    """A time-out of the server in seconds; skips the case when nobody wants to wait that long."""
+    """A timeout of the server in seconds; skips the case if it is too long to wait for."""
     seconds = limits[name] / 1000
     if seconds > PATIENCE:
         skip(f"{name} is {seconds:g} s, too long to wait for: {LESS}")
@@ -41,21 +41,21 @@ def dialog(one: Device, other: Device) -> int:
 
 
 def say(device: Device, chat: int, cid: int, text: str = "hello", **fields: Any) -> dict[str, Any]:
-    """Sends a message and returns it as it was stored."""
+    """Sends a message and returns it as stored."""
     return device.call("MSG_SEND", {"chatId": chat, "message": message(cid, text, **fields)})["message"]
 
 
 def begin(device: Device, chat: int, cid: int, text: str = "hello", **fields: Any) -> int:
-    """Sends a message without waiting; the number of the request."""
+    """Sends a message without waiting; returns the seq of the request."""
     return device.send("MSG_SEND", {"chatId": chat, "message": message(cid, text, **fields)})
 
 
 def burst(
     device: Device, chat: int, cids: Iterable[int], text: str = "hello", listeners: Sequence[Device] = ()
 ) -> list[dict[str, Any]]:
-    """Sends a message for each cid, many at a time, and returns them as they were stored.
+    """Sends a message for each cid, many at a time, and returns them as stored.
 
-    `listeners` read what they are pushed meanwhile.
+    `listeners` read their pushes meanwhile.
     """
     stored: list[dict[str, Any]] = []
     cids = list(cids)
@@ -72,7 +72,7 @@ def burst(
 
 
 def history(device: Device, chat: int, **fields: Any) -> list[dict[str, Any]]:
-    """The messages of CHAT_HISTORY, which a page of none may leave out."""
+    """The messages of CHAT_HISTORY; an empty page may omit the field."""
     return device.call("CHAT_HISTORY", {"chatId": chat, **fields}).get("messages", [])
 
 
@@ -82,7 +82,7 @@ def newest(device: Device, chat: int) -> dict[str, Any]:
 
 
 def only(items: Sequence[Any], what: str) -> Any:
-    """The one item of a list that should have one."""
+    """The only item of a list that should have exactly one."""
     check(len(items) == 1, f"one {what}", f"{len(items)}: {items!r:.200}")
     return items[0]
 
@@ -92,7 +92,7 @@ def ids(messages: Iterable[dict[str, Any]]) -> list[int]:
 
 
 def chat_of(device: Device, chat: int) -> dict[str, Any]:
-    """The chat as CHAT_INFO has it."""
+    """The chat from CHAT_INFO."""
     return only(device.call("CHAT_INFO", {"chatIds": [chat]})["chats"], f"chat {chat} of {device.name}")
 
 
@@ -102,15 +102,15 @@ def login_again(device: Device, **fields: Any) -> Frame:
 
 
 def marks(reply: Frame) -> dict[str, Any]:
-    """What a client sends with its next LOGIN that got this reply: it asks for what changed since."""
+    """The fields of a client's next LOGIN after this reply: it asks for the changes since."""
     keys = ("chatsSync", "contactsSync", "draftsSync", "presenceSync")
     return dict.fromkeys(keys, reply["time"])
 
 
 def settled(device: Device) -> Frame:
-    """A LOGIN whose marks are good: everything that happened before is at or below its `time`.
+    """A LOGIN with settled marks: everything that happened before is at or below its `time`.
 
-    What was committed within the last millisecond may come once more with the next delta, so LOGIN is
+    Changes committed within the last millisecond may come again with the next delta, so LOGIN is
     repeated until nothing comes.
     """
     deadline = time.monotonic() + device.target.timeout
@@ -129,13 +129,13 @@ def settled(device: Device) -> Frame:
 
 
 def rise(numbers: Sequence[int], what: str) -> None:
-    """Each number is greater than the one before."""
+    """Each number is greater than the previous one."""
     for before, after in zip(numbers, numbers[1:], strict=False):
         check(before < after, f"{what} that rise", f"{after} behind {before}")
 
 
 def chain(pushes: Sequence[Frame]) -> None:
-    """Each NOTIF_MESSAGE names the message of the one before it."""
+    """Each NOTIF_MESSAGE names the message of the previous one."""
     for before, after in zip(pushes, pushes[1:], strict=False):
         check(
             previous(after) == before["message"]["id"],
@@ -145,12 +145,12 @@ def chain(pushes: Sequence[Frame]) -> None:
 
 
 def previous(push: Frame) -> Any:
-    """The id before that of a NOTIF_MESSAGE: in the message where the push says what is unread."""
+    """The previous id in a NOTIF_MESSAGE: it is in the message if the push has `unread`."""
     return (push["message"] if "unread" in push.value else push.value).get("prevMessageId")
 
 
 def known(value: Any, kind: str) -> Any:
-    """A value of a type of the specification, or a list of them, without fields that it does not have."""
+    """A value of a type of the specification, or a list of them, without fields unknown to the type."""
     protocol = bundle.load()
     if isinstance(value, list):
         return [known(each, kind) for each in value]
@@ -164,14 +164,14 @@ def known(value: Any, kind: str) -> Any:
 def same(actual: Any, expected: Any, what: str, kind: str = "Message") -> None:
     """Two views of an object are equal.
 
-    What a later release added may be in one of them alone, and so may the id before a message, which stands
-    in those that are pushed to classic clients.
+    Fields of a later release may be in only one of them, and so may the id before a message, which is
+    inside the messages pushed to classic clients.
     """
     equal(_without_previous(known(actual, kind)), _without_previous(known(expected, kind)), what)
 
 
 def _without_previous(value: Any) -> Any:
-    """The same without the ids before messages."""
+    """The same, ignoring the ids before messages."""
     match value:
         case dict():
             return {key: _without_previous(each) for key, each in value.items() if key != "prevMessageId"}
@@ -181,5 +181,5 @@ def _without_previous(value: Any) -> Any:
 
 
 def same_refusal(one: Frame, other: Frame, what: str) -> None:
-    """Two refusals that give nothing away: their payloads are equal."""
+    """Two refusals that cannot be told apart: their payloads are equal."""
     check(one.value == other.value, f"{what}: one refusal", f"{one.value} and {other.value}")

@@ -1,4 +1,4 @@
-"""Requests that the specification's own examples and field types say must be accepted or refused."""
+"""Requests that must be accepted or refused according to the specification's examples and field types."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 from tambour_conformance.bundle import Bundle, Opcode
 from tambour_conformance.forms import Raw, pack
 
-#: An integer that needs 64 bits without a sign.
+#: An integer that needs 64 unsigned bits.
 TOO_LARGE = Raw(b"\xcf\x80\x00\x00\x00\x00\x00\x00\x00")
 
 INTEGERS = ("int", "ms")
 IDS = ("chatId", "userId", "messageId")
 STRINGS = ("text", "string")
 
-#: What a field of a type may not hold.
+#: Values that a field of a type must not hold.
 WRONG: dict[str, list[Any]] = {
     "bool": [1, "true", [], {}],
     "double": ["1.5", True, [], {}],
@@ -31,7 +31,7 @@ WRONG: dict[str, list[Any]] = {
 
 @dataclass(frozen=True)
 class Mutation:
-    """An example of a request in which one field is not as it must be."""
+    """An example request with one invalid field."""
 
     path: str  #: a JSON pointer
     what: str
@@ -39,7 +39,7 @@ class Mutation:
 
 
 def value_of(example: Any) -> Any:
-    """The value of an example: its byte strings are written {"$bytes": "…"}."""
+    """The value of an example; its byte strings are written {"$bytes": "…"}."""
     match example:
         case {"$bytes": str(digits)}:
             return bytes.fromhex(digits)
@@ -72,7 +72,7 @@ def nil_for_required(protocol: Bundle, opcode: Opcode) -> list[Mutation]:
 
 
 def nil_for_optional(protocol: Bundle, opcode: Opcode) -> list[Mutation]:
-    """Each field that need not be there, nil."""
+    """Each optional field, nil."""
     return _mutations(protocol, opcode, lambda field, _: [] if field.get("required") else [("nil", None)])
 
 
@@ -84,7 +84,7 @@ def without_optional(protocol: Bundle, opcode: Opcode) -> list[Mutation]:
 
 
 def wrong_types(protocol: Bundle, opcode: Opcode) -> list[Mutation]:
-    """Each field, at any depth, with values of other types; an unknown name for a closed enumeration."""
+    """Each field, at any depth, with values of other types; for a closed enumeration, an unknown name."""
 
     def wrong(field: dict[str, Any], _: Any) -> list[tuple[str, Any]]:
         return [(f"{each!r}", each) for each in _wrong_values(protocol, field["type"])]
@@ -93,7 +93,7 @@ def wrong_types(protocol: Bundle, opcode: Opcode) -> list[Mutation]:
 
 
 def too_large_integers(protocol: Bundle, opcode: Opcode) -> list[Mutation]:
-    """Each integer and id, at any depth, above the range of 64 bits with a sign."""
+    """Each integer and id, at any depth, above the range of signed 64 bits."""
 
     def large(field: dict[str, Any], _: Any) -> list[tuple[str, Any]]:
         if field["type"] in INTEGERS + IDS:
@@ -108,10 +108,10 @@ def too_large_integers(protocol: Bundle, opcode: Opcode) -> list[Mutation]:
 def limited(
     protocol: Bundle, opcode: Opcode, limits: Mapping[str, int], kinds: Sequence[str], excess: int = 0
 ) -> list[Mutation]:
-    """Each field, at any depth, that has a limit of these kinds, as long as that says and `excess` more.
+    """Each field, at any depth, that has a limit of these kinds, as long as the limit plus `excess`.
 
-    The kinds are `limit` (UTF-16 units), `limitBytes` and `limitItems`. Where units are limited, bytes are
-    not tried: so few units never have too many.
+    The kinds are `limit` (UTF-16 units), `limitBytes` and `limitItems`. If units are limited, bytes are
+    not tried: that many units never take too many bytes.
     """
 
     def long(field: dict[str, Any], present: Any) -> list[tuple[str, Any]]:
@@ -120,7 +120,7 @@ def limited(
         for kind in kinds:
             if kind not in field or (kind == "limitBytes" and "limit" in field):
                 continue
-            # What nests has a limit for each level, the outermost first.
+            # A nested field has a limit for each level, the outermost first.
             limit = field[kind] if isinstance(field[kind], str) else field[kind][0]
             count = limits[limit] + excess
             what = f"{count} {UNITS[kind]}"
@@ -143,7 +143,7 @@ def limited(
 
 
 def _header(count: int) -> int:
-    """How many of `count` bytes a string of this size in MessagePack has before its text."""
+    """The size of the MessagePack header of a string that takes `count` bytes in all."""
     return 1 if count <= 32 else 2 if count <= 257 else 3
 
 
@@ -152,9 +152,9 @@ UNITS = {"limit": "units", "limitBytes": "bytes", "limitItems": "items"}
 
 
 def harmless(value: Any, users: Sequence[int], nowhere: int, cid: int, phone: str) -> Any:
-    """A request of the examples that may be sent to any server: it tells nobody who did not ask for it.
+    """An example request that is safe to send to any server: it notifies nobody outside the run.
 
-    Chats and partners become `nowhere`, an id that nobody has, whoever is invited or shown `users`, a phone
+    Chats and partners become `nowhere`, an unused id, invited or shown users become `users`, a phone
     `phone`, and a message's client id `cid`.
     """
 
@@ -204,7 +204,7 @@ def _item(kind: str) -> str | None:
 
 
 def _mutations(protocol: Bundle, opcode: Opcode, variants: Any) -> list[Mutation]:
-    """Every example of the opcode with each field it can hold changed in every way, each change once."""
+    """Every example of the opcode with each possible field changed in every way, each change once."""
     found: dict[tuple[str, str], Mutation] = {}
     for example in request_values(protocol, opcode):
         for path, field in _fields(protocol, opcode.fields.get("request") or [], example, ()):
@@ -223,7 +223,7 @@ def _mutations(protocol: Bundle, opcode: Opcode, variants: Any) -> list[Mutation
 
 
 def _at(value: Any, path: tuple[str | int, ...]) -> Any:
-    """What an example has at a path; None when it has nothing there."""
+    """The value of an example at a path; None if there is none."""
     for step in path[:-1]:
         value = value[step]
     return value.get(path[-1])
@@ -232,7 +232,7 @@ def _at(value: Any, path: tuple[str | int, ...]) -> Any:
 def _fields(
     protocol: Bundle, fields: list[dict[str, Any]], value: dict[str, Any], path: tuple[str | int, ...]
 ) -> Iterator[tuple[tuple[str | int, ...], dict[str, Any]]]:
-    """The fields of an object, and of those objects in it that the value holds."""
+    """The fields of an object, and of the nested objects present in the value."""
     for field in fields:
         here = (*path, field["key"])
         yield here, field

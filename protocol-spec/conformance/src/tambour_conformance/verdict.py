@@ -1,4 +1,4 @@
-"""What a case can come to, and how cases say so."""
+"""The verdicts of cases, and how cases report them."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import pytest
 
 class Verdict(enum.StrEnum):
     PASS = "PASS"
-    FAIL = "FAIL"  #: a MUST does not hold
-    NON_STRICT = "NON-STRICT"  #: a SHOULD does not hold
-    UNCLEAN = "UNCLEAN"  #: the right answer, and the connection was closed wrongly or not at all
+    FAIL = "FAIL"  #: a MUST is violated
+    NON_STRICT = "NON-STRICT"  #: a SHOULD is violated
+    UNCLEAN = "UNCLEAN"  #: the right answer, but the connection was closed wrongly or not at all
     SKIP = "SKIP"
-    INFO = "INFO"  #: a measurement; right or wrong is not judged
+    INFO = "INFO"  #: a measurement; nothing is judged
     ERROR = "ERROR"  #: the runner failed, not the server
 
 
 class Failed(AssertionError):
-    """The server did something else than the requirement says."""
+    """The server violated the requirement."""
 
     def __init__(self, expected: str, actual: str) -> None:
         super().__init__(f"expected {expected}\n  actual {actual}")
@@ -50,8 +50,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def case(*requirements: str, info: bool = False, group: str = "") -> Callable[[Function], Function]:
     """Marks a test function as the case of these requirements.
 
-    A case is judged by its strictest requirement, so a SHOULD has a case of its own. `info` makes it a
-    measurement: its verdict is INFO whatever comes out. A case of no requirement names its `group`.
+    A case is judged by its strictest requirement, so a SHOULD has its own case. `info` makes it a
+    measurement: its verdict is always INFO. A case without a requirement names its `group`.
     """
 
     def mark(function: Function) -> Function:

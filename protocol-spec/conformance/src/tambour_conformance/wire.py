@@ -1,4 +1,4 @@
-"""Packets as bytes, by code of our own: a mistake that the encoder and decoder of a server share shows here.
+"""Packets as bytes, with independent code: it reveals mistakes that a server's encoder and decoder share.
 
 A packet is ten bytes, big-endian, and a payload: version u8, cmd u8, seq u16, opcode u16, flags u8,
 length u24.
@@ -19,7 +19,7 @@ from tambour_conformance.verdict import Failed
 HEADER_SIZE = 10
 #: The longest payload that the header can announce.
 MAX_LENGTH = 0xFFFFFF
-#: What a reader of replies may have to inflate at most.
+#: The most that a reader of replies may have to inflate.
 MAX_RAW = 16 << 20
 
 REQUEST, OK, NOT_FOUND, ERROR = 0, 1, 2, 3
@@ -29,11 +29,11 @@ _HEADER = struct.Struct(">BBHHI")
 
 
 class BadPacket(ValueError):
-    """Bytes that no reader of this protocol can make sense of."""
+    """Bytes that no reader of this protocol can decode."""
 
 
 class Payload(dict[Any, Any]):
-    """A map as it came. A key that a case reads and the server did not write is the server's fault."""
+    """A map as received. If a case reads a key that the server did not write, that is the server's fault."""
 
     def __missing__(self, key: Any) -> NoReturn:
         raise Failed(f"a key {key!r}", f"only {sorted(map(str, self))}")
@@ -41,14 +41,14 @@ class Payload(dict[Any, Any]):
 
 @dataclass(frozen=True)
 class Frame:
-    """A packet as it travelled."""
+    """A packet as sent."""
 
     version: int
     command: int
     seq: int
     opcode: int
     flags: int
-    wire: bytes  #: the payload before it is inflated
+    wire: bytes  #: the payload before inflation
 
     @property
     def packet(self) -> bytes:
@@ -106,8 +106,8 @@ def packet(
 ) -> bytes:
     """A whole packet.
 
-    `payload` takes the place of an encoded `value`. `compress` makes it an LZ4 block with its true factor in
-    `flags`; `flags` writes something else there, whatever the payload is.
+    `payload` replaces an encoded `value`. `compress` makes it an LZ4 block with its true factor in
+    `flags`; the argument `flags` overrides that byte, whatever the payload is.
     """
     raw = encode({} if value is None else value) if payload is None else payload
     factor = 0
@@ -123,7 +123,7 @@ def encode(value: Any) -> bytes:
 
 
 def decode(payload: bytes) -> Any:
-    """One value, and nothing behind it. Raises BadPacket."""
+    """One value, and nothing after it. Raises BadPacket."""
     try:
         return msgpack.unpackb(
             payload,
@@ -149,7 +149,7 @@ def deflate(raw: bytes) -> bytes:
 
 
 def inflate(wire: bytes, flags: int) -> bytes:
-    """What `wire` stands for, with `flags` as the header has it. Raises BadPacket.
+    """The inflated form of `wire`, with `flags` from the header. Raises BadPacket.
 
     The factor is a promise: `len(wire) * flags` bounds the result.
     """
@@ -165,7 +165,7 @@ def inflate(wire: bytes, flags: int) -> bytes:
 
 
 def cut(data: bytes | bytearray, begin: int = 0) -> Frame | None:
-    """The packet that begins there, or None if it is not all there."""
+    """The packet that begins there, or None if it is incomplete."""
     if len(data) - begin < HEADER_SIZE:
         return None
     version, command, seq, opcode, word = _HEADER.unpack_from(data, begin)

@@ -1,4 +1,4 @@
-"""ACC: the phone of an account, and its end."""
+"""ACC: changing the phone of an account, and deleting it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def registers(connection: Connection, accounts: People, account: Account) -> boo
 def test_a_code_for_another_phone(
     login: LogIn, newcomer: Newcomer, accounts: People, client: Connection
 ) -> None:
-    """A free phone and a taken one get a code, which signs nobody in."""
+    """A free phone and a taken one both get a code, which cannot sign in."""
     nina, phone = login(newcomer("nina")), newcomer()
     taken = newcomer("taken")
     login(taken)
@@ -45,7 +45,7 @@ def test_a_code_for_another_phone(
 
 @case("ACC-02")
 def test_another_phone(login: LogIn, newcomer: Newcomer, accounts: People, client: Connection) -> None:
-    """The account moves with its sessions, and contacts are told; the old phone has none any more."""
+    """The account moves with its sessions, and contacts are told; the old phone has no account."""
     old, new = newcomer("nina"), newcomer("new")
     phone, laptop, friend = login(old), login(old, "laptop"), login(newcomer("friend"))
     friend.call("CONTACT_UPDATE", {"contactId": phone.user_id, "action": "ADD"})
@@ -64,7 +64,7 @@ def test_another_phone(login: LogIn, newcomer: Newcomer, accounts: People, clien
 
 @case("ACC-02")
 def test_codes_from_before(login: LogIn, newcomer: Newcomer, accounts: People, client: Connection) -> None:
-    """A code that the phone got before the account moved to it logs nobody in."""
+    """A code sent to the phone before the account moved to it cannot log in."""
     old, new = newcomer("nina"), newcomer("new")
     device = login(old)
     token = client.call("AUTH_REQUEST", {"phone": new.phone, "type": "START_AUTH"})["token"]
@@ -90,7 +90,7 @@ def test_a_phone_that_is_taken(login: LogIn, newcomer: Newcomer, accounts: Peopl
 def test_whose_code(
     login: LogIn, newcomer: Newcomer, accounts: People, client: Connection, bob: Device, limits: Limits
 ) -> None:
-    """A code is good for whom and what it was sent for, and only so many wrong ones are tried."""
+    """A code works only for its user and purpose, and wrong attempts are limited."""
     nina, new = login(newcomer("nina")), newcomer("new")
     value = {"token": ask(nina, new.phone), "verifyCode": accounts.code(new)}
     bob.refused("error.code.expired", "PHONE_BIND_CONFIRM", value)
@@ -109,7 +109,7 @@ def test_whose_code(
 
 
 def erase(limits: Limits, *devices: Device) -> None:
-    """Asks for the end of accounts and waits for it."""
+    """Requests the deletion of accounts and waits for it."""
     delay = time_out(limits, "profileDeleteDelayMs") + time_out(limits, "housekeepingIntervalMs")
     if delay > PATIENCE:
         skip("too long to wait for")
@@ -129,7 +129,7 @@ def test_the_end_of_an_account(
     cid: Cid,
     limits: Limits,
 ) -> None:
-    """Sessions end, the phone is free, and of the user and what it wrote nothing is left."""
+    """Sessions end, the phone is free, and nothing is left of the user and their messages."""
     account = newcomer("nina")
     nina = login(account)
     chat = dialog(nina, bob)
@@ -149,7 +149,7 @@ def test_the_end_of_an_account(
 def test_reactions_and_votes_go(
     login: LogIn, newcomer: Newcomer, bob: Device, group: Group, cid: Cid, limits: Limits
 ) -> None:
-    """Who is there is told of the counters that change."""
+    """Members who are online get the changed counters."""
     nina = login(newcomer("nina"))
     chat = group(bob, nina)
     said = say(bob, chat, cid())["id"]
@@ -168,7 +168,7 @@ def test_reactions_and_votes_go(
 @case("ACC-08")
 @pytest.mark.parametrize("value", ["", "6", "M", "0M", "1000D", "6W", "6m", 6, True])
 def test_days_of_inactivity(login: LogIn, newcomer: Newcomer, value: object) -> None:
-    """What says no number of days is refused; what does is kept."""
+    """An invalid number of days is refused; a valid one is stored."""
     nina = login(newcomer("nina"))
     nina.refused("proto.payload", "CONFIG", {"settings": {"user": {"INACTIVE_TTL": value}}})
     for good in ("6M", "999Y", "1D"):
@@ -179,9 +179,9 @@ def test_days_of_inactivity(login: LogIn, newcomer: Newcomer, value: object) -> 
 
 @case("ACC-06")
 def test_second_thoughts(login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
-    """What is taken back does not come, and the time of it is named until then."""
-    # Registered before and behind nina, and asking later: in whatever order accounts end that are due
-    # together, she is not the last.
+    """A cancelled deletion does not happen; until then its time is returned."""
+    # Registered before and after nina, and requesting later: in whatever order the server deletes accounts
+    # that are due together, she is not the last.
     account, fences = newcomer("nina"), [newcomer("olga"), newcomer("otto")]
     first_fence, nina, last_fence = login(fences[0]), login(account), login(fences[1])
 
@@ -205,10 +205,10 @@ def test_second_thoughts(login: LogIn, newcomer: Newcomer, limits: Limits) -> No
 def test_groups_go_on(
     login: LogIn, newcomer: Newcomer, bob: Device, carol: Device, group: Group, limits: Limits
 ) -> None:
-    """The others are told; the owner is an administrator, without one who came first, or still who it was."""
+    """The others are told; an administrator becomes the owner, or the first member, or the owner stays."""
     nina = login(newcomer("nina"))
     led, equals, guest = group(nina, bob), group(nina, carol), group(bob, nina, carol)
-    # Who comes within the same millisecond has been there as long.
+    # Members who join in the same millisecond have been there equally long.
     nina.stall(2)
     change(nina, led, "add", carol.user_id)
     change(nina, led, "add", carol.user_id, type="ADMIN", permissions=MEMBERS)
@@ -226,7 +226,7 @@ def test_groups_go_on(
 
 @case("ACC-10")
 def test_what_is_meant(login: LogIn, newcomer: Newcomer) -> None:
-    """Nothing is erased because a key is missing, or by a client that keeps the account."""
+    """A missing key, or a request to keep the account, erases nothing."""
     nina = login(newcomer("nina"))
     for value in ({}, {"type": 0}, {"delete": True, "cancel": True}, {"delete": False, "cancel": False}):
         nina.refused("proto.payload", "PROFILE_DELETE", value)

@@ -1,4 +1,4 @@
-"""APP: what the known apps ask at their start."""
+"""APP: the requests of known apps at start."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tambour_conformance.talk import burst, dialog, say
 from tambour_conformance.verdict import case, check, equal
 from tambour_conformance.wire import Frame
 
-#: Payloads from here on are compressed by one app, in bytes.
+#: The size from which one app compresses payloads, in bytes.
 COMPRESSED = 32
-#: What one app says of itself: it fills in everything, some of it with nil.
+#: The user agent of one app: it fills in everything, partly with nil.
 KOMET = {
     "userAgent": {
         "deviceType": "ANDROID",
@@ -36,7 +36,7 @@ KOMET = {
     "clientSessionId": 77,
     "mt_instanceid": "6c9a1b1e-1111-4222-8333-0123456789ab",
 }
-#: The same of the app for Android.
+#: The user agent of the app for Android.
 ANDROID = {"userAgent": {**KOMET["userAgent"], "release": 1}, "mt_instanceid": KOMET["mt_instanceid"]}
 
 LOGIN = {
@@ -49,7 +49,7 @@ LOGIN = {
     "exp": {"chatsCountGroups": [0, 50, 100]},
     "chatCacheFingerprint": "0",
 }
-#: What one app asks once it has logged in, and on opening each of its tabs.
+#: The requests of one app after login, and on opening each of its tabs.
 TABS: list[tuple[str, dict[str, Any]]] = [
     ("CHATS_LIST", {"marker": 0}),
     ("LOGIN2", {"contactsSync": 0}),
@@ -67,12 +67,12 @@ TABS: list[tuple[str, dict[str, Any]]] = [
     ("SESSIONS_INFO", {}),
     ("PING", {"interactive": True}),
 ]
-#: Numbers that other apps name and that are not served.
+#: Opcodes of other apps that are not served.
 UNSERVED = (158, 25, 106, 197, 201, 262, 264, 307)
 
 
 def ask(client: Connection, opcode: str | int, value: dict[str, Any]) -> Frame:
-    """A request as the app writes it: an LZ4 block, unless it is short."""
+    """A request in the app's form: an LZ4 block, unless it is short."""
     is_long = len(wire.encode(value)) >= COMPRESSED
     answer = client.answer(client.send(opcode, value, compress=is_long))
     check(
@@ -84,7 +84,7 @@ def ask(client: Connection, opcode: str | int, value: dict[str, Any]) -> Frame:
 @case("APP-01")
 @pytest.mark.parametrize("hello", [KOMET, ANDROID], ids=["komet", "android"])
 def test_start(login: LogIn, newcomer: Newcomer, connect: Connect, cid: Cid, hello: dict[str, Any]) -> None:
-    """An app starts, is served what it asks for, and hears of a message with its unread count."""
+    """An app starts, gets answers to its requests, and gets a message with its unread count."""
     account, olga = newcomer("nina"), login(newcomer("olga"))
     nina = login(account)
     chat = dialog(nina, olga)
@@ -136,7 +136,7 @@ def test_start(login: LogIn, newcomer: Newcomer, connect: Connect, cid: Cid, hel
 
 @case("APP-02")
 def test_nothing_in_the_payload(login: LogIn) -> None:
-    """What some apps send without content is the same with a nil payload."""
+    """A request that some apps send without content works the same with a nil payload."""
     alice: Device = login("alice")
     for opcode in ("PING", "VIDEO_CHAT_HISTORY", "SESSIONS_INFO"):
         for _ in range(20):

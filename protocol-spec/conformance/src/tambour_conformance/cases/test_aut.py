@@ -15,12 +15,12 @@ from tambour_conformance.talk import BURST, LESS, SAVED, only, say, time_out
 from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
 
-#: How many codes a case asks for, and how many connections it opens, to see what happens with one more.
+#: The highest limits of codes and connections that a case uses up.
 MOST_CODES, MOST_CONNECTIONS = 1000, 100
 
 
 def ask(connection: Connection, phone: str) -> Frame:
-    """AUTH_REQUEST; skips the case when the server gives this address no more codes."""
+    """AUTH_REQUEST; skips the case if the server sends this address no more codes."""
     seq = connection.send("AUTH_REQUEST", {"phone": phone, "type": "START_AUTH"})
     answer = connection.either(Reply(seq), Error("auth.blocked", seq))
     if answer.command == wire.ERROR:
@@ -29,22 +29,22 @@ def ask(connection: Connection, phone: str) -> Frame:
 
 
 def try_code(connection: Connection, token: str, code: str) -> int:
-    """AUTH without waiting; the number of the request."""
+    """AUTH without waiting; returns the seq of the request."""
     return connection.send("AUTH", {"token": token, "verifyCode": code, "authTokenType": "CHECK_CODE"})
 
 
 def wrong(code: str) -> str:
-    """A code of the same length that is not this one."""
+    """Another code of the same length."""
     return f"{(int(code) + 1) % 10 ** len(code):0{len(code)}}"
 
 
 def tokens(checked: Frame) -> list[str]:
-    """Which of the two kinds of tokens the reply to AUTH holds; a later release may have more."""
+    """The kinds of tokens in the reply to AUTH; a later release may have more."""
     return [kind for kind in ("LOGIN", "REGISTER") if kind in checked["tokenAttrs"]]
 
 
 def register_token(connection: Connection, accounts: People, account: Account) -> str:
-    """A REGISTER token of a phone that nobody has."""
+    """A REGISTER token of a new phone."""
     token = ask(connection, account.phone)["token"]
     checked = connection.reply(try_code(connection, token, accounts.code(account)))
     check("REGISTER" in checked["tokenAttrs"], "a REGISTER token for a phone nobody has", checked.value)
@@ -56,7 +56,7 @@ def register_token(connection: Connection, accounts: People, account: Account) -
 
 @case("AUT-01")
 def test_code_request(client: Connection, accounts: People, newcomer: Newcomer) -> None:
-    """The reply holds a token for AUTH and the length of the code that comes."""
+    """The reply holds a token for AUTH and the length of the code that is sent."""
     somebody = newcomer()
     reply = ask(client, somebody.phone)
     check(isinstance(reply["token"], str) and reply["token"], "a token", reply.value)
@@ -88,7 +88,7 @@ def test_how_phones_are_written(
 def test_wrong_codes(
     client: Connection, accounts: People, newcomer: Newcomer, limits: Limits, tries: str
 ) -> None:
-    """loginCodeTries wrong codes use a request up, and one less does not."""
+    """loginCodeTries wrong codes use up a request, and one less does not."""
     somebody = newcomer()
     token, code = ask(client, somebody.phone)["token"], accounts.code(somebody)
     for _ in range(limits["loginCodeTries"] - (tries == "all but one")):
@@ -105,7 +105,7 @@ def test_wrong_codes(
 def test_wrong_codes_from_everywhere(
     connect: Connect, accounts: People, newcomer: Newcomer, limits: Limits
 ) -> None:
-    """Tries are counted whoever tries: a connection for each, all at once, and no try too many."""
+    """Attempts count over all connections: one connection for each, all at once, and none too many."""
     somebody = newcomer()
     first = connect("first")
     token, code = ask(first, somebody.phone)["token"], accounts.code(somebody)
@@ -122,7 +122,7 @@ def test_wrong_codes_from_everywhere(
 def test_code_twice(
     client: Connection, accounts: People, newcomer: Newcomer, login: LogIn, known: bool
 ) -> None:
-    """A code that was accepted is not accepted again."""
+    """A code is accepted only once."""
     somebody = newcomer()
     if known:
         login(somebody)
@@ -134,7 +134,7 @@ def test_code_twice(
 
 @case("AUT-03")
 def test_code_twice_at_once(connect: Connect, accounts: People, newcomer: Newcomer) -> None:
-    """Of two connections that use one code at the same time one gets a token."""
+    """When two connections use one code at the same time, one of them gets a token."""
     somebody = newcomer()
     first, second = connect("first"), connect("second")
     token, code = ask(first, somebody.phone)["token"], accounts.code(somebody)
@@ -155,7 +155,7 @@ def test_old_code(client: Connection, accounts: People, newcomer: Newcomer, limi
 
 @case("AUT-05")
 def test_code_of_another_phone(client: Connection, accounts: People, newcomer: Newcomer) -> None:
-    """The code of one phone is no code of a request for another; each still fits its own."""
+    """The code of one phone does not match a request for another; each still matches its own."""
     for _ in range(3):
         one, other = newcomer("one"), newcomer("other")
         token, code = ask(client, one.phone)["token"], accounts.code(one)
@@ -172,7 +172,7 @@ def test_code_of_another_phone(client: Connection, accounts: People, newcomer: N
 
 @case("AUT-09")
 def test_many_codes(client: Connection, connect: Connect, phone: Phone, limits: Limits) -> None:
-    """maxCodesPerPhonePerHour requests are served; the next is refused on any connection, others not."""
+    """maxCodesPerPhonePerHour requests are served; the next is refused on any connection."""
     number = phone()
     left = []
     for _ in range(limits["maxCodesPerPhonePerHour"]):
@@ -187,7 +187,7 @@ def test_many_codes(client: Connection, connect: Connect, phone: Phone, limits: 
 def test_codes_from_elsewhere(
     client: Connection, connect: Connect, address: str, phone: Phone, limits: Limits
 ) -> None:
-    """What one address has used up of a phone is there for another one."""
+    """Another address can still request codes for a phone that one address has used up."""
     most = limits["maxCodesPerPhonePerHour"]
     if most >= limits["maxCodesPerPhoneFromAllPerHour"]:
         skip(f"maxCodesPerPhoneFromAllPerHour is not above maxCodesPerPhonePerHour, {most}: {LESS}")
@@ -210,7 +210,7 @@ def test_many_codes_for_one_phone(
     limits: Limits,
     known: bool,
 ) -> None:
-    """maxCodesPerPhoneFromAllPerHour requests are served; the next is where the account is logged in."""
+    """maxCodesPerPhoneFromAllPerHour requests are served; the next only where the account is logged in."""
     most, each = limits["maxCodesPerPhoneFromAllPerHour"], limits["maxCodesPerPhonePerHour"]
     if not each < most <= 2 * each - 2 or most > MOST_CODES:
         skip(f"needs more than two addresses for maxCodesPerPhoneFromAllPerHour, {most}: {LESS}")
@@ -221,7 +221,7 @@ def test_many_codes_for_one_phone(
     elsewhere = connect("elsewhere", source=address)
     for _ in range(each):
         elsewhere.call("AUTH_REQUEST", request)
-    # Who has logged in has asked for a code before.
+    # A logged-in user has requested a code before.
     for _ in range(most - each - known):
         ask(client, somebody.phone)
     if known:
@@ -235,9 +235,9 @@ def test_many_codes_for_one_phone(
 def test_many_codes_for_one_address(
     client: Connection, connect: Connect, address: str, phone: Phone, limits: Limits, settings: Settings
 ) -> None:
-    """maxCodesPerAddressPerHour requests are served, whoever they are for; the next is, elsewhere alone."""
+    """maxCodesPerAddressPerHour requests are served, for any phone; the next only from elsewhere."""
     most, each = limits["maxCodesPerAddressPerHour"], limits["maxCodesPerPhonePerHour"]
-    # A server that was not started for this would be shut for an hour to whoever is behind the same proxy.
+    # A server not started for this would refuse everybody behind the same proxy for an hour.
     if most > MOST_CODES or "maxCodesPerAddressPerHour" not in settings.limits:
         skip(f"would use up maxCodesPerAddressPerHour, {most}: {LESS}")
     numbers = [phone() for _ in range(-(-most // each)) for _ in range(each)][:most]
@@ -255,11 +255,11 @@ def test_many_codes_for_one_address(
 
 @case("AUT-10")
 def test_strangers_and_users(client: Connection, newcomer: Newcomer, login: LogIn, phone: Phone) -> None:
-    """The replies for a phone with an account and for one without differ in their token alone."""
+    """The replies for phones with and without an account differ only in the token."""
     user = newcomer()
     login(user)
     replies = [ask(client, each) for each in (user.phone, phone())]
-    # The account has asked once before: to register.
+    # The account has requested one code before: to register.
     shown = [
         {key: value for key, value in each.value.items() if key not in ("token", "requestCountLeft")}
         for each in replies
@@ -288,7 +288,7 @@ def test_strangers_and_users(client: Connection, newcomer: Newcomer, login: LogI
     ],
 )
 def test_no_phone(client: Connection, text: str) -> None:
-    """What is no phone is refused, and the connection stays."""
+    """An invalid phone is refused, and the connection stays open."""
     client.refused("error.phone.wrong", "AUTH_REQUEST", {"phone": text})
     client.alive()
 
@@ -302,7 +302,7 @@ def test_shortest_and_longest_phone(client: Connection, rng: random.Random, digi
 
 @case("AUT-15")
 def test_unknown_request(client: Connection, login: LogIn) -> None:
-    """AUTH with a token that no AUTH_REQUEST returned, a LOGIN token among them."""
+    """AUTH with tokens that no AUTH_REQUEST returned, including a LOGIN token."""
     alice = login("alice")
     for token in ("notatoken", "", alice.token):
         client.error("error.code.expired", try_code(client, token, "123456"))
@@ -343,7 +343,7 @@ def test_registration(
 def test_registration_without_a_name(
     client: Connection, accounts: People, newcomer: Newcomer, name: str
 ) -> None:
-    """A first name of blanks is refused, and the token is good for another try."""
+    """A blank first name is refused, and the token stays valid for another attempt."""
     token = register_token(client, accounts, newcomer())
     client.refused("proto.payload", "AUTH_CONFIRM", {"token": token, "firstName": name})
     client.call("AUTH_CONFIRM", {"token": token, "firstName": "Nina"})
@@ -354,7 +354,7 @@ def test_registration_without_a_name(
 def test_longest_name(
     client: Connection, accounts: People, newcomer: Newcomer, limits: Limits, character: str
 ) -> None:
-    """A first or last name of one unit more than maxNameUnits is refused; one of exactly so many is kept."""
+    """A first or last name one unit over maxNameUnits is refused; one of exactly maxNameUnits is stored."""
     most = limits["maxNameUnits"]
     name = character * (most // len(character.encode("utf-16-le")) * 2)
     token = register_token(client, accounts, newcomer())
@@ -379,7 +379,7 @@ def test_registration_twice(client: Connection, accounts: People, newcomer: Newc
 def test_registration_of_a_phone_that_is_taken(
     client: Connection, accounts: People, newcomer: Newcomer, login: LogIn, how: str
 ) -> None:
-    """A REGISTER token says that nobody has the phone: once somebody has, it is good for nothing."""
+    """A REGISTER token becomes useless once its phone has an account."""
     nina = newcomer("nina")
     token = register_token(client, accounts, nina)
     if how == "registered":
@@ -395,7 +395,7 @@ def test_registration_of_a_phone_that_is_taken(
 
 
 def dead_token(connection: Connection, token: str) -> None:
-    """LOGIN is refused with the words that clients look for, and the connection stays."""
+    """LOGIN is refused with the text that clients look for, and the connection stays open."""
     refusal = connection.refused("login.token", "LOGIN", {"token": token})
     equal(refusal["message"], "FAIL_LOGIN_TOKEN", "message")
     connection.alive()
@@ -403,7 +403,7 @@ def dead_token(connection: Connection, token: str) -> None:
 
 @case("AUT-06")
 def test_unknown_token(client: Connection, accounts: People, connect: Connect) -> None:
-    """Tokens that are none are refused as clients expect it, and the connection can still log in."""
+    """Invalid tokens are refused as clients expect, and the connection can still log in."""
     token = accounts.token("alice", "phone", connect)
     for each in ("", "notatoken", "Ж", token[:-1], token + "x", token.swapcase()):
         if each != token:
@@ -423,7 +423,7 @@ def test_request_token_is_no_login_token(client: Connection, accounts: People, n
 
 @case("AUT-07")
 def test_logout(login: LogIn, newcomer: Newcomer, connect: Connect) -> None:
-    """LOGOUT is answered, then closes; the token is dead, also for another connection of it."""
+    """LOGOUT is answered, then closes; the token is invalid, also on another connection."""
     nina = newcomer("nina")
     device, twin, laptop = login(nina), login(nina), login(nina, "laptop")
     device.call("LOGOUT")
@@ -441,7 +441,7 @@ def test_logout(login: LogIn, newcomer: Newcomer, connect: Connect) -> None:
 def test_requests_after_logout(
     login: LogIn, newcomer: Newcomer, group: Group, cid: Cid, connect: Connect
 ) -> None:
-    """What is sent in one write with a LOGOUT is refused, or not answered; nobody hears of it."""
+    """Requests in one write with a LOGOUT are refused or not answered, and have no effect."""
     nina = newcomer("nina")
     device, bob = login(nina), login("bob")
     chat = group(bob, device)
@@ -463,7 +463,7 @@ def test_requests_after_logout(
 def test_close_other_sessions(
     login: LogIn, newcomer: Newcomer, connect: Connect, group: Group, cid: Cid
 ) -> None:
-    """SESSIONS_CLOSE ends the connections of the other sessions and their tokens, and nobody else's."""
+    """SESSIONS_CLOSE ends the user's other sessions, their connections and tokens, and nobody else's."""
     nina = newcomer("nina")
     phone, laptop, tablet, bob = login(nina), login(nina, "laptop"), login(nina, "tablet"), login("bob")
     reply = phone.call("SESSIONS_CLOSE")
@@ -492,7 +492,7 @@ def test_close_no_other_session(login: LogIn, newcomer: Newcomer) -> None:
 def test_logins_under_way(
     client: Connection, accounts: People, login: LogIn, newcomer: Newcomer, others: bool
 ) -> None:
-    """SESSIONS_CLOSE voids a link that was approved, and a code that was sent if it closes a session."""
+    """SESSIONS_CLOSE voids an approved link, and also a sent code if it closes a session."""
     nina = newcomer("nina")
     phone = login(nina)
     approver = login(nina, "laptop") if others else phone
@@ -505,13 +505,13 @@ def test_logins_under_way(
     if others:
         client.error("error.code.expired", try_code(client, token, code))
     else:
-        # Whoever has stolen the only session must not keep its owner out.
+        # A thief of the only session must not lock its owner out.
         equal(tokens(client.reply(try_code(client, token, code))), ["LOGIN"], "tokens")
 
 
 @case("AUT-29")
 def test_too_many_sessions(client: Connection, login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
-    """The login with which there are too many is served, and ends one that is not connected."""
+    """A login above the limit is served, and ends a session that is not connected."""
     most = limits["maxSessions"]
     if most > min(MOST_CONNECTIONS, limits["maxQRApprovalsPerHour"]):
         skip(f"maxSessions is {most}, too many to open: {LESS}")
@@ -535,7 +535,7 @@ def test_too_many_sessions(client: Connection, login: LogIn, newcomer: Newcomer,
 @case("AUT-11")
 @pytest.mark.parametrize("whose", ["another user's", "another device's"])
 def test_login_as_somebody_else(login: LogIn, cid: Cid, whose: str) -> None:
-    """The token of another session is refused where one has logged in, and the first login holds."""
+    """The token of another session is refused after a login, and the first login holds."""
     alice = login("alice")
     other = login("bob") if whose == "another user's" else login("alice", "laptop")
     alice.refused("proto.state", "LOGIN", {"token": other.token})
@@ -545,7 +545,7 @@ def test_login_as_somebody_else(login: LogIn, cid: Cid, whose: str) -> None:
 
 @case("AUT-18")
 def test_too_many_connections(login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
-    """As many connections of a token as may be stay; with one more the oldest goes, no other device's."""
+    """A token keeps the allowed number of connections; one more closes the oldest, no other device's."""
     most = limits["maxConnectionsPerToken"]
     if most > MOST_CONNECTIONS:
         skip(f"maxConnectionsPerToken is {most}, too many to open: {LESS}")
@@ -564,7 +564,7 @@ def test_too_many_connections(login: LogIn, newcomer: Newcomer, limits: Limits) 
 
 @case("AUT-14")
 def test_sessions(login: LogIn) -> None:
-    """Both sessions are there for both devices, each with its own one first."""
+    """Both devices see both sessions, each with its own first."""
     phone, laptop = login("alice"), login("alice", "laptop")
     lists = [each.call("SESSIONS_INFO")["sessions"] for each in (phone, laptop)]
     for sessions in lists:

@@ -1,4 +1,4 @@
-"""BOT: there are no bots, and the server says so."""
+"""BOT: there are no bots."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_commands(login: LogIn, group: Group) -> None:
 
 @case("BOT-03")
 def test_commands_of_a_strange_chat(login: LogIn, group: Group) -> None:
-    """A chat of others has nothing to say."""
+    """A chat of others is refused."""
     chat = group(login("alice"), login("bob"))
     for id in (chat, -1):
         login("carol").refused("chat.not.found", "CHAT_BOT_COMMANDS", {"chatId": id})
@@ -33,7 +33,7 @@ def test_commands_of_a_strange_chat(login: LogIn, group: Group) -> None:
 
 @case("BOT-04")
 def test_info(login: LogIn) -> None:
-    """Nobody is a bot."""
+    """There is no bot to describe."""
     alice, bob = login("alice"), login("bob")
     for user in (bob.user_id, NOBODY):
         alice.refused("user.not.found", "BOT_INFO", {"botId": user})

@@ -1,4 +1,4 @@
-"""CAP: what only clients get that named a capability, and what features are let in and shut."""
+"""CAP: data that depends on capabilities, and features switched on and off."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tambour_conformance.talk import login_again, only, say, settled
 from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
 
-#: LOGIN2 names what it leaves out of thousands of contacts, which no case can make.
+#: LOGIN2 needs thousands of contacts to leave some out, which no case can create.
 OUT_OF_REACH = {("LOGIN2", "more")}
 
 #: (opcode, key, capability) of each field of a reply that needs a capability.
@@ -32,7 +32,7 @@ FIELDS = [
 
 
 def request_with(opcode: str, key: str, device: Device, chat: int, settings: Settings) -> dict[str, Any]:
-    """A request whose reply has such a field. A new field needs one here."""
+    """A request whose reply has this field. A new field needs one here."""
     match opcode, key:
         case "CHAT_HISTORY", "more":
             return {"chatId": chat, "backward": 1}
@@ -41,13 +41,13 @@ def request_with(opcode: str, key: str, device: Device, chat: int, settings: Set
         case "LOGIN", "resync":
             skip("needs --before-restore")
         case "LOGIN", "more":
-            # Both chats of the case have changed since its begin.
+            # Both chats of the case have changed since its beginning.
             return {"token": device.token, "chatsSync": device.login["time"], "chatsCount": 1}
         case _:
             raise KeyError(opcode, key)
 
 
-#: A feature of a client's own, of which a server knows nothing but who gets it.
+#: A client's own feature; a server only decides who gets it.
 OWN = "conformance-feature"
 ON: dict[str, Any] = {"rules": [{}]}
 OFF: dict[str, Any] = {"rules": []}
@@ -60,7 +60,7 @@ Rules = Callable[[dict[str, Any]], None]
 def test_fields_of_a_capability(
     login: LogIn, group: Group, cid: Cid, settings: Settings, opcode: str, key: str, capability: str
 ) -> None:
-    """A field is there for a client that named its capability, and not for one that named none or others."""
+    """A field is present for a client that named its capability, and not for others."""
     every = list(bundle.load().capabilities)
     devices: list[tuple[Device, bool]] = [
         (login("alice", capabilities=[capability]), True),
@@ -71,7 +71,7 @@ def test_fields_of_a_capability(
     for _ in range(2):
         chat = group(devices[0][0], devices[-1][0])
         say(devices[0][0], chat, cid())
-        # The next change is another moment: those of one come together, however few are asked for.
+        # The next change gets another millisecond: changes of one come together, however small the page.
         settled(devices[-1][0])
     for device, expected in devices:
         reply = device.call(opcode, request_with(opcode, key, device, chat, settings))
@@ -83,7 +83,7 @@ def test_fields_of_a_capability(
 
 @pytest.fixture
 def rules(settings: Settings) -> Iterator[Rules]:
-    """Puts rules of features in force, and takes them away at the end."""
+    """Applies feature rules, and removes them at the end."""
     command = settings.features_command
     if command is None:
         skip("needs --features-cmd")
@@ -104,7 +104,7 @@ def rules(settings: Settings) -> Iterator[Rules]:
 
 
 def answers(config: dict[str, Any]) -> dict[str, bool]:
-    """What settings say about features."""
+    """The answers about features in settings."""
     return {each["type"]: each["enabled"] for each in config["features"]}
 
 
@@ -116,7 +116,7 @@ def gated(protocol: Bundle) -> list[tuple[str, str]]:
 @case("CAP-03")
 @pytest.mark.parametrize(("feature", "opcode"), gated(bundle.load()), ids=str)
 def test_feature_is_off(login: LogIn, rules: Rules, protocol: Bundle, feature: str, opcode: str) -> None:
-    """Off, it is told so and its opcode refused, to whoever named it; shut, to everybody; on, to nobody."""
+    """Off, its opcode is refused to clients that named it; killed, to everybody; on, to nobody."""
     named, other, classic = login("alice", features=[feature]), login("bob", features=[]), login("carol")
     for state, served in (
         (OFF, (False, True, True)),
@@ -135,7 +135,7 @@ def test_feature_is_off(login: LogIn, rules: Rules, protocol: Bundle, feature: s
 
 @case("CAP-04")
 def test_change_is_pushed(login: LogIn, connect: Connect, rules: Rules) -> None:
-    """Who named a feature hears of its flip before it is over, with another hash; nobody else does."""
+    """A client that named a feature is told of its switch, with a new hash; nobody else is."""
     rules({OWN: OFF})
     named, laptop = login("alice", features=[OWN]), login("alice", "laptop", features=[OWN, "no-such-thing"])
     others: list[Connection] = [login("bob", features=[]), login("carol"), connect(features=[OWN])]
@@ -150,7 +150,7 @@ def test_change_is_pushed(login: LogIn, connect: Connect, rules: Rules) -> None:
         last = config
         for each in others:
             each.silence_by_fence(of=["NOTIF_CONFIG"])
-        # Rules that change nothing for anybody tell nobody.
+        # Rules that change nothing notify nobody.
         rules({OWN: state, "another-feature": ON})
         for each in (named, laptop):
             each.silence_by_fence(of=["NOTIF_CONFIG"])
@@ -167,7 +167,7 @@ def told(device: Device) -> Frame:
 
 @case("CAP-06")
 def test_answers_of_login(login: LogIn, protocol: Bundle) -> None:
-    """Every feature that is known and was named is answered, in order and once; unknown ones are not."""
+    """Every known feature that was named is answered, in order and once; unknown ones are not."""
     known = sorted(each["name"] for each in protocol.data["features"])
     for named in (known, [*reversed(known), "no-such-thing", *known], ["no-such-thing"]):
         config = login("alice", features=named).login["config"]
@@ -178,7 +178,7 @@ def test_answers_of_login(login: LogIn, protocol: Bundle) -> None:
 
 @case("CAP-05")
 def test_rising_share(login: LogIn, newcomer: Newcomer, rules: Rules) -> None:
-    """From no user to all of them in steps: whoever is in stays in, on every connection."""
+    """From no user to all users in steps: a user who gets the feature keeps it, on every connection."""
     users = [login(newcomer(), features=[OWN]) for _ in range(12)]
     chosen: set[int] = set()
     for percent in (0, 5, 20, 35, 50, 65, 80, 95, 100):
@@ -196,7 +196,7 @@ def test_rising_share(login: LogIn, newcomer: Newcomer, rules: Rules) -> None:
 
 @case("CAP-07")
 def test_classic_fields(login: LogIn, group: Group) -> None:
-    """What is written for classic clients is not written for others."""
+    """Fields for classic clients are not sent to others."""
     for device, is_there in ((login("alice"), True), (login("bob", capabilities=["resync"]), False)):
         chat = device.call("CHAT_INFO", {"chatIds": [group(device)]})["chats"][0]
         equal(chat.get("cid"), chat["created"] if is_there else None, "cid of a chat")

@@ -1,4 +1,4 @@
-"""CHG: what became of messages that a client holds."""
+"""CHG: changes to messages that a client has stored."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def changes(device: Device, chat: int, since: int, **fields: Any) -> Frame:
 
 
 def walk(device: Device, chat: int, since: int, count: int) -> tuple[list[dict[str, Any]], list[int], int]:
-    """All pages behind a mark: messages, ids of those that are no more, and the next mark."""
+    """All pages after a mark: messages, ids of deleted ones, and the next mark."""
     messages: list[dict[str, Any]] = []
     removed: list[int] = []
     fields: dict[str, Any] = {}
@@ -59,7 +59,7 @@ def react(device: Device, chat: int, message: int) -> None:
 def test_edit_or_reaction(
     login: LogIn, group: Group, cid: Cid, change: Callable[[Device, int, int], None]
 ) -> None:
-    """A message that was changed comes as history has it, once, and no other one does."""
+    """A changed message comes as in the history, once, and no other one does."""
     alice, bob = login("alice"), login("bob")
     chat, sent = said(group, cid, alice, bob)
     mark = settled(bob)["time"]
@@ -79,7 +79,7 @@ def test_edit_or_reaction(
 
 @case("CHG-01")
 def test_vote_is_a_change(login: LogIn, group: Group, cid: Cid) -> None:
-    """A vote is a change of the message with the poll."""
+    """A vote changes the message with the poll."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     poll = {"_type": "POLL", "title": "?", "answers": [{"text": "a"}, {"text": "b"}], "settings": 0}
@@ -94,7 +94,7 @@ def test_vote_is_a_change(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("CHG-02")
 def test_deletion(login: LogIn, group: Group, cid: Cid) -> None:
-    """Who deletes for all tells all by the id, who deletes for themselves their own devices alone."""
+    """A deletion for all is told to all by its id, a deletion for oneself only to the user's own devices."""
     alice, bob = login("alice"), login("bob")
     chat, sent = said(group, cid, alice, bob)
     edit(alice, chat, sent[3])
@@ -119,7 +119,7 @@ def test_pages_of_changes(login: LogIn, group: Group, cid: Cid, count: int) -> N
     for message in sent[:6]:
         edit(alice, chat, message)
     delete(alice, chat, sent[8:])
-    # Of a millisecond that has passed nothing comes twice.
+    # Changes of a past millisecond do not come twice.
     settled(bob)
     messages, removed, _ = walk(bob, chat, mark, count)
     equal(sorted(ids(messages)), sent[:6], "messages that have changed, each once")
@@ -128,7 +128,7 @@ def test_pages_of_changes(login: LogIn, group: Group, cid: Cid, count: int) -> N
 
 @case("CHG-03")
 def test_pages_that_are_full(login: LogIn, group: Group, cid: Cid, limits: Limits) -> None:
-    """Changes that together are larger than a reply may be come in several, each once."""
+    """Changes that together exceed a reply come in several, each once."""
     alice, bob = login("alice"), login("bob")
     text = "€" * limits["maxTextUnits"]
     count = limits["maxReplyBytes"] // len(text.encode()) + 2
@@ -149,7 +149,7 @@ def test_pages_that_are_full(login: LogIn, group: Group, cid: Cid, limits: Limit
     "fields", [{"count": 0}, {"count": -1}, {"since": -1}], ids=["count 0", "count -1", "since"]
 )
 def test_odd_mark_or_count(login: LogIn, group: Group, fields: dict[str, int]) -> None:
-    """A page of nothing and a mark before all time are refused."""
+    """A count of 0 and a negative mark are refused."""
     alice = login("alice")
     request = {"chatId": group(alice), "since": 0, **fields}
     alice.refused("proto.payload", "CHAT_CHANGES", request)
@@ -157,7 +157,7 @@ def test_odd_mark_or_count(login: LogIn, group: Group, fields: dict[str, int]) -
 
 @case("CHG-04")
 def test_next_mark(login: LogIn, group: Group, cid: Cid) -> None:
-    """With the mark of a reply comes all that happens behind it, however soon."""
+    """The mark of a reply returns every later change, however soon."""
     alice, bob = login("alice"), login("bob")
     chat, sent = said(group, cid, alice, bob, count=10)
     mark = settled(bob)["time"]
@@ -171,7 +171,7 @@ def test_next_mark(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("CHG-05")
 def test_behind_the_floor(login: LogIn, group: Group, cid: Cid) -> None:
-    """Who joined without the history hears nothing of what becomes of it, nor who cleared it."""
+    """A member without the history, or who cleared it, gets no changes of it."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat, sent = said(group, cid, alice, bob)
     joining = {"chatId": chat, "userIds": [carol.user_id], "operation": "add", "showHistory": False}
@@ -194,7 +194,7 @@ def test_behind_the_floor(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("CHG-05")
 def test_changes_of_others(login: LogIn, group: Group) -> None:
-    """A chat of others and one that is not there look alike; a dialog that has not begun has no changes."""
+    """A chat of others and an unknown one look alike; a dialog that has not begun has no changes."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     for chat in (group(bob), -NOBODY):
         alice.refused("chat.not.found", "CHAT_CHANGES", {"chatId": chat, "since": 0})
@@ -204,7 +204,7 @@ def test_changes_of_others(login: LogIn, group: Group) -> None:
 
 @case("CHG-06")
 def test_mark_before_a_restore(login: LogIn, group: Group, cid: Cid, settings: Settings) -> None:
-    """A mark from before the server was restored brings no changes but the word to begin anew."""
+    """A mark from before a restore returns no changes, only the request to start over."""
     if settings.before_restore is None:
         skip("needs --before-restore")
     alice, bob = login("alice"), login("bob")

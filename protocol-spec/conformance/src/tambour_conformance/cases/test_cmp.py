@@ -20,7 +20,7 @@ PING_BLOCK = bytes.fromhex("e0" "81ab696e746572616374697665c3")  # fmt: skip
 
 @case("CMP-01")
 def test_compressed_request(alice: Device, group: Group, cid: Cid) -> None:
-    """A compressed message is stored as if it had come plain."""
+    """A compressed message is stored like a plain one."""
     chat = group(alice)
     text = "compressed " * 200
     sent = alice.call("MSG_SEND", {"chatId": chat, "message": message(cid(), text)}, compress=True)
@@ -29,7 +29,7 @@ def test_compressed_request(alice: Device, group: Group, cid: Cid) -> None:
 
 @case("CMP-01")
 def test_compressed_handshake(stranger: Connection) -> None:
-    """A stranger may compress as well."""
+    """A client may compress before login too."""
     value = {"deviceId": "conformance " * 20, "capabilities": bundle.load().capabilities}
     reply = stranger.call("SESSION_INIT", value, compress=True)
     equal(reply["capabilities"], list(bundle.load().capabilities), "capabilities")
@@ -37,7 +37,7 @@ def test_compressed_handshake(stranger: Connection) -> None:
 
 @case("CMP-02")
 def test_every_factor(stranger: Connection) -> None:
-    """A valid block is read with each factor from 1 to 254, also when it inflates further than that says."""
+    """A valid block is read with each factor from 1 to 254, even if it inflates to more than that."""
     payload = wire.encode({"interactive": True, "unknown": "a" * 1000})
     for factor in range(1, wire.ZSTD):
         stranger.call("PING", payload=wire.deflate(payload), flags=factor)
@@ -86,7 +86,7 @@ def test_offset_before_the_beginning(stranger: Connection, offset: int) -> None:
 
 @case("CMP-06")
 def test_offset_zero(stranger: Connection) -> None:
-    """A match at offset 0, which refers to bytes that are not written yet."""
+    """A match at offset 0, which refers to bytes not written yet."""
     refused_block(stranger, b"\x10\x81\x00\x00\x50aaaaa", 10)
 
 
@@ -115,7 +115,7 @@ def test_largest_inflated_payload(alice: Device, limits: Limits) -> None:
 
 @case("CMP-20")
 def test_largest_inflated_payload_of_a_stranger(stranger: Connection, limits: Limits) -> None:
-    """Before login a block inflates to what a plain frame may have, and to one byte more it does not."""
+    """Before login a block may inflate to the limit of a plain frame, and not to one byte more."""
     most = limits["maxFrameBytesBeforeLogin"]
     header = len(wire.encode({"padding": bytes(1 << 10)})) - (1 << 10)
     fitting = wire.encode({"padding": bytes(most - header)})
@@ -147,7 +147,7 @@ def sequence(literals: bytes, offset: int = 0, match: int = 0) -> bytes:
 
 @case("CMP-12")
 def test_block_of_literals(alice: Device, group: Group, cid: Cid) -> None:
-    """A block that compresses nothing, with lengths of literals of one byte and of several."""
+    """A block without compression, with literal lengths of one byte and of several."""
     chat = group(alice)
     for size in (1, 14, 15, 270, 600):
         text = "a" * size
@@ -159,7 +159,7 @@ def test_block_of_literals(alice: Device, group: Group, cid: Cid) -> None:
 @case("CMP-12")
 @pytest.mark.parametrize("period", [1, 2, 3, 7, 8, 16])
 def test_overlapping_match(alice: Device, group: Group, cid: Cid, period: int) -> None:
-    """A match that reads what it has just written: a short pattern is repeated."""
+    """A match that reads its own output: a short pattern is repeated."""
     chat = group(alice)
     text = ("abcdefghijklmnop"[:period] * 1000)[:999]
     payload = wire.encode({"message": message(cid(), text), "chatId": chat})
@@ -201,7 +201,7 @@ def test_what_is_compressed(
 def test_what_does_not_shrink(
     alice: Device, group: Group, cid: Cid, limits: Limits, rng: random.Random
 ) -> None:
-    """Replies of random text, which no LZ4 makes shorter, are plain, or shorter all the same."""
+    """Replies of random text, which LZ4 cannot shorten, are plain, or shorter nevertheless."""
     chat, sizes = group(alice), (200, 1000, limits["maxTextUnits"])
     texts = ["".join(chr(rng.randrange(0x4E00, 0x9FFF)) for _ in range(size)) for size in sizes]
     for each, text in zip(send_all(alice, chat, cid, texts), texts, strict=True):
@@ -210,7 +210,7 @@ def test_what_does_not_shrink(
 
 
 def long_page(device: Device, chat: int, cid: Cid, rng: random.Random) -> list[int]:
-    """Messages that are more than 100,000 bytes together, and shrink to a third or so."""
+    """Messages of more than 100,000 bytes together that shrink to about a third."""
     words = ["".join(rng.choices("abcdefgh", k=8)) for _ in range(40)]
     texts = ["".join(rng.choices(words, k=500)) for _ in range(26)]
     return send_all(device, chat, cid, texts)
@@ -218,7 +218,7 @@ def long_page(device: Device, chat: int, cid: Cid, rng: random.Random) -> list[i
 
 @case("CMP-11")
 def test_long_reply_for_a_classic_client(login: LogIn, group: Group, cid: Cid, rng: random.Random) -> None:
-    """More than 99,999 raw bytes come plain, a page below that compressed."""
+    """More than 99,999 raw bytes come plain, a smaller page compressed."""
     alice = login("alice")
     chat = group(alice)
     ids = long_page(alice, chat, cid, rng)
@@ -230,7 +230,7 @@ def test_long_reply_for_a_classic_client(login: LogIn, group: Group, cid: Cid, r
 
 @case("CMP-11")
 def test_high_factor_for_a_classic_client(login: LogIn, group: Group, cid: Cid, limits: Limits) -> None:
-    """What would shrink more than 32 times comes plain; with lz4-large it comes compressed."""
+    """A payload that would shrink more than 32 times comes plain; with lz4-large compressed."""
     alice = login("alice")
     chat = group(alice)
     ids = send_all(alice, chat, cid, ["€" * limits["maxTextUnits"]] * 8)

@@ -29,12 +29,12 @@ from tambour_conformance.talk import (
 from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
 
-#: The right of administrators to delete what others wrote.
+#: The administrators' permission to delete messages of others.
 DELETE = 1024
 
 
 def posted(cid: Cid, owner: Device, *readers: Device, is_open: bool = True) -> tuple[int, int]:
-    """A channel whose posts may be commented on, and the id of a post."""
+    """A channel with comments, and the id of a post."""
     chat = channel(cid, owner, *readers)
     if is_open:
         update(owner, chat, options={"COMMENTS": True})
@@ -46,7 +46,7 @@ def posted(cid: Cid, owner: Device, *readers: Device, is_open: bool = True) -> t
 def comment(
     device: Device, chat: int, post: int, cid: int, text: str = "a comment", **fields: Any
 ) -> dict[str, Any]:
-    """Comments on a post; the comment as it was stored."""
+    """Comments on a post; returns the comment as stored."""
     value = {"chatId": chat, "postId": post, "message": message(cid, text, **fields)}
     return device.call("MSG_SEND", value)["message"]
 
@@ -68,14 +68,14 @@ def subscribe(device: Device, chat: int, post: int, is_open: bool = True) -> Non
 
 
 def count(device: Device, chat: int, *posts: int) -> list[tuple[int, int]]:
-    """The ids of posts, each with the number of its comments."""
+    """The number of comments by post id."""
     reply = device.call("MSG_GET_COMMENTS_INFO", {"chatId": chat, "postIds": list(posts)})
     return [(each["postId"], each["commentsInfo"]["totalCount"]) for each in reply["commentsInfoUpdates"]]
 
 
 @case("CMT-01")
 def test_comment(login: LogIn, cid: Cid) -> None:
-    """A reader comments; who reads the channel alone has nothing to do with it."""
+    """A reader comments; users who only read the channel are not affected."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat, post = posted(cid, alice, bob, carol)
     before = {each.name: (settled(each), chat_of(each, chat)) for each in (alice, bob, carol)}
@@ -106,7 +106,7 @@ def test_comment(login: LogIn, cid: Cid) -> None:
 
 @case("CMT-02")
 def test_where_nobody_comments(login: LogIn, cid: Cid) -> None:
-    """Not where a channel has no comments, not for whom it keeps from them, and not on what is no post."""
+    """Commenting fails without the option, for banned users, and on anything that is not a post."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat, post = posted(cid, alice, bob, is_open=False)
     for each in (alice, bob):
@@ -127,7 +127,7 @@ def test_where_nobody_comments(login: LogIn, cid: Cid) -> None:
 
 @case("CMT-01")
 def test_retry(login: LogIn, cid: Cid) -> None:
-    """A retry is answered with the first comment, also when its author no longer sees the post."""
+    """A retry returns the first comment, even if its author no longer sees the post."""
     alice, bob = login("alice"), login("bob")
     chat, post = posted(cid, alice, bob)
     number = cid()
@@ -143,7 +143,7 @@ def test_retry(login: LogIn, cid: Cid) -> None:
 @case("CMT-03")
 @pytest.mark.parametrize("kind", ["poll", "later"])
 def test_what_no_comment_may_be(login: LogIn, cid: Cid, kind: str) -> None:
-    """A comment is sent at once, and asks nothing."""
+    """A comment cannot be scheduled or have a poll."""
     alice = login("alice")
     chat, post = posted(cid, alice)
     fields: dict[str, Any] = {"attaches": [poll()]}
@@ -160,7 +160,7 @@ def test_what_no_comment_may_be(login: LogIn, cid: Cid, kind: str) -> None:
 
 @case("CMT-04")
 def test_pages_of_comments(login: LogIn, cid: Cid) -> None:
-    """Comments are paged as messages are."""
+    """Comments are paged like messages."""
     alice, bob = login("alice"), login("bob")
     chat, post = posted(cid, alice, bob)
     other = say(alice, chat, cid())["id"]
@@ -206,7 +206,7 @@ Act = Callable[[Device, int, int, int, int], None]
 @case("CMT-05")
 @pytest.mark.parametrize(("act", "push"), ACTS, ids=[act.__name__ for act, _ in ACTS])
 def test_opened(login: LogIn, cid: Cid, act: Act, push: str) -> None:
-    """Who has opened the comments hears of them, and nobody else; nor after closing them."""
+    """Only connections that have opened the comments get them, and not after closing them."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     laptop = login("alice", "laptop")
     chat, post = posted(cid, alice, laptop, bob, carol)
@@ -230,7 +230,7 @@ def test_opened(login: LogIn, cid: Cid, act: Act, push: str) -> None:
 @case("CMT-05")
 @pytest.mark.parametrize("how", ["leaves", "is removed"])
 def test_opened_and_left(login: LogIn, cid: Cid, how: str) -> None:
-    """A former member receives no more comments; nor one who is let in again without the history."""
+    """A former member gets no more comments; nor does one who is added again without the history."""
     alice, bob = login("alice"), login("bob")
     chat, post = posted(cid, alice, bob)
     subscribe(bob, chat, post)
@@ -259,7 +259,7 @@ def test_opened_and_left(login: LogIn, cid: Cid, how: str) -> None:
 
 @case("CMT-06")
 def test_many_opened(login: LogIn, limits: Limits, cid: Cid) -> None:
-    """One more than a connection may open closes the first."""
+    """Opening one thread above the limit closes the first."""
     alice, bob = login("alice"), login("bob")
     most = limits["maxOpenThreads"]
     if most > 50:
@@ -278,7 +278,7 @@ def test_many_opened(login: LogIn, limits: Limits, cid: Cid) -> None:
 
 @case("CMT-07")
 def test_changes(login: LogIn, cid: Cid) -> None:
-    """What became of comments can be asked for; the channel has not changed by them."""
+    """Changes of comments can be requested; they do not change the channel."""
     alice, bob = login("alice"), login("bob")
     chat, post = posted(cid, alice, bob)
     made = [comment(alice, chat, post, cid())["id"] for _ in range(3)]
@@ -307,7 +307,7 @@ def test_comments_are_not_scheduled(login: LogIn, cid: Cid) -> None:
 
 @case("CMT-08")
 def test_comment_deleted(login: LogIn, cid: Cid) -> None:
-    """Everybody deletes their own, administrators those of others, and with a post goes what is under it."""
+    """Users delete their own comments, administrators others'; a deleted post takes its comments with it."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat, post = posted(cid, alice, bob, carol)
     change(alice, chat, "add", carol.user_id, type="ADMIN", permissions=DELETE)
@@ -329,7 +329,7 @@ def test_comment_deleted(login: LogIn, cid: Cid) -> None:
 
 @case("CMT-09")
 def test_reactions(login: LogIn, cid: Cid) -> None:
-    """A reaction to a comment comes and goes, and is told where the comments are open."""
+    """A reaction to a comment is set and removed, and pushed where the comments are open."""
     alice, bob, laptop = login("alice"), login("bob"), login("bob", "laptop")
     chat, post = posted(cid, alice, bob, laptop)
     made = comment(alice, chat, post, cid())["id"]
@@ -364,7 +364,7 @@ def test_reactions(login: LogIn, cid: Cid) -> None:
 
 @case("CMT-14")
 def test_reactions_to_comments_by_id(login: LogIn, cid: Cid) -> None:
-    """Reactions to the comments on one post come, and to no other message."""
+    """Only reactions to the comments on this post come."""
     alice, bob = login("alice"), login("bob")
     chat, post = posted(cid, alice, bob)
     made, plain = (comment(bob, chat, post, cid())["id"] for _ in range(2))
@@ -382,7 +382,7 @@ def test_reactions_to_comments_by_id(login: LogIn, cid: Cid) -> None:
 
 @case("CMT-10")
 def test_comment_edited(login: LogIn, cid: Cid) -> None:
-    """An own comment is edited, the owner of the channel edits none of others."""
+    """Users edit their own comments; the channel owner cannot edit others'."""
     alice, bob = login("alice"), login("bob")
     chat, post = posted(cid, alice, bob)
     made = comment(bob, chat, post, cid())["id"]
@@ -397,7 +397,7 @@ def test_comment_edited(login: LogIn, cid: Cid) -> None:
 
 @case("CMT-11")
 def test_all_of_one_user(login: LogIn, cid: Cid) -> None:
-    """What one user wrote under a post goes at once; only who may delete comments asks for that of others."""
+    """All comments of one user on a post are deleted at once; for others' comments this needs permission."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat, post = posted(cid, alice, bob, carol)
     made = [comment(each, chat, post, cid())["id"] for each in (bob, carol, bob, alice, bob)]
@@ -418,7 +418,7 @@ def test_all_of_one_user(login: LogIn, cid: Cid) -> None:
 
 @case("CMT-13")
 def test_all_of_one_member(login: LogIn, group: Group, cid: Cid) -> None:
-    """Without a post it is what somebody wrote in the chat itself."""
+    """Without a post it deletes a user's messages in the chat itself."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob, carol)
     sent = [say(each, chat, cid())["id"] for each in (bob, carol, bob)]
@@ -432,7 +432,7 @@ def test_all_of_one_member(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("CMT-12")
 def test_who_may_not_comment(login: LogIn, cid: Cid) -> None:
-    """Who may keep readers from commenting sees whom."""
+    """Users who may ban commenters see the banned ones."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat, _ = posted(cid, alice, bob, carol)
     change(alice, chat, "add", bob.user_id, type="COMMENTS_BLACKLIST")
@@ -444,7 +444,7 @@ def test_who_may_not_comment(login: LogIn, cid: Cid) -> None:
 
 @case("GRP-50")
 def test_kept_from_commenting(login: LogIn, cid: Cid) -> None:
-    """An administrator keeps a reader from commenting, with what they wrote; a member cannot."""
+    """An administrator bans a commenter and deletes their comments; a member cannot."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat, post = posted(cid, alice, bob, carol)
     own, others = comment(bob, chat, post, cid())["id"], comment(carol, chat, post, cid())["id"]
@@ -480,7 +480,7 @@ def test_who_runs_a_channel_comments(login: LogIn, cid: Cid, as_owner: bool) -> 
 
 @case("MSG-27")
 def test_how_many(login: LogIn, cid: Cid) -> None:
-    """Each post says how many comments are left; what is no post says nothing."""
+    """Each post has the number of its remaining comments; other ids have none."""
     alice, bob = login("alice"), login("bob")
     chat, post = posted(cid, alice, bob)
     silent = say(alice, chat, cid())["id"]

@@ -1,4 +1,4 @@
-"""CON: contacts, blocking, and what can be asked about people."""
+"""CON: contacts, blocking, and lookups of users."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tambour_conformance.verdict import case, check, equal
 
 
 def update(device: Device, user: int, action: str, **fields: Any) -> dict[str, Any]:
-    """CONTACT_UPDATE; the contact of its reply."""
+    """CONTACT_UPDATE; returns the contact of its reply."""
     return device.call("CONTACT_UPDATE", {"contactId": user, "action": action, **fields})["contact"]
 
 
@@ -37,7 +37,7 @@ def contact_in(reply: Any, user: int) -> dict[str, Any] | None:
 
 @case("CON-01")
 def test_contact_added(login: LogIn, newcomer: Newcomer) -> None:
-    """The name that was given comes first, the own one behind it, with the phone."""
+    """The custom name comes first, then the user's own, with the phone."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     own = only(owner.call("CONTACT_INFO", {"contactIds": [nina.user_id]})["contacts"], "user")["names"]
     shown = update(owner, nina.user_id, "ADD", firstName="Ninotchka", lastName="Work")
@@ -54,7 +54,7 @@ def test_contact_added(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("CON-02")
 def test_contact_removed(login: LogIn, newcomer: Newcomer) -> None:
-    """Who knew the contact hears that it is gone; who asks for everything does not hear of it."""
+    """A delta says that the contact was removed; a full login omits it."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     update(owner, nina.user_id, "ADD", firstName="Nina")
     mark = marks(settled(owner))
@@ -83,7 +83,7 @@ def test_removed_with_a_dialog(login: LogIn, newcomer: Newcomer, cid: Cid) -> No
 
 @case("CON-14")
 def test_rename_a_stranger(login: LogIn, newcomer: Newcomer) -> None:
-    """Only a contact has names of its own: one who was added, blocked, or written to."""
+    """Only a contact can have custom names: a user who was added, blocked, or written to."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     renamed = {"contactId": nina.user_id, "action": "UPDATE", "firstName": "Nina"}
     owner.refused("user.not.found", "CONTACT_UPDATE", renamed)
@@ -93,7 +93,7 @@ def test_rename_a_stranger(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("CON-05")
 def test_twice(login: LogIn, newcomer: Newcomer) -> None:
-    """The same again is answered the same and pushed to nobody."""
+    """A repeated request gets the same answer and is pushed to nobody."""
     account, nina = newcomer("owner"), login(newcomer("nina"))
     phone, laptop = login(account), login(account, "laptop")
     for action, fields in (("ADD", {"firstName": "Nina"}), ("BLOCK", {}), ("UNBLOCK", {}), ("REMOVE", {})):
@@ -106,7 +106,7 @@ def test_twice(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("PSH-14")
 def test_pushed_to_own_devices(login: LogIn, newcomer: Newcomer) -> None:
-    """Own devices get what changed, the one that asked and the contact get nothing."""
+    """The user's other devices get the change; the asking one and the contact get nothing."""
     account, nina = newcomer("owner"), login(newcomer("nina"))
     phone, laptop = login(account), login(account, "laptop")
     shown = update(phone, nina.user_id, "ADD", firstName="Nina")
@@ -118,7 +118,7 @@ def test_pushed_to_own_devices(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("CON-04")
 def test_oneself(login: LogIn, newcomer: Newcomer) -> None:
-    """Nobody is a contact of their own, nor is one who does not exist."""
+    """Users cannot be their own contact, nor can an unknown user be one."""
     owner = login(newcomer("owner"))
     for action in ("ADD", "UPDATE", "REMOVE", "BLOCK", "UNBLOCK"):
         owner.refused("not.allowed", "CONTACT_UPDATE", {"contactId": owner.user_id, "action": action})
@@ -131,7 +131,7 @@ def test_oneself(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("CON-03")
 def test_blocked(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
-    """Whoever is blocked looks at a chat that is not there; what was said stays for both."""
+    """For a blocked user the chat does not exist; earlier messages stay for both."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     chat = dialog(owner, nina)
     before = say(nina, chat, cid(), "before")
@@ -163,7 +163,7 @@ def test_blocked(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
 
 @case("CON-03")
 def test_blocked_before_a_dialog(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
-    """A stranger can be blocked before they write, and makes no group with whom blocked them."""
+    """A stranger can be blocked before they write, and cannot add the user who blocked them to a group."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     update(owner, nina.user_id, "BLOCK")
     nina.refused(
@@ -177,7 +177,7 @@ def test_blocked_before_a_dialog(login: LogIn, newcomer: Newcomer, cid: Cid) -> 
 
 @case("CON-30", "MSG-41")
 def test_nothing_new_from_the_blocked(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
-    """A mark counts for its owner alone, a name waits for the next login, and a retry follows nobody."""
+    """A mark counts only for its owner, a name waits for the next login, and a retry follows no presence."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     chat, number = dialog(owner, nina), cid()
     say(nina, chat, number)
@@ -199,7 +199,7 @@ def test_nothing_new_from_the_blocked(login: LogIn, newcomer: Newcomer, cid: Cid
 
 @case("CON-13")
 def test_to_whom_one_has_blocked(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
-    """Whoever blocked somebody writes to them again after unblocking them."""
+    """After unblocking, the user can write again."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     chat = dialog(owner, nina)
     update(owner, nina.user_id, "BLOCK")
@@ -218,7 +218,7 @@ def test_to_whom_one_has_blocked(login: LogIn, newcomer: Newcomer, cid: Cid) -> 
 
 @case("CON-06")
 def test_phone_book(login: LogIn, newcomer: Newcomer, phone: Phone) -> None:
-    """Who has one of the numbers becomes a contact by the name of the phone book."""
+    """Users with one of the numbers become contacts under the name in the phone book."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     book = {
         nina.account.phone: {"firstName": "Nina from the book"},
@@ -236,7 +236,7 @@ def test_phone_book(login: LogIn, newcomer: Newcomer, phone: Phone) -> None:
 
 @case("CON-10")
 def test_create_by_phone(login: LogIn, newcomer: Newcomer, phone: Phone) -> None:
-    """A phone that nobody has is refused; one that somebody has makes a contact, new once."""
+    """An unknown phone is refused; a known one makes a contact, which is new only once."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     for number in (phone(), "no number"):
         owner.refused("user.not.found", "CONTACT_CREATE", {"phone": number, "firstName": "Nobody"})
@@ -257,7 +257,7 @@ def test_create_by_phone(login: LogIn, newcomer: Newcomer, phone: Phone) -> None
 
 @case("CON-07")
 def test_presence_asked_for(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
-    """Presence comes of who is there and has not blocked the one who asks."""
+    """Presence comes of users who exist and have not blocked the caller."""
     owner, nina, olga = login(newcomer("owner")), login(newcomer("nina")), login(newcomer("olga"))
     for other in (nina, olga):
         say(owner, dialog(owner, other), cid())
@@ -303,10 +303,10 @@ def test_no_photo_to_remove(login: LogIn) -> None:
 
 @case("CON-12")
 def test_common_groups(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid) -> None:
-    """Groups in common come, the most recent first; others, and dialogs, do not."""
+    """Common groups come, the most recent first; other groups and dialogs do not."""
     owner, nina, olga = login(newcomer("owner")), login(newcomer("nina")), login(newcomer("olga"))
     both = group(owner, nina, olga)
-    # Of one moment none is the most recent.
+    # Within one millisecond none is the most recent.
     settled(owner)
     one = group(owner, nina)
     group(owner, olga)
@@ -334,7 +334,7 @@ def test_many_common_groups(login: LogIn, newcomer: Newcomer, group: Group) -> N
     groups = []
     for number in range(5):
         groups.append(group(owner, nina))
-        # Of some moments one group is the only one, of others it is not.
+        # Some milliseconds have one group, others have several.
         if number % 2:
             settled(owner)
     result: list[int] = []
@@ -355,24 +355,24 @@ def test_many_common_groups(login: LogIn, newcomer: Newcomer, group: Group) -> N
 
 
 def seen(device: Device, *others: Device) -> list[int]:
-    """Whom of them CONTACT_INFO brings."""
+    """The users among them that CONTACT_INFO returns."""
     return ids(device.call("CONTACT_INFO", {"contactIds": [each.user_id for each in others]})["contacts"])
 
 
 def present(device: Device, *others: Device) -> set[int]:
-    """Whose presence CONTACT_PRESENCE brings."""
+    """The users whose presence CONTACT_PRESENCE returns."""
     asked = {"contactIds": [each.user_id for each in others]}
     return {int(user) for user in device.call("CONTACT_PRESENCE", asked)["presence"]}
 
 
 def meet(device: Device, other: Device) -> None:
-    """Finds somebody by their phone."""
+    """Finds a user by phone."""
     device.call("CONTACT_INFO_BY_PHONE", {"phone": other.account.phone})
 
 
 @case("CON-15")
 def test_an_id_is_no_introduction(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
-    """Whoever knows nothing but an id is answered as for an id that nobody has."""
+    """The id of a stranger is answered like an unknown id."""
     nina, olga = (login(newcomer(name), stranger=True) for name in ("nina", "olga"))
     alike = []
     for user in (olga.user_id, NOBODY):
@@ -398,7 +398,7 @@ def test_an_id_is_no_introduction(login: LogIn, newcomer: Newcomer, cid: Cid) ->
 
 @case("CON-16")
 def test_where_people_meet(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid) -> None:
-    """A phone, a group, a dialog and a forward each open the profile; the group's closes with leaving."""
+    """A phone, a group, a dialog and a forward each open the profile; leaving the group closes it."""
     names = ("nina", "olga", "pia", "rita", "sara")
     nina, olga, pia, rita, sara = (login(newcomer(name), stranger=True) for name in names)
     equal(seen(nina, olga, pia, rita, sara), [], "strangers")
@@ -423,7 +423,7 @@ def test_where_people_meet(login: LogIn, newcomer: Newcomer, group: Group, cid: 
 
 @case("CON-17")
 def test_closer_than_a_profile(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid) -> None:
-    """Presence takes more than a profile, and goes when one of two leaves the group."""
+    """Presence needs more than a profile, and ends when one of the two leaves the group."""
     nina, olga, pia = (login(newcomer(name), stranger=True) for name in ("nina", "olga", "pia"))
     meet(nina, olga)
     equal((seen(nina, olga), present(nina, olga)), ([olga.user_id], set()), "somebody found")
@@ -440,7 +440,7 @@ def test_closer_than_a_profile(login: LogIn, newcomer: Newcomer, group: Group, c
 
 @case("CON-32")
 def test_contacts_by_status(login: LogIn, newcomer: Newcomer) -> None:
-    """Each status lists its own."""
+    """Each status lists its own contacts."""
     owner = login(newcomer("owner"))
     added, blocked, both, removed = (login(newcomer(name)) for name in ("nina", "olga", "otto", "pia"))
     for who in (added, both, removed):

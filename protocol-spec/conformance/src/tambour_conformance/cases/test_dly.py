@@ -1,4 +1,4 @@
-"""DLY: messages that are to be sent later."""
+"""DLY: scheduled messages."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ from tambour_conformance.talk import (
 )
 from tambour_conformance.verdict import case, check, equal, skip
 
-#: Scheduled messages that a case makes to see what happens with one more.
+#: The highest limit of scheduled messages that a case uses up.
 MOST_DELAYED = 200
 
-#: What a message may take on the wire beside its text, in bytes.
+#: The most bytes of a message on the wire besides its text.
 MOST_BESIDE_TEXT = 1024
 
-#: How soon a message is to be sent that a case waits for, in milliseconds.
+#: The delay of a message that a case waits for, in milliseconds.
 SOON = 400
 
-#: How soon one is to be sent that nobody waits for.
+#: The delay of a message that no case waits for.
 LATER = 3_600_000
 
-#: How long a case waits for what comes due, in seconds.
+#: How long a case waits for a due message, in seconds.
 PATIENCE = 10
 
 
 def now(device: Device) -> int:
-    """The time of the server, in milliseconds."""
+    """The server's time, in milliseconds."""
     return login_again(device)["time"]
 
 
@@ -65,13 +65,13 @@ def scheduled(device: Device, chat: int, **fields: Any) -> list[dict[str, Any]]:
 
 
 def told(device: Device) -> Frame:
-    """The one NOTIF_MSG_DELAYED that has come."""
+    """The only NOTIF_MSG_DELAYED received."""
     device.fence()
     return only(device.pushes("NOTIF_MSG_DELAYED"), "NOTIF_MSG_DELAYED")
 
 
 def forget(*devices: Device) -> None:
-    """Reads all that has come."""
+    """Reads all received frames."""
     for device in devices:
         device.fence()
         device.pushes("NOTIF_MSG_DELAYED", "NOTIF_MESSAGE", "NOTIF_CHAT", "NOTIF_CONTACT")
@@ -79,7 +79,7 @@ def forget(*devices: Device) -> None:
 
 @pytest.fixture
 def phone_and_laptop(login: LogIn, newcomer: Newcomer) -> tuple[Device, Device]:
-    """Two devices of somebody who has scheduled nothing."""
+    """Two devices of a user without scheduled messages."""
     nina = newcomer("nina")
     return login(nina, "phone", interactive=False), login(nina, "laptop", interactive=False)
 
@@ -89,7 +89,7 @@ Pair = tuple[Device, Device]
 
 @case("DLY-01")
 def test_scheduled(phone_and_laptop: Pair, login: LogIn, group: Group, cid: Cid) -> None:
-    """It waits, for its sender alone to see."""
+    """It waits, visible only to its sender."""
     phone, laptop = phone_and_laptop
     bob = login("bob")
     chat = group(phone, laptop, bob)
@@ -111,7 +111,7 @@ def test_scheduled(phone_and_laptop: Pair, login: LogIn, group: Group, cid: Cid)
 
 @case("DLY-02")
 def test_its_time_comes(phone_and_laptop: Pair, login: LogIn, group: Group, cid: Cid) -> None:
-    """At its time it is a message as any other."""
+    """At its time it becomes an ordinary message."""
     phone, laptop = phone_and_laptop
     bob = login("bob")
     chat = group(phone, laptop, bob)
@@ -130,7 +130,7 @@ def test_its_time_comes(phone_and_laptop: Pair, login: LogIn, group: Group, cid:
 
 @case("DLY-03")
 def test_its_time_has_passed(login: LogIn, group: Group, cid: Cid) -> None:
-    """What comes too late goes out at once."""
+    """A message with a past time is sent at once."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     forget(alice, bob)
@@ -142,7 +142,7 @@ def test_its_time_has_passed(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("DLY-04")
 def test_the_same_cid(phone_and_laptop: Pair, group: Group, cid: Cid) -> None:
-    """Scheduling twice is scheduling once, also when it was sent meanwhile."""
+    """A retry schedules nothing new, even if the message was sent meanwhile."""
     phone, laptop = phone_and_laptop
     chat = group(phone, laptop)
     one, fire = cid(), now(phone) + SOON
@@ -158,7 +158,7 @@ def test_the_same_cid(phone_and_laptop: Pair, group: Group, cid: Cid) -> None:
 
 @case("DLY-05")
 def test_schedule_too_late(alice: Device, limits: Limits, cid: Cid) -> None:
-    """Nobody plans beyond maxDelayMs, nor puts off what is planned."""
+    """A time beyond maxDelayMs is refused, also by an edit."""
     time = now(alice)
     attributes = {"timeToFire": time + limits["maxDelayMs"] + LATER, "notifySender": True}
     no_more(alice, "x", cid(), attributes["timeToFire"], chatId=SAVED)
@@ -186,7 +186,7 @@ def test_schedule_too_many(phone_and_laptop: Pair, limits: Limits, cid: Cid) -> 
 
 @case("DLY-05")
 def test_schedule_too_many_in_all(phone_and_laptop: Pair, group: Group, limits: Limits, cid: Cid) -> None:
-    """One more than maxDelayed is refused in a chat that has room, and taken when another is gone."""
+    """One more than maxDelayed is refused in a chat that has room, and accepted once another is deleted."""
     most, of_chat = limits["maxDelayed"], limits["maxDelayedPerChat"]
     if most > MOST_DELAYED:
         skip(f"maxDelayed is {most}, too many to schedule: {LESS}")
@@ -206,7 +206,7 @@ def test_schedule_too_many_in_all(phone_and_laptop: Pair, group: Group, limits: 
 
 @case("DLY-05")
 def test_schedule_too_much(phone_and_laptop: Pair, group: Group, limits: Limits, cid: Cid) -> None:
-    """Long messages end sooner, and the list of them is one reply."""
+    """Long messages reach the limit sooner, and their list fits one reply."""
     text = "語" * limits["maxTextUnits"]
     most, size = limits["maxReplyBytes"] // 2, len(text.encode())
     fewest, too_many = most // (size + MOST_BESIDE_TEXT), most // size + 1
@@ -225,7 +225,7 @@ def test_schedule_too_much(phone_and_laptop: Pair, group: Group, limits: Limits,
     no_more(phone, text, cid(), fire, chatId=chat)
     equal(len(scheduled(phone, chat)), taken, "scheduled messages")
     schedule(phone, text, cid(), fire, chatId=other)
-    # The room that one of the long ones leaves is enough for a short one, which then cannot become long.
+    # A deleted long message makes room for a short one, which then cannot become long.
     gone = {"chatId": chat, "messageIds": ids(scheduled(phone, chat))[:1], "itemType": "DELAYED"}
     phone.call("MSG_DELETE", gone)
     short = schedule(phone, "x", cid(), fire, chatId=chat)["message"]["id"]
@@ -238,7 +238,7 @@ def test_schedule_too_much(phone_and_laptop: Pair, group: Group, limits: Limits,
 def test_before_the_dialog(
     login: LogIn, newcomer: Newcomer, phone_and_laptop: Pair, cid: Cid, named: str
 ) -> None:
-    """A dialog begins with what is sent, not with what is planned."""
+    """A dialog begins when the message is sent, not when it is scheduled."""
     phone, _ = phone_and_laptop
     other = login(newcomer("other"), interactive=False)
     chat = dialog(phone, other)
@@ -253,7 +253,7 @@ def test_before_the_dialog(
 
 @case("DLY-07")
 def test_it_cannot_be_sent(login: LogIn, newcomer: Newcomer, phone_and_laptop: Pair, cid: Cid) -> None:
-    """What cannot be sent stays and says so; with a new time it is tried again."""
+    """A message that cannot be sent stays scheduled with an error; a new time retries it."""
     phone, laptop = phone_and_laptop
     other = login(newcomer("other"), interactive=False)
     chat = dialog(phone, other)
@@ -277,7 +277,7 @@ def test_it_cannot_be_sent(login: LogIn, newcomer: Newcomer, phone_and_laptop: P
 
 @case("DLY-08")
 def test_another_device(phone_and_laptop: Pair, login: LogIn, group: Group, cid: Cid) -> None:
-    """Who was away sees from the chat that the list is another one; others see nothing."""
+    """A device that was offline sees in the chat that the list changed; others see nothing."""
     phone, laptop = phone_and_laptop
     bob = login("bob")
     chat, _ = group(phone, laptop, bob), group(phone, bob)
@@ -291,7 +291,7 @@ def test_another_device(phone_and_laptop: Pair, login: LogIn, group: Group, cid:
 
 @case("DLY-09")
 def test_who_leaves(phone_and_laptop: Pair, login: LogIn, group: Group, cid: Cid) -> None:
-    """Who has left sends nothing, not after coming back either."""
+    """The scheduled messages of a user who left are not sent, even after they rejoin."""
     phone, _ = phone_and_laptop
     alice = login("alice")
     chat = group(alice, phone)
@@ -300,10 +300,10 @@ def test_who_leaves(phone_and_laptop: Pair, login: LogIn, group: Group, cid: Cid
     phone.call("CHAT_LEAVE", {"chatId": chat})
     alice.call("CHAT_MEMBERS_UPDATE", {"chatId": chat, "userIds": [phone.user_id], "operation": "add"})
     equal(scheduled(phone, chat), [], "what is scheduled")
-    # An outbox that lost the reply has no more luck.
+    # A retry after a lost reply does not send it either.
     again = schedule(phone, "well", number, fire, chatId=chat)["message"]
     equal((again["id"], again.get("status")), (waiting, "REMOVED"), "the answer to a retry")
-    # What is scheduled behind it is sent, and it is not.
+    # A message scheduled after it is sent, and it is not.
     forget(alice)
     schedule(phone, "back", cid(), fire + 1, chatId=chat)
     equal(alice.push("NOTIF_MESSAGE", within=PATIENCE)["message"]["text"], "back", "what is sent")
@@ -313,7 +313,7 @@ def test_who_leaves(phone_and_laptop: Pair, login: LogIn, group: Group, cid: Cid
 
 @case("DLY-10")
 def test_delete_scheduled(phone_and_laptop: Pair, group: Group, cid: Cid) -> None:
-    """What is deleted is never sent."""
+    """A deleted message is never sent."""
     phone, laptop = phone_and_laptop
     chat = group(phone, laptop)
     fire = now(phone) + SOON
@@ -333,7 +333,7 @@ def test_delete_scheduled(phone_and_laptop: Pair, group: Group, cid: Cid) -> Non
 @case("DLY-14")
 @pytest.mark.parametrize("how", ["by the same device", "by another", "edited before", "after its time"])
 def test_retry_of_deleted(phone_and_laptop: Pair, login: LogIn, group: Group, cid: Cid, how: str) -> None:
-    """An outbox that lost the reply schedules nothing that was deleted since."""
+    """A retry after a lost reply does not reschedule a deleted message."""
     phone, laptop = phone_and_laptop
     bob = login("bob")
     chat = group(phone, laptop, bob)
@@ -352,7 +352,7 @@ def test_retry_of_deleted(phone_and_laptop: Pair, login: LogIn, group: Group, ci
     equal((again.get("text", ""), again.get("attaches", [])), ("", []), "its content")
     check("delayedAttributes" not in again, "no attributes", again)
     equal(scheduled(phone, chat), [], "what is scheduled")
-    # What is scheduled behind it is sent, and it is not.
+    # A message scheduled after it is sent, and it is not.
     schedule(phone, "fence", cid(), now(phone) + SOON, chatId=chat)
     equal(bob.push("NOTIF_MESSAGE", within=PATIENCE)["message"]["text"], "fence", "what is sent")
     equal(schedule(phone, "secret", number, fire, chatId=chat)["message"]["id"], first, "a later retry")
@@ -361,7 +361,7 @@ def test_retry_of_deleted(phone_and_laptop: Pair, login: LogIn, group: Group, ci
 
 @case("DLY-11")
 def test_edit_scheduled(phone_and_laptop: Pair, group: Group, cid: Cid) -> None:
-    """Text and time change each by themselves."""
+    """Text and time change independently."""
     phone, laptop = phone_and_laptop
     chat = group(phone, laptop)
     fire = now(phone) + LATER
@@ -379,7 +379,7 @@ def test_edit_scheduled(phone_and_laptop: Pair, group: Group, cid: Cid) -> None:
 
 @case("DLY-12")
 def test_time_of_a_sent_message(alice: Device, cid: Cid) -> None:
-    """What is sent has no time to change."""
+    """The time of a sent message cannot change."""
     sent = say(alice, SAVED, cid(), "sent")["id"]
     attributes = {"timeToFire": now(alice) + LATER, "notifySender": True}
     value = {"chatId": SAVED, "messageId": sent, "text": "x", "delayedAttributes": attributes}
@@ -389,7 +389,7 @@ def test_time_of_a_sent_message(alice: Device, cid: Cid) -> None:
 
 @case("DLY-13")
 def test_list(phone_and_laptop: Pair, login: LogIn, group: Group, cid: Cid) -> None:
-    """The caller's own, in the order of their times, whatever the page that is asked for."""
+    """The caller's own, in the order of their times, whatever page is requested."""
     phone, laptop = phone_and_laptop
     bob = login("bob")
     chat = group(phone, laptop, bob)

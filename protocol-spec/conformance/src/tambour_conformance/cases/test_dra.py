@@ -1,4 +1,4 @@
-"""DRA: drafts on the devices of who writes them."""
+"""DRA: drafts on their author's devices."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tambour_conformance.talk import (
 )
 from tambour_conformance.verdict import case, check, equal, skip
 
-#: Drafts that a case saves to see what happens with one more.
+#: The highest limit of drafts that a case uses up.
 MOST_DRAFTS = 20
 
 
 def save(device: Device, text: str, **place: int) -> int:
-    """DRAFT_SAVE; the time of its reply."""
+    """DRAFT_SAVE; returns the time of its reply."""
     return device.call("DRAFT_SAVE", {**place, "draft": {"text": text}})["time"]
 
 
@@ -36,7 +36,7 @@ def discard(device: Device, **fields: int) -> None:
 
 
 def drafts(device: Device, kind: str = "chats", **fields: Any) -> tuple[dict[str, str], set[str]]:
-    """What a LOGIN says of drafts: the texts of those there are, and whose are gone."""
+    """The drafts of a LOGIN: texts of existing ones, and ids of discarded ones."""
     found = login_again(device, **fields).get("drafts") or {}
     part = found.get(kind) or {}
     saved = {key: draft["text"] for key, draft in part.get("saved", {}).items()}
@@ -44,7 +44,7 @@ def drafts(device: Device, kind: str = "chats", **fields: Any) -> tuple[dict[str
 
 
 def forget(*devices: Device) -> None:
-    """Reads all that has come."""
+    """Reads all received frames."""
     for device in devices:
         device.fence()
         device.pushes("NOTIF_DRAFT", "NOTIF_DRAFT_DISCARD", "NOTIF_MESSAGE", "NOTIF_CHAT")
@@ -52,7 +52,7 @@ def forget(*devices: Device) -> None:
 
 @pytest.fixture
 def phone_and_laptop(login: LogIn, newcomer: Newcomer) -> tuple[Device, Device]:
-    """Two devices of somebody who has no drafts."""
+    """Two devices of a user without drafts."""
     nina = newcomer("nina")
     return login(nina, "phone", interactive=False), login(nina, "laptop", interactive=False)
 
@@ -62,7 +62,7 @@ Pair = tuple[Device, Device]
 
 @case("DRA-01")
 def test_draft(phone_and_laptop: Pair, login: LogIn, group: Group) -> None:
-    """A draft reaches one's other device as it is, and nobody else."""
+    """A draft reaches the user's other device unchanged, and nobody else."""
     phone, laptop = phone_and_laptop
     bob = login("bob")
     chat = group(phone, laptop, bob)
@@ -82,7 +82,7 @@ def test_draft(phone_and_laptop: Pair, login: LogIn, group: Group) -> None:
 
 @case("DRA-02")
 def test_drafts_that_changed(phone_and_laptop: Pair, group: Group) -> None:
-    """A delta brings what was saved and what was thrown away since, and nothing else."""
+    """A delta has the drafts saved and discarded since, and nothing else."""
     phone, laptop = phone_and_laptop
     same, changed, gone = (group(phone, laptop) for _ in range(3))
     for chat in (same, changed, gone):
@@ -98,7 +98,7 @@ def test_drafts_that_changed(phone_and_laptop: Pair, group: Group) -> None:
 
 @case("DRA-03")
 def test_last_draft(phone_and_laptop: Pair, group: Group) -> None:
-    """Of two drafts of a chat a login brings the second, with its time."""
+    """After two drafts of a chat a login has the second, with its time."""
     phone, laptop = phone_and_laptop
     chat = group(phone, laptop)
     save(phone, "one", chatId=chat)
@@ -113,7 +113,7 @@ def test_last_draft(phone_and_laptop: Pair, group: Group) -> None:
 
 @case("DRA-04")
 def test_same_draft(phone_and_laptop: Pair, group: Group) -> None:
-    """A draft that is there already keeps its time, and is no news."""
+    """An unchanged draft keeps its time, and is not pushed."""
     phone, laptop = phone_and_laptop
     chat = group(phone, laptop)
     time = save(phone, "one", chatId=chat)
@@ -126,7 +126,7 @@ def test_same_draft(phone_and_laptop: Pair, group: Group) -> None:
 @case("DRA-05")
 @pytest.mark.parametrize("draft", [{"text": ""}, {}, None], ids=["empty", "nothing", "absent"])
 def test_empty_draft(phone_and_laptop: Pair, group: Group, draft: dict[str, Any] | None) -> None:
-    """A draft of nothing ends the draft."""
+    """An empty draft discards the draft."""
     phone, laptop = phone_and_laptop
     chat = group(phone, laptop)
     save(phone, "one", chatId=chat)
@@ -140,7 +140,7 @@ def test_empty_draft(phone_and_laptop: Pair, group: Group, draft: dict[str, Any]
 
 @case("DRA-06")
 def test_draft_for_others(login: LogIn, group: Group, phone_and_laptop: Pair) -> None:
-    """No drafts for chats of others, which look like none, nor for users nobody is."""
+    """Drafts for chats of others, unknown chats and unknown users are refused."""
     phone, laptop = phone_and_laptop
     chat = group(login("alice"))
     for opcode in ("DRAFT_SAVE", "DRAFT_DISCARD"):
@@ -161,7 +161,7 @@ def test_draft_for_others(login: LogIn, group: Group, phone_and_laptop: Pair) ->
 def test_dialog_begins(
     phone_and_laptop: Pair, login: LogIn, newcomer: Newcomer, cid: Cid, named: str
 ) -> None:
-    """A draft for somebody nobody has written to is theirs, and the dialog's once it begins."""
+    """A draft for a user is listed by user, and by chat once the dialog begins."""
     phone, laptop = phone_and_laptop
     other = login(newcomer("other"), interactive=False)
     chat, user = str(dialog(phone, other)), str(other.user_id)
@@ -179,7 +179,7 @@ def test_dialog_begins(
 
 @case("DRA-08")
 def test_too_many_drafts(phone_and_laptop: Pair, group: Group, limits: Limits) -> None:
-    """One draft more than maxDrafts is refused; those that are there can change."""
+    """One draft more than maxDrafts is refused; existing ones can change."""
     most = limits["maxDrafts"]
     if most > MOST_DRAFTS:
         skip(f"maxDrafts is {most}, too many to save: {LESS}")
@@ -198,7 +198,7 @@ def test_too_many_drafts(phone_and_laptop: Pair, group: Group, limits: Limits) -
 
 @case("DRA-09")
 def test_draft_of_a_chat_left(phone_and_laptop: Pair, login: LogIn, group: Group) -> None:
-    """Who leaves leaves the draft too, and does not find it again."""
+    """Leaving a chat discards its draft for good."""
     phone, laptop = phone_and_laptop
     alice = login("alice")
     chat = group(alice, phone, laptop)
@@ -214,7 +214,7 @@ def test_draft_of_a_chat_left(phone_and_laptop: Pair, login: LogIn, group: Group
 
 @case("DRA-10")
 def test_discarded(phone_and_laptop: Pair) -> None:
-    """What is thrown away is gone, and told once."""
+    """A discarded draft is gone, and pushed once."""
     phone, laptop = phone_and_laptop
     time = save(phone, "milk", chatId=SAVED)
     equal(drafts(laptop)[0], {str(SAVED): "milk"}, "drafts")
@@ -232,7 +232,7 @@ def test_discarded(phone_and_laptop: Pair) -> None:
 
 @case("DRA-11")
 def test_newer_draft(phone_and_laptop: Pair) -> None:
-    """Who throws away an older draft leaves the newer one."""
+    """Discarding an older draft keeps the newer one."""
     phone, laptop = phone_and_laptop
     time = save(laptop, "milk", chatId=SAVED)
     forget(phone, laptop)
@@ -246,7 +246,7 @@ def test_newer_draft(phone_and_laptop: Pair) -> None:
 @case("DRA-12")
 @pytest.mark.parametrize("empty", [False, True], ids=["DRAFT_DISCARD", "DRAFT_SAVE"])
 def test_out_of_reach(login: LogIn, newcomer: Newcomer, empty: bool) -> None:
-    """A draft to who has blocked its owner meanwhile can be thrown away, and not written anew."""
+    """A draft to a user who has blocked its author can be discarded, but not saved again."""
     nina, olga = login(newcomer("nina")), login(newcomer("olga"))
     save(nina, "milk", userId=olga.user_id)
     olga.call("CONTACT_UPDATE", {"contactId": nina.user_id, "action": "BLOCK"})

@@ -1,4 +1,4 @@
-"""FLD: folders on the devices of their user."""
+"""FLD: folders on their user's devices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
 
 ALL = "all.chat.folder"
-#: Folders that a case makes to see what happens with one more.
+#: The highest limit of folders that a case uses up.
 MOST_FOLDERS = 40
 
 Pair = tuple[Device, Device]
@@ -21,7 +21,7 @@ Pair = tuple[Device, Device]
 
 @pytest.fixture
 def phone_and_laptop(login: LogIn, newcomer: Newcomer) -> Pair:
-    """Two devices of somebody who has no folders."""
+    """Two devices of a user without folders."""
     nina = newcomer("nina")
     return login(nina, "phone", interactive=False), login(nina, "laptop", interactive=False)
 
@@ -47,7 +47,7 @@ def told(device: Device) -> Frame:
 
 
 def forget(*devices: Device) -> None:
-    """Reads all that has come."""
+    """Reads all received frames."""
     for device in devices:
         device.fence()
         device.pushes("NOTIF_FOLDERS")
@@ -65,7 +65,7 @@ def test_folder_of_all_chats(phone_and_laptop: Pair) -> None:
 
 @case("FLD-02")
 def test_folders_that_changed(phone_and_laptop: Pair) -> None:
-    """A mark brings what changed since; the order says what there is."""
+    """A mark returns the changes since; the order lists all folders."""
     phone, laptop = phone_and_laptop
     for each in ("a", "b", "c"):
         put(phone, each, each)
@@ -81,7 +81,7 @@ def test_folders_that_changed(phone_and_laptop: Pair) -> None:
 
 @case("FLD-03")
 def test_folders_by_id(phone_and_laptop: Pair, login: LogIn, newcomer: Newcomer) -> None:
-    """One's own folders come by id, others are left out."""
+    """The caller's own folders come by id, others are left out."""
     phone, _ = phone_and_laptop
     put(phone, "a", "mine")
     other = login(newcomer("other"), interactive=False)
@@ -92,7 +92,7 @@ def test_folders_by_id(phone_and_laptop: Pair, login: LogIn, newcomer: Newcomer)
 
 @case("FLD-04")
 def test_new_folder(phone_and_laptop: Pair, login: LogIn, newcomer: Newcomer) -> None:
-    """A new folder stands at the end for one's other device, and for nobody else."""
+    """A new folder appears at the end on the user's other device, and for nobody else."""
     phone, laptop = phone_and_laptop
     other = login(newcomer("other"), interactive=False)
     forget(phone, laptop, other)
@@ -116,7 +116,7 @@ def test_new_folder(phone_and_laptop: Pair, login: LogIn, newcomer: Newcomer) ->
 
 @case("FLD-05")
 def test_folder_replaced(phone_and_laptop: Pair) -> None:
-    """A folder that is there is replaced where it stands; the same again is no news."""
+    """An existing folder is replaced in its place; a repeated request is not pushed."""
     phone, laptop = phone_and_laptop
     put(phone, "a", "A", include=[3])
     put(phone, "b", "B")
@@ -131,7 +131,7 @@ def test_folder_replaced(phone_and_laptop: Pair) -> None:
 
 @case("FLD-06")
 def test_too_many_folders(phone_and_laptop: Pair, limits: Limits) -> None:
-    """One folder more than maxFolders is refused, and one that is too large."""
+    """One folder more than maxFolders is refused, and so is one that is too large."""
     most = limits["maxFolders"]
     if most > MOST_FOLDERS:
         skip(f"maxFolders is {most}, too many to make: {LESS}")
@@ -152,7 +152,7 @@ def test_too_many_folders(phone_and_laptop: Pair, limits: Limits) -> None:
 
 @case("FLD-07")
 def test_folder_of_all_chats_stays(phone_and_laptop: Pair) -> None:
-    """The folder of all chats is neither changed nor deleted, nor what is named beside it."""
+    """A request that changes or deletes the folder of all chats is refused as a whole."""
     phone, laptop = phone_and_laptop
     put(phone, "a")
     forget(laptop)
@@ -164,7 +164,7 @@ def test_folder_of_all_chats_stays(phone_and_laptop: Pair) -> None:
 
 @case("FLD-08")
 def test_reorder(phone_and_laptop: Pair) -> None:
-    """What is named comes first, the rest as it stood."""
+    """The named folders come first, the rest in the old order."""
     phone, laptop = phone_and_laptop
     for each in ("a", "b", "c"):
         put(phone, each)
@@ -180,7 +180,7 @@ def test_reorder(phone_and_laptop: Pair) -> None:
 
 @case("FLD-09")
 def test_reorder_what_is_not_there(phone_and_laptop: Pair) -> None:
-    """An order with a folder that is not there is none."""
+    """An order with an unknown folder is refused."""
     phone, laptop = phone_and_laptop
     put(phone, "a")
     forget(laptop)
@@ -191,7 +191,7 @@ def test_reorder_what_is_not_there(phone_and_laptop: Pair) -> None:
 
 @case("FLD-10")
 def test_delete_folder(phone_and_laptop: Pair) -> None:
-    """A deleted folder is gone for every device; what is not there is passed over."""
+    """A deleted folder disappears on every device; unknown ids are ignored."""
     phone, laptop = phone_and_laptop
     for each in ("a", "b"):
         put(phone, each)

@@ -1,4 +1,4 @@
-"""The flows of the specification, each a case: conversations of several devices from beginning to end."""
+"""The flows of the specification, each as a case: complete conversations of several devices."""
 
 from __future__ import annotations
 

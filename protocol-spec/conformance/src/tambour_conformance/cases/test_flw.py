@@ -1,4 +1,4 @@
-"""FLW: slow, broken and many connections, and what a restart leaves."""
+"""FLW: slow, broken and many connections, and restarts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tambour_conformance.settings import Settings
 from tambour_conformance.talk import PATIENCE, burst, history, ids, time_out
 from tambour_conformance.verdict import Failed, case, check, equal, skip
 
-#: What the kernels on both sides may hold of one connection, bytes.
+#: How many bytes of one connection the kernels on both sides may buffer.
 KERNEL_BUFFERS = 8 << 20
 
 
@@ -29,7 +29,7 @@ def test_reader_that_stalls(
 ) -> None:
     """Pushes for a client that does not read are held up to a limit; then it is closed, with no gap.
 
-    How much the kernels hold of them nobody outside can tell, so the limit is judged no closer than that.
+    The bytes in kernel buffers are unknown, so the limit is judged only to that precision.
     """
     alice, bob = login("alice"), login("bob", receive_buffer=4096)
     chat = group(alice, bob)
@@ -53,9 +53,9 @@ def test_reader_that_stalls(
 
 
 def end_of_the_deaf(connection: Connection) -> str:
-    """The end of a client that reads nothing: it learns of it from not being able to send any more.
+    """Waits for the end of a client that reads nothing: it notices when it can no longer send.
 
-    If it read, what it is held for would go out to it, however late the server comes to that.
+    If it read, the server would send it the buffered data, however late.
     """
     _, ping = connection.packet("PING", {})
     deadline = time.monotonic() + PATIENCE
@@ -68,7 +68,7 @@ def end_of_the_deaf(connection: Connection) -> str:
 def test_replies_that_nobody_reads(
     login: LogIn, group: Group, cid: Cid, limits: Limits, rng: random.Random
 ) -> None:
-    """Replies for a client that does not read are held up to a limit as well; others are served."""
+    """Replies for a client that does not read are held up to a limit too; others are served."""
     alice = login("alice", receive_buffer=4096)
     chat = group(alice)
     text = "".join(chr(rng.randrange(0x4E00, 0x9FFF)) for _ in range(limits["maxTextUnits"]))
@@ -79,7 +79,7 @@ def test_replies_that_nobody_reads(
     count = (KERNEL_BUFFERS + 2 * limits["maxOutboundBytes"]) // page
     _, packet = alice.packet("CHAT_HISTORY", {"chatId": chat, "backward": 20})
     alice.raw(packet * count, reading=False)
-    # Whoever is served only when the server is not busy with alice would wait here.
+    # A client served only when the server is not busy with alice would wait here.
     login("bob").alive()
     how = end_of_the_deaf(alice)
     pages = sum("messages" in each.value for each in alice.unread)
@@ -90,7 +90,7 @@ def test_replies_that_nobody_reads(
 def test_pages_that_are_read_later(
     login: LogIn, group: Group, cid: Cid, limits: Limits, rng: random.Random
 ) -> None:
-    """Pages asked for at once, more than anybody holds, all come to a client that reads after a while."""
+    """Pages requested at once, more than the server holds, all reach a client that reads after a while."""
     alice = login("alice", receive_buffer=4096)
     chat = group(alice)
     text = "".join(chr(rng.randrange(0x4E00, 0x9FFF)) for _ in range(limits["maxTextUnits"]))
@@ -106,9 +106,9 @@ def test_pages_that_are_read_later(
 
 
 def drip(connection: Connection, data: bytes, patience: float) -> float:
-    """Sends a byte every quarter of `patience` until the server closes; how long that took, in seconds.
+    """Sends a byte every quarter of `patience` until the server closes; returns the time, in seconds.
 
-    No byte is far from the next and the client is logged in, so that no other time-out can be the reason.
+    Bytes follow closely and the client is logged in, so no other timeout can be the reason.
     """
     began = time.monotonic()
     for byte in data:
@@ -121,7 +121,7 @@ def drip(connection: Connection, data: bytes, patience: float) -> float:
 
 @case("FLW-02")
 def test_header_that_does_not_end(alice: Device, limits: Limits) -> None:
-    """A header that comes byte by byte, too slowly, is not waited for."""
+    """The server does not wait for a header that comes too slowly, byte by byte."""
     patience = time_out(limits, "partialFrameTimeoutMs")
     took = drip(alice, wire.header(1, 0, 20)[:-1], patience)
     check(took > patience * 0.8, f"at least {patience:g} s", f"{took:.1f} s")
@@ -129,7 +129,7 @@ def test_header_that_does_not_end(alice: Device, limits: Limits) -> None:
 
 @case("FLW-02")
 def test_payload_that_does_not_end(alice: Device, limits: Limits) -> None:
-    """A payload that comes byte by byte, too slowly, is not waited for; the request is not answered."""
+    """The server does not wait for a payload that comes too slowly, byte by byte; nor does it answer."""
     patience = time_out(limits, "partialFrameTimeoutMs")
     _, packet = alice.packet("PING", {"interactive": True})
     alice.raw(packet[: wire.HEADER_SIZE])
@@ -150,7 +150,7 @@ def test_slow_but_in_time(client: Connection, limits: Limits) -> None:
 
 @case("FLW-03")
 def test_half_close(alice: Device, group: Group, cid: Cid) -> None:
-    """Requests before the end of sending are answered, whatever they ask for; then the server closes."""
+    """Requests sent before the client shut down its sending side are all answered; then the server closes."""
     chat = group(alice)
     requests = [
         ("MSG_SEND", {"chatId": chat, "message": message(cid())}),
@@ -182,7 +182,7 @@ def test_half_close_of_a_stranger(stranger: Connection) -> None:
 
 @case("FLW-04")
 def test_resets(connect: Connect, login: LogIn, rng: random.Random) -> None:
-    """Fifty connections that are reset within a packet make no difference to one that is not."""
+    """Fifty connections reset within a packet do not affect another one."""
     witness = login("alice")
     for number in range(50):
         connection = connect(f"reset {number}", init=False)
@@ -197,7 +197,7 @@ def test_resets(connect: Connect, login: LogIn, rng: random.Random) -> None:
 @case("FLW-05")
 @pytest.mark.parametrize("how", ["close", "half_close", "rst"])
 def test_packet_cut_by_the_end(login: LogIn, bob: Device, group: Group, cid: Cid, how: str) -> None:
-    """A message whose last byte never came is stored nowhere and pushed to nobody."""
+    """A message whose last byte never came is not stored or pushed."""
     alice = login("alice")
     chat = group(alice, bob)
     _, packet = alice.packet("MSG_SEND", {"chatId": chat, "message": message(cid(), "cut")})
@@ -210,7 +210,7 @@ def test_packet_cut_by_the_end(login: LogIn, bob: Device, group: Group, cid: Cid
 
 
 def allow_connections(count: int) -> None:
-    """Raises what this process may have open, for so many sockets and what is open besides; or skips."""
+    """Raises the limit of open files for this many sockets and the files open already; or skips."""
     needed = count + 100
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < needed:
@@ -221,7 +221,7 @@ def allow_connections(count: int) -> None:
 
 @case("FLW-06")
 def test_many_at_once(connect: Connect, note: Note) -> None:
-    """Five hundred clients connect and say hello before any of them reads."""
+    """Five hundred clients connect and send SESSION_INIT before any of them reads."""
     allow_connections(500)
     began = time.monotonic()
     clients = [connect(f"client {number}", init=False) for number in range(500)]
@@ -236,7 +236,7 @@ Restart = Callable[[], subprocess.Popen[bytes]]
 
 @pytest.fixture
 def restart(settings: Settings) -> Iterator[Restart]:
-    """Has the server restarted, without waiting for it; skips when nobody said how."""
+    """Restarts the server without waiting; skips if no command was given."""
     command = settings.restart_command
     if command is None:
         skip("needs --restart-cmd")
@@ -247,13 +247,13 @@ def restart(settings: Settings) -> Iterator[Restart]:
         return under_way[-1]
 
     yield restart
-    # The cases behind this one need a server, whatever became of this one.
+    # Later cases need a server, whatever happened in this one.
     for each in under_way:
         each.wait(60)
 
 
 def restarted(restart: subprocess.Popen[bytes]) -> None:
-    """Waits until the server is there again."""
+    """Waits until the server is back."""
     equal(restart.wait(60), 0, "status of --restart-cmd")
 
 
@@ -261,7 +261,7 @@ def restarted(restart: subprocess.Popen[bytes]) -> None:
 def test_server_that_stops(
     login: LogIn, group: Group, cid: Cid, limits: Limits, restart: Restart, note: Note
 ) -> None:
-    """Messages and long pages are asked for until the server is gone: every answer is kept, and whole."""
+    """Messages and long pages are requested until the server is gone: every answer is complete and kept."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob, carol)
     before = 40
@@ -274,7 +274,7 @@ def test_server_that_stops(
         sent |= {seq for seq, _ in sends}
         pages = [bob.packet("CHAT_HISTORY", {"chatId": chat, "backward": before}) for _ in range(2)]
         for device, packets in ((alice, sends), (bob, pages)):
-            # When it takes no more, what it wrote before is still to come.
+            # When it accepts no more, earlier output is still to come.
             if not device.ended and not device.raw(b"".join(packet for _, packet in packets)):
                 device.ends()
             device.stall(1)
@@ -282,7 +282,7 @@ def test_server_that_stops(
             restarting = restart()
     carol.ends()
     carol.closed()
-    # Whoever still sends may be reset, but not in the middle of a packet.
+    # A client that still sends may be reset, but not in the middle of a packet.
     for each in (alice, bob):
         check(each.rest == 0, f"whole packets for {each.name}", f"{each.rest} bytes of one before the end")
     check(restarting is not None, "an end that the restart brought", "one before it")
@@ -307,7 +307,7 @@ def all_messages(device: Device, chat: int) -> list[int]:
 
 @case("FLW-08")
 def test_after_a_restart(login: LogIn, group: Group, cid: Cid, restart: Restart) -> None:
-    """The same tokens log in, and every acknowledged message is there."""
+    """The same tokens log in, and every acknowledged message is stored."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     seqs = [alice.send("MSG_SEND", {"chatId": chat, "message": message(cid())}) for _ in range(50)]
@@ -319,7 +319,7 @@ def test_after_a_restart(login: LogIn, group: Group, cid: Cid, restart: Restart)
 
 @case("FLW-09", info=True)
 def test_ping_is_quick(client: Connection, note: Note) -> None:
-    """How soon half of two hundred PINGs are answered; a delayed acknowledgement would take 40 ms."""
+    """Measures how soon half of 200 PINGs are answered; a delayed acknowledgement would take 40 ms."""
     times = []
     for _ in range(200):
         began = time.monotonic()

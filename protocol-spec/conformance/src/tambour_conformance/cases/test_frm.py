@@ -1,4 +1,4 @@
-"""FRM: how packets are cut out of a stream of bytes, and how they are written into one."""
+"""FRM: how packets are read from a stream of bytes, and how they are written."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tambour_conformance.forms import padded
 from tambour_conformance.people import Device
 from tambour_conformance.verdict import case, check, equal
 
-#: A request of 57 bytes: long enough to have interesting places, short enough to be split in all of them.
+#: A request of 57 bytes: long enough for interesting offsets, short enough to split at all of them.
 LONG_PING = {"interactive": True, "unknown": "a" * 24}
 
 
 @case("FRM-01")
 def test_minimal_ping(stranger: Connection) -> None:
-    """A PING of eleven bytes is answered once, with its number and opcode, by a map."""
+    """A PING of eleven bytes is answered once, with its seq and opcode, by a map."""
     seq, packet = stranger.packet("PING", {}, seq=0x0102)
     equal(packet.hex(), "0a00010200010000000180", "the request")
     stranger.raw(packet)
@@ -32,7 +32,7 @@ def test_minimal_ping(stranger: Connection) -> None:
 
 @case("FRM-01")
 def test_refusal_is_the_only_answer(client: Connection, protocol: Bundle) -> None:
-    """A request that is refused is answered once as well, with its number and opcode."""
+    """A refused request is answered once too, with its seq and opcode."""
     seq = client.send("CHATS_LIST", seq=0x0203)
     refusal = client.error("proto.state", seq)
     equal(refusal.opcode, protocol.opcode("CHATS_LIST"), "opcode of the refusal")
@@ -60,7 +60,7 @@ def test_payload_in_single_bytes(stranger: Connection) -> None:
 @case("FRM-04")
 @pytest.mark.parametrize("count", [2, 50, None])
 def test_many_packets_in_one_write(stranger: Connection, limits: Limits, count: int | None) -> None:
-    """Packets in one write have a reply each, each number once; at most maxRequestsInFlight."""
+    """Packets in one write get one reply each, each seq once; at most maxRequestsInFlight."""
     packets = [
         stranger.packet("PING", {"interactive": True}) for _ in range(count or limits["maxRequestsInFlight"])
     ]
@@ -71,7 +71,7 @@ def test_many_packets_in_one_write(stranger: Connection, limits: Limits, count: 
 @case("FRM-05")
 @pytest.mark.parametrize("rest", [1, 9, 10, 11, 20])
 def test_packet_and_part_of_the_next(stranger: Connection, rest: int) -> None:
-    """A whole packet and the first bytes of another: the first is answered before the second is whole."""
+    """A whole packet and the first bytes of another: the first is answered before the second is complete."""
     first, whole = stranger.packet("PING", {})
     second, other = stranger.packet("PING", {"interactive": False})
     stranger.coalesce(whole, other[:rest])
@@ -145,7 +145,7 @@ def test_too_long(alice: Device, limits: Limits) -> None:
 def test_sixteen_megabytes_announced(connect: Connect) -> None:
     """A hundred headers that announce 16,777,215 bytes are refused, and others are served meanwhile.
 
-    What they cost is the server's own to know; who sets 1.6 GB aside will hardly get through this.
+    Their cost is invisible from outside; a server that reserves 1.6 GB will hardly pass this.
     """
     witness = connect("witness")
     greedy = [connect(f"greedy {number}", init=False) for number in range(100)]
@@ -160,7 +160,7 @@ def test_sixteen_megabytes_announced(connect: Connect) -> None:
 @case("FRM-11")
 @pytest.mark.parametrize("size", [65_535, 65_536, 65_537, 200_000])
 def test_payload_larger_than_a_read(alice: Device, size: int) -> None:
-    """A payload of more than 64 KiB arrives whole, and the packet behind it as well."""
+    """A payload of more than 64 KiB arrives whole, and so does the next packet."""
     first, large = alice.packet("PING", payload=padded({"interactive": True}, size))
     second, small = alice.packet("PING", {})
     alice.coalesce(large, small)
@@ -171,7 +171,7 @@ def test_payload_larger_than_a_read(alice: Device, size: int) -> None:
 def test_large_message_comes_back_whole(
     alice: Device, group: Group, cid: Cid, limits: Limits, rng: random.Random
 ) -> None:
-    """What a large packet held is what was stored."""
+    """The content of a large packet is stored unchanged."""
     chat = group(alice)
     text = "".join(chr(rng.randrange(0x4E00, 0x9FFF)) for _ in range(limits["maxTextUnits"]))
     link = {"_type": "SHARE", "url": "https://example.org/", "title": "t" * 100}
@@ -183,9 +183,9 @@ def test_large_message_comes_back_whole(
 
 @case("FRM-12")
 def test_garbage_behind_a_packet(stranger: Connection) -> None:
-    """Behind a packet so many bytes as a header has, which are none: it is answered, then comes the end."""
+    """A packet followed by ten bytes that are not a header: it is answered, then the connection ends."""
     seq, packet = stranger.packet("PING", {})
-    # What follows would be answered if the garbage were skipped.
+    # The next request would be answered if the garbage were skipped.
     behind, other = stranger.packet("PING", {})
     stranger.coalesce(packet, b"\xc1" * wire.HEADER_SIZE, other)
     stranger.reply(seq)
@@ -194,7 +194,7 @@ def test_garbage_behind_a_packet(stranger: Connection) -> None:
     equal(answered, [], f"replies behind the garbage, where request {behind} was")
 
 
-#: Requests without effect, and what of them may be random.
+#: Requests without effect, and their fields that may be random.
 HARMLESS = (
     ("PING", lambda rng: {"interactive": rng.random() < 0.5}),
     ("CONTACT_INFO", lambda rng: {"contactIds": [rng.randrange(1, 40) for _ in range(rng.randrange(20))]}),
@@ -209,7 +209,7 @@ HARMLESS = (
 
 @case("FRM-13")
 def test_a_thousand_random_requests(alice: Device, bob: Device, group: Group, rng: random.Random) -> None:
-    """The replies to a thousand requests can be cut out of the stream and decoded, and each comes once."""
+    """The replies to a thousand requests can be read from the stream and decoded, and each comes once."""
     group(alice, bob)
     for _ in range(20):
         requests = [rng.choice(HARMLESS) for _ in range(50)]

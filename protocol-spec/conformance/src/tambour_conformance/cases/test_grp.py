@@ -1,4 +1,4 @@
-"""GRP: members, rights and what a group says of itself after it was made."""
+"""GRP: members, rights and properties of groups."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tambour_conformance.talk import (
 from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
 
-#: How many people a case registers to see what happens with one more.
+#: The highest limit of members that a case fills by registering users.
 MOST_MEMBERS = 40
 #: Rights of administrators.
 MEMBERS, ADMINS = 2, 4
@@ -35,7 +35,7 @@ EVERYTHING = 2047
 
 
 def change(device: Device, chat: int, operation: str, *users: int, **fields: Any) -> dict[str, Any]:
-    """CHAT_MEMBERS_UPDATE; the chat of its reply."""
+    """CHAT_MEMBERS_UPDATE; returns the chat of its reply."""
     value = {"chatId": chat, "userIds": list(users), "operation": operation, **fields}
     return device.call("CHAT_MEMBERS_UPDATE", value)["chat"]
 
@@ -47,7 +47,7 @@ def not_changed(code: str, device: Device, chat: int, operation: str, *users: in
 
 
 def update(device: Device, chat: int, **fields: Any) -> dict[str, Any]:
-    """CHAT_UPDATE; the chat of its reply."""
+    """CHAT_UPDATE; returns the chat of its reply."""
     return device.call("CHAT_UPDATE", {"chatId": chat, **fields})["chat"]
 
 
@@ -59,7 +59,7 @@ def event_of(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def told(device: Device, chat: int, event: str) -> dict[str, Any]:
-    """What a device hears of one change: the chat once and the event once. The message of the event."""
+    """Expects the pushes of one change: the chat once and the event once. Returns the event's message."""
     device.fence()
     pushed = only(device.pushes("NOTIF_CHAT"), f"NOTIF_CHAT for {device.name}")["chat"]
     equal((pushed["id"], pushed["status"]), (chat, "ACTIVE"), "the chat pushed")
@@ -70,7 +70,7 @@ def told(device: Device, chat: int, event: str) -> dict[str, Any]:
 
 
 def forget(*devices: Device) -> None:
-    """Reads all that has come."""
+    """Reads all received frames."""
     for device in devices:
         device.fence()
         device.pushes("NOTIF_CHAT", "NOTIF_MESSAGE", "NOTIF_MSG_DELETE")
@@ -87,7 +87,7 @@ def members(device: Device, chat: int, **fields: Any) -> list[int]:
 
 @case("GRP-01")
 def test_added(login: LogIn, group: Group, cid: Cid) -> None:
-    """Everybody hears that somebody was added, those among them; for them it is the first unread message."""
+    """Everybody gets the event of an addition; for the added users it is the first unread message."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob)
     say(bob, chat, cid())
@@ -108,7 +108,7 @@ def test_added(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("GRP-02")
 def test_without_history(login: LogIn, group: Group, cid: Cid) -> None:
-    """Nothing that is older than the event that added somebody is there for them, whichever way they ask."""
+    """A user added without history sees nothing older than the event, whichever way they ask."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob)
     old = [say(alice, chat, cid())["id"] for _ in range(3)]
@@ -133,7 +133,7 @@ def test_without_history(login: LogIn, group: Group, cid: Cid) -> None:
 def test_without_news_of_history(
     login: LogIn, newcomer: Newcomer, group: Group, cid: Cid, limits: Limits, size: str
 ) -> None:
-    """What becomes of a message that is older than the event is told to who was there."""
+    """Changes of a message older than the event are told only to earlier members."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     count = limits["fanOutMembers"] - 1 if size == "large" else 0
     if count > MOST_MEMBERS:
@@ -160,7 +160,7 @@ def test_without_news_of_history(
 def test_answers_to_history(
     login: LogIn, newcomer: Newcomer, group: Group, cid: Cid, limits: Limits, size: str
 ) -> None:
-    """An answer to a message that is older than the event comes without it, whichever way it is met."""
+    """An answer to a message older than the event comes without it, by every way of reading."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     count = limits["fanOutMembers"] - 1 if size == "large" else 0
     if count > MOST_MEMBERS:
@@ -194,7 +194,7 @@ def test_answers_to_history(
 @case("GRP-03")
 @pytest.mark.parametrize("fields", [{}, {"showHistory": True}], ids=["absent", "true"])
 def test_with_history(login: LogIn, group: Group, cid: Cid, fields: dict[str, Any]) -> None:
-    """Who is added sees all that was said, and has read it."""
+    """An added user sees the whole history, marked as read."""
     alice, carol = login("alice"), login("carol")
     chat = group(alice)
     old = [say(alice, chat, cid())["id"] for _ in range(3)]
@@ -214,7 +214,7 @@ def test_added_twice(login: LogIn, group: Group) -> None:
 
 @case("GRP-05")
 def test_nobody_added(login: LogIn, group: Group) -> None:
-    """One user who does not exist refuses all."""
+    """One unknown user causes the whole request to be refused."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob)
     not_changed("user.not.found", alice, chat, "add", carol.user_id, NOBODY)
@@ -225,7 +225,7 @@ def test_nobody_added(login: LogIn, group: Group) -> None:
 
 @case("GRP-05")
 def test_strangers_added(login: LogIn, newcomer: Newcomer, group: Group) -> None:
-    """Somebody whose id alone is known is added as little as nobody."""
+    """A user known only by id cannot be added, like an unknown one."""
     alice, bob, nina = login("alice"), login("bob"), login(newcomer("nina"), stranger=True)
     chat = group(alice, bob)
     not_changed("user.not.found", alice, chat, "add", nina.user_id)
@@ -237,7 +237,7 @@ def test_strangers_added(login: LogIn, newcomer: Newcomer, group: Group) -> None
 
 @case("GRP-06")
 def test_too_many(login: LogIn, newcomer: Newcomer, group: Group, limits: Limits) -> None:
-    """One more than maxGroupMembers is refused, exactly as many are not."""
+    """One more than maxGroupMembers is refused, exactly maxGroupMembers are not."""
     most = limits["maxGroupMembers"]
     if most > MOST_MEMBERS:
         skip(f"maxGroupMembers is {most}, too many to register: {LESS}")
@@ -255,7 +255,7 @@ def test_too_many(login: LogIn, newcomer: Newcomer, group: Group, limits: Limits
 
 @case("GRP-07")
 def test_removed(login: LogIn, group: Group, cid: Cid) -> None:
-    """Who is removed hears that on every connection and then nothing; for them the chat is unknown."""
+    """A removed user is told on every connection and then gets nothing; for them the chat is unknown."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     laptop = login("carol", "laptop")
     chat = group(alice, bob, carol)
@@ -283,7 +283,7 @@ def test_removed(login: LogIn, group: Group, cid: Cid) -> None:
 @case("GRP-08")
 @pytest.mark.parametrize("how", ["removed", "left"])
 def test_gone_while_away(login: LogIn, group: Group, how: str) -> None:
-    """A delta says that a chat is no more, once; a login in full and the list of chats do not."""
+    """A delta says once that a chat was removed; a full login and the chat list omit it."""
     alice, carol = login("alice"), login("carol")
     laptop = login("carol", "laptop")
     chat = group(alice, carol)
@@ -306,7 +306,7 @@ def test_gone_while_away(login: LogIn, group: Group, how: str) -> None:
 
 @case("GRP-09")
 def test_back_again(login: LogIn, group: Group, cid: Cid) -> None:
-    """Who comes back has the chat again, in the delta too."""
+    """A user who is added again has the chat again, also in the delta."""
     alice, carol = login("alice"), login("carol")
     chat = group(alice, carol)
     known = marks(settled(carol))
@@ -321,7 +321,7 @@ def test_back_again(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("GRP-10")
 def test_with_their_messages(login: LogIn, group: Group, cid: Cid) -> None:
-    """With cleanMsgPeriod -1 goes what they said, for everybody; what happened stays."""
+    """cleanMsgPeriod -1 deletes their messages for everybody; events stay."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob, carol)
     said = [say(carol, chat, cid())["id"] for _ in range(2)]
@@ -340,7 +340,7 @@ def test_with_their_messages(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("GRP-11")
 def test_administrators(login: LogIn, group: Group) -> None:
-    """Rights show for every member, and are given on only by who has them."""
+    """Every member sees rights, and only users who have a right can grant it."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob, carol)
     change(alice, chat, "add", bob.user_id, type="ADMIN", permissions=MEMBERS | ADMINS)
@@ -359,7 +359,7 @@ def test_administrators(login: LogIn, group: Group) -> None:
 
 @case("GRP-12")
 def test_rights(login: LogIn, group: Group, newcomer: Newcomer) -> None:
-    """Who has no right changes nothing, and nobody takes the owner's."""
+    """A user without the right changes nothing, and nobody can take the owner's rights."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     nina = login(newcomer(), interactive=False)
     chat = group(alice, bob, carol)
@@ -380,7 +380,7 @@ def test_rights(login: LogIn, group: Group, newcomer: Newcomer) -> None:
 
 @case("GRP-13")
 def test_left(login: LogIn, group: Group, cid: Cid) -> None:
-    """The others hear that somebody left; whoever did is outside, on every connection."""
+    """The others are told that a user left; that user is outside, on every connection."""
     alice, bob, laptop = login("alice"), login("bob"), login("bob", "laptop")
     chat = group(alice, bob)
     forget(laptop)
@@ -399,7 +399,7 @@ def test_left(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("GRP-14")
 def test_owner_stays(login: LogIn, group: Group, cid: Cid) -> None:
-    """An owner does not leave, nor does anybody a dialog."""
+    """An owner cannot leave, and nobody can leave a dialog."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     alice.refused("not.allowed", "CHAT_LEAVE", {"chatId": chat})
@@ -414,7 +414,7 @@ def test_owner_stays(login: LogIn, group: Group, cid: Cid) -> None:
 @case("GRP-15")
 @pytest.mark.parametrize("count", [1, 2, 50])
 def test_pages(login: LogIn, group: Group, count: int) -> None:
-    """The pages of all markers have everybody once."""
+    """All pages together have every member once."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob, carol)
     found: list[int] = []
@@ -433,7 +433,7 @@ def test_pages(login: LogIn, group: Group, count: int) -> None:
 
 @case("GRP-16")
 def test_some_members(login: LogIn, group: Group, newcomer: Newcomer) -> None:
-    """Administrators alone, or those of a name however it is written."""
+    """Only administrators, or only members of a name in any case."""
     alice, bob, nina = login("alice"), login("bob"), login(newcomer("Nina"), interactive=False)
     chat = group(alice, bob, nina)
     change(alice, chat, "add", bob.user_id, type="ADMIN", permissions=MEMBERS)
@@ -445,12 +445,12 @@ def test_some_members(login: LogIn, group: Group, newcomer: Newcomer) -> None:
     equal(members(alice, chat, query="no such name at all"), [], "nobody of that name")
 
 
-# What a group says of itself.
+# Properties of a group.
 
 
 @case("GRP-17")
 def test_title(login: LogIn, group: Group) -> None:
-    """A new title is there for everybody, and an event says so."""
+    """Everybody gets a new title, and an event announces it."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     known = marks(settled(bob))
@@ -463,7 +463,7 @@ def test_title(login: LogIn, group: Group) -> None:
 
 @case("GRP-18")
 def test_description(login: LogIn, group: Group) -> None:
-    """A description comes and goes."""
+    """A description is set and removed."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     update(alice, chat, description="On Sunday")
@@ -476,7 +476,7 @@ def test_description(login: LogIn, group: Group) -> None:
 
 @case("GRP-19")
 def test_options(login: LogIn, group: Group) -> None:
-    """Options that are named change, the others stay; unknown ones are refused."""
+    """Named options change, the others stay; unknown ones are refused."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     update(alice, chat, options={"ALL_CAN_PIN_MESSAGE": True, "ONLY_ADMIN_CAN_ADD_MEMBER": True})
@@ -489,7 +489,7 @@ def test_options(login: LogIn, group: Group) -> None:
 
 @case("GRP-20")
 def test_pin(login: LogIn, group: Group, cid: Cid) -> None:
-    """A message is pinned for everybody and taken down again."""
+    """A message is pinned for everybody and unpinned again."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     said = say(bob, chat, cid())["id"]
@@ -506,7 +506,7 @@ def test_pin(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("GRP-60")
 def test_pin_after_a_block(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
-    """Nobody is reached by a pin, or by taking one down, where one has blocked the other."""
+    """Pinning and unpinning are refused after a block."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     chat = dialog(owner, nina)
     said = say(nina, chat, cid())["id"]
@@ -524,7 +524,7 @@ def test_pin_after_a_block(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
 
 @case("GRP-21")
 def test_new_owner(login: LogIn, group: Group) -> None:
-    """A group is given to a member and to nobody else."""
+    """Ownership goes to a member and to nobody else."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob)
     for user in (carol.user_id, NOBODY):
@@ -539,7 +539,7 @@ def test_new_owner(login: LogIn, group: Group) -> None:
 
 @case("GRP-22")
 def test_all_or_nothing(login: LogIn, group: Group) -> None:
-    """A part that is not allowed refuses what is."""
+    """One change that is not allowed causes the whole request to be refused."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob, title="Picnic")
     bob.refused("not.allowed", "CHAT_UPDATE", {"chatId": chat, "theme": "Mine", "description": "mine"})
@@ -549,7 +549,7 @@ def test_all_or_nothing(login: LogIn, group: Group) -> None:
 
 @case("GRP-23")
 def test_nothing_new(login: LogIn, group: Group) -> None:
-    """What is so already is answered and told to nobody."""
+    """A change without effect is answered and pushed to nobody."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob, title="Picnic")
     equal(update(alice, chat, theme="Picnic")["title"], "Picnic", "title")
@@ -561,7 +561,7 @@ def test_nothing_new(login: LogIn, group: Group) -> None:
 
 @case("GRP-24")
 def test_deleted(login: LogIn, group: Group) -> None:
-    """A group that its owner deletes is gone for everybody, also for who is away."""
+    """A group deleted by its owner is gone for everybody, also for users who are offline."""
     alice, bob, laptop = login("alice"), login("bob"), login("bob", "laptop")
     chat = group(alice, bob)
     forget(laptop)
@@ -578,7 +578,7 @@ def test_deleted(login: LogIn, group: Group) -> None:
 
 @case("GRP-25")
 def test_not_deleted(login: LogIn, group: Group, cid: Cid) -> None:
-    """A member ends nothing, and nobody a dialog."""
+    """A member cannot delete a group, and nobody can delete a dialog."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     say(alice, dialog(alice, bob), cid())
@@ -590,7 +590,7 @@ def test_not_deleted(login: LogIn, group: Group, cid: Cid) -> None:
 @case("GRP-26")
 @pytest.mark.parametrize("where", ["group", "dialog"])
 def test_cleared(login: LogIn, group: Group, cid: Cid, where: str) -> None:
-    """What is cleared for one is gone for them, unread messages too, and for nobody else."""
+    """A history cleared for one user is gone only for them, including unread messages."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob) if where == "group" else dialog(alice, bob)
     said = [say(alice, chat, cid()) for _ in range(3)]
@@ -610,7 +610,7 @@ def test_cleared(login: LogIn, group: Group, cid: Cid, where: str) -> None:
 
 @case("GRP-27")
 def test_cleared_for_all(login: LogIn, group: Group, cid: Cid) -> None:
-    """Who may clears it for everybody."""
+    """A user with permission clears it for everybody."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     said = [say(bob, chat, cid()) for _ in range(2)]
@@ -632,7 +632,7 @@ def invite(device: Device, chat: int) -> str:
 @case("GRP-28")
 @pytest.mark.parametrize("before", ["", "https://example.org/"], ids=["from join on", "whole"])
 def test_joined(login: LogIn, group: Group, cid: Cid, before: str) -> None:
-    """Who has the link comes in, is told of once, and sees what was said."""
+    """A user with the link joins, is announced once, and sees the history."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob)
     said = say(bob, chat, cid())
@@ -648,7 +648,7 @@ def test_joined(login: LogIn, group: Group, cid: Cid, before: str) -> None:
 
 @case("GRP-29")
 def test_no_such_link(login: LogIn, group: Group) -> None:
-    """A link that was replaced is as none."""
+    """A replaced link is treated like an unknown one."""
     alice, carol = login("alice"), login("carol")
     chat = group(alice)
     old = invite(alice, chat)
@@ -673,14 +673,14 @@ def test_invitation(login: LogIn, group: Group) -> None:
 
 @case("GRP-31")
 def test_dead_link(login: LogIn) -> None:
-    """What leads nowhere is refused."""
+    """An invalid link is refused."""
     for link in ("join/0", "", "https://example.org/"):
         login("alice").refused("not.found", "CHAT_CHECK_LINK", {"link": link})
 
 
 @case("GRP-32")
 def test_look(login: LogIn, group: Group, cid: Cid) -> None:
-    """Before joining one sees title and number, and nothing that was said."""
+    """Before joining a user sees title and number of members, and no messages."""
     alice, carol = login("alice"), login("carol")
     chat = group(alice, title="Picnic")
     say(alice, chat, cid())
@@ -694,7 +694,7 @@ def test_look(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("GRP-64")
 def test_administrators_by_the_operation(login: LogIn, group: Group) -> None:
-    """Some clients say it by the operation alone."""
+    """Some clients use only the operation for it."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
 

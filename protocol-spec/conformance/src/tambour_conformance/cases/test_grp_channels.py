@@ -1,4 +1,4 @@
-"""GRP: channels, public names, and who asks to be let in."""
+"""GRP: channels, public names, and requests to join."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ from tambour_conformance.wire import Frame
 
 #: Rights of administrators of a channel.
 POST, EDIT = 256, 512
-#: A group that nobody is in.
+#: A group without members.
 NOWHERE = -1
 
 
 def channel(cid: Cid, creator: Device, *readers: Device, title: str = "conformance") -> int:
-    """Makes a channel; every connection given has read what it was told of it."""
+    """Makes a channel; every connection given has read its pushes about it."""
     request = new_group(cid(), *(each.user_id for each in readers), title=title)
     request["message"]["attaches"][0]["chatType"] = "CHANNEL"
     made = creator.call("MSG_SEND", request)["chatId"]
@@ -53,7 +53,7 @@ def channel(cid: Cid, creator: Device, *readers: Device, title: str = "conforman
 
 
 def some_name() -> str:
-    """A public name that no chat has yet: the chats of earlier cases are still there."""
+    """An unused public name: the chats of earlier cases still exist."""
     return f"c_{secrets.token_hex(8)}"
 
 
@@ -68,19 +68,19 @@ def found(device: Device, query: str) -> list[dict[str, Any]]:
 
 
 def waiting(device: Device, chat: int) -> list[int]:
-    """Who asks to be let in."""
+    """The users who ask to join."""
     return members(device, chat, type="JOIN_REQUEST")
 
 
 def unread_preview(seen: dict[str, Any], chat: int) -> None:
-    """A chat as it is shown to who is no member."""
+    """A chat as shown to a user who is not a member."""
     equal((seen["id"], seen["participants"]), (chat, {}), "the chat shown to an outsider")
     check("lastMessage" not in seen, "no message", seen.get("lastMessage"))
 
 
 @case("GRP-33")
 def test_channel_made(login: LogIn, cid: Cid) -> None:
-    """A channel is made as a group is, and says what it is."""
+    """A channel is created like a group, with its own type."""
     alice, bob = login("alice"), login("bob")
     request = new_group(cid(), bob.user_id, title="News")
     request["message"]["attaches"][0]["chatType"] = "CHANNEL"
@@ -97,7 +97,7 @@ def test_channel_made(login: LogIn, cid: Cid) -> None:
 
 @case("GRP-34")
 def test_post(login: LogIn, cid: Cid) -> None:
-    """The owner and who has the permission post; nobody learns who of them it was."""
+    """The owner and administrators with the permission post; nobody learns which of them did."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = channel(cid, alice, bob, carol)
     change(alice, chat, "add", carol.user_id, type="ADMIN", permissions=POST)
@@ -115,7 +115,7 @@ def test_post(login: LogIn, cid: Cid) -> None:
 
 @case("GRP-63")
 def test_key_of_a_post(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
-    """Its author knows a post by the cid, on every device; nobody else sees one."""
+    """Only the author sees the cid of a post, on every device."""
     account, bob = newcomer("nina"), login("bob")
     nina, laptop = login(account), login(account, "laptop")
     chat = channel(cid, nina, laptop, bob)
@@ -142,7 +142,7 @@ def test_key_of_a_post(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
 
 @case("GRP-35")
 def test_post_edited(login: LogIn, cid: Cid) -> None:
-    """A post is the channel's: who has the permission edits it."""
+    """An administrator with the permission can edit any post."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = channel(cid, alice, bob, carol)
     post = say(alice, chat, cid())
@@ -159,7 +159,7 @@ def test_post_edited(login: LogIn, cid: Cid) -> None:
 
 @case("GRP-36")
 def test_readers(login: LogIn, cid: Cid) -> None:
-    """Who reads a channel, its owner knows and its readers do not."""
+    """The owner sees who reads a channel; readers do not."""
     alice, bob = login("alice"), login("bob")
     chat = channel(cid, alice, bob)
     equal(set(members(alice, chat)), {alice.user_id, bob.user_id}, "members for the owner")
@@ -168,7 +168,7 @@ def test_readers(login: LogIn, cid: Cid) -> None:
 
 @case("GRP-37")
 def test_members_of_channel(login: LogIn, cid: Cid) -> None:
-    """Coming and going is told to whom it is about and to nobody else."""
+    """Joining and leaving are told only to the user concerned."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = channel(cid, alice, bob)
     before = ids(history(alice, chat, backward=50))
@@ -184,7 +184,7 @@ def test_members_of_channel(login: LogIn, cid: Cid) -> None:
 
 @case("GRP-38")
 def test_public_name(login: LogIn, cid: Cid) -> None:
-    """A name is everybody's to see, and goes with the chat's being public."""
+    """Everybody sees a public name; it is gone once the chat is private."""
     alice, bob = login("alice"), login("bob")
     chat = channel(cid, alice, bob)
     name = some_name()
@@ -200,7 +200,7 @@ def test_public_name(login: LogIn, cid: Cid) -> None:
 
 @case("GRP-39")
 def test_taken(login: LogIn, group: Group, cid: Cid) -> None:
-    """Two chats do not have one name."""
+    """Two chats cannot have the same name."""
     alice, bob = login("alice"), login("bob")
     first, second = channel(cid, alice), group(bob)
     name = some_name()
@@ -214,7 +214,7 @@ def test_taken(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("GRP-40")
 def test_no_name(login: LogIn, cid: Cid, limits: Limits) -> None:
-    """What is no name is refused."""
+    """An invalid name is refused."""
     alice = login("alice")
     chat = channel(cid, alice)
     least, most = limits["minPublicNameUnits"], limits["maxPublicNameUnits"]
@@ -233,7 +233,7 @@ def test_no_name(login: LogIn, cid: Cid, limits: Limits) -> None:
 @case("GRP-41")
 @pytest.mark.parametrize("form", ["{}", "@{}", "https://example.org/{}"], ids=["alone", "at", "whole"])
 def test_by_name(login: LogIn, cid: Cid, form: str) -> None:
-    """Who knows the name comes in, as long as there is one."""
+    """A user can join by the name as long as the chat has it."""
     alice, carol = login("alice"), login("carol")
     chat = channel(cid, alice)
     name = some_name()
@@ -247,7 +247,7 @@ def test_by_name(login: LogIn, cid: Cid, form: str) -> None:
 
 
 def asked(login: LogIn, group: Group) -> tuple[Device, Device, Device, int]:
-    """Alice's group with Bob, for which Carol waits."""
+    """Alice's group with Bob, which Carol has asked to join."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob)
     link = invite(alice, chat)
@@ -260,7 +260,7 @@ def asked(login: LogIn, group: Group) -> tuple[Device, Device, Device, int]:
 
 @case("GRP-42")
 def test_asking_first(login: LogIn, group: Group) -> None:
-    """Who follows the link waits, and nobody hears of it."""
+    """A user who follows the link waits, and nobody is told."""
     alice, bob, carol, chat = asked(login, group)
     equal(waiting(alice, chat), [carol.user_id], "who waits")
     equal(carol.call("CHAT_INFO", {"chatIds": [chat]})["chats"], [], "the chat of who waits")
@@ -270,7 +270,7 @@ def test_asking_first(login: LogIn, group: Group) -> None:
 
 @case("GRP-62")
 def test_asking_in_too_many_places(login: LogIn, newcomer: Newcomer, group: Group, limits: Limits) -> None:
-    """Who waits to be let into as many chats as may be waits for no other one."""
+    """A user cannot ask to join more chats than the limit."""
     most = limits["maxJoinRequests"]
     if most > 10:
         skip(f"maxJoinRequests is {most}, too many to ask for: {LESS}")
@@ -289,7 +289,7 @@ def test_asking_in_too_many_places(login: LogIn, newcomer: Newcomer, group: Grou
 
 @case("GRP-43")
 def test_who_asks(login: LogIn, group: Group) -> None:
-    """The list of those who wait is for those who decide."""
+    """Only users who decide see the waiting ones."""
     alice, bob, carol, chat = asked(login, group)
     equal(waiting(alice, chat), [carol.user_id], "who waits")
     bob.refused("not.allowed", "CHAT_MEMBERS", {"chatId": chat, "type": "JOIN_REQUEST"})
@@ -299,7 +299,7 @@ def test_who_asks(login: LogIn, group: Group) -> None:
 
 @case("GRP-61")
 def test_request_taken_back(login: LogIn, group: Group) -> None:
-    """Who waits to be let in takes that back by leaving, once."""
+    """A waiting user withdraws the request by leaving, once."""
     alice, bob, carol, chat = asked(login, group)
     carol.call("CHAT_LEAVE", {"chatId": chat})
     equal(waiting(alice, chat), [], "who waits")
@@ -310,7 +310,7 @@ def test_request_taken_back(login: LogIn, group: Group) -> None:
 
 @case("GRP-44")
 def test_decided(login: LogIn, group: Group) -> None:
-    """Who is let in is told and a member; who is not waits no more."""
+    """An accepted user becomes a member and is told; a declined one no longer waits."""
     alice, bob, carol, chat = asked(login, group)
     dave = login("dave")
     not_changed("not.allowed", bob, chat, "add", carol.user_id, type="JOIN_REQUEST")
@@ -331,7 +331,7 @@ def test_decided(login: LogIn, group: Group) -> None:
 
 @case("GRP-45")
 def test_look_at_channel(login: LogIn, cid: Cid) -> None:
-    """A public chat shows its name and number, and nothing that was posted."""
+    """A public chat shows its name and number of members, and no posts."""
     alice, carol = login("alice"), login("carol")
     chat = channel(cid, alice, title="News")
     name = some_name()
@@ -345,7 +345,7 @@ def test_look_at_channel(login: LogIn, cid: Cid) -> None:
 
 @case("GRP-46")
 def test_personal_config(login: LogIn, group: Group) -> None:
-    """One chat is as in a list of chats."""
+    """A single chat is the same as in a chat list."""
     alice, carol = login("alice"), login("carol")
     chat = group(alice)
     seen = alice.call("CHAT_PERSONAL_CONFIG", {"chatId": chat})["chat"]
@@ -356,7 +356,7 @@ def test_personal_config(login: LogIn, group: Group) -> None:
 
 @case("GRP-47")
 def test_pin_hidden(login: LogIn, group: Group) -> None:
-    """What is pinned is hidden on one's own devices."""
+    """A pinned message is hidden on the user's own devices."""
     phone, laptop, bob = login("alice"), login("alice", "laptop"), login("bob")
     chat = group(phone, bob)
     laptop.fence()
@@ -370,7 +370,7 @@ def test_pin_hidden(login: LogIn, group: Group) -> None:
 
 @case("GRP-48")
 def test_put_away(login: LogIn, cid: Cid, group: Group) -> None:
-    """A chat is away for one of its members, until something is said."""
+    """A chat is hidden for one of its members until a new message."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     mark = settled(bob)
@@ -393,7 +393,7 @@ def test_put_away(login: LogIn, cid: Cid, group: Group) -> None:
 
 @case("GRP-65")
 def test_brought_back(login: LogIn, cid: Cid, group: Group) -> None:
-    """A chat that is away comes back when that is asked for."""
+    """A hidden chat is shown again on request."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     say(alice, chat, cid())
@@ -407,7 +407,7 @@ def test_brought_back(login: LogIn, cid: Cid, group: Group) -> None:
 
 @case("GRP-49")
 def test_suggested(login: LogIn, cid: Cid) -> None:
-    """Large public chats come first, and those one is in not at all."""
+    """Large public chats come first, and the caller's own chats not at all."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     large, small = channel(cid, alice, bob), channel(cid, alice)
     for chat in (large, small):
@@ -420,7 +420,7 @@ def test_suggested(login: LogIn, cid: Cid) -> None:
         unread_preview(each, each["id"])
     mine = ids(bob.call("CHAT_SUGGEST", {"count": 100})["chats"])
     check(large not in mine, "without the caller's own", mine)
-    # Those of later runs must be found among the first.
+    # Chats of later runs must be found among the first.
     for chat in (large, small):
         update(alice, chat, access="PRIVATE")
 
@@ -428,7 +428,7 @@ def test_suggested(login: LogIn, cid: Cid) -> None:
 @case("GRP-51")
 @pytest.mark.parametrize("kind", ["group", "channel"])
 def test_who_sees_the_link(login: LogIn, group: Group, cid: Cid, kind: str) -> None:
-    """The invitation is for all when the chat says so, and for who makes it in any case."""
+    """All members see the invitation with the option, and those who can make one always do."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob, carol) if kind == "group" else channel(cid, alice, bob, carol)
     change(alice, chat, "add", carol.user_id, type="ADMIN", permissions=ADMINS)
@@ -451,7 +451,7 @@ def test_who_sees_the_link(login: LogIn, group: Group, cid: Cid, kind: str) -> N
 
 @case("SRC-21")
 def test_public_chats(login: LogIn, group: Group, cid: Cid) -> None:
-    """Public chats are found by their titles, private ones by nobody."""
+    """Public chats are found by their titles, private ones are not."""
     alice, carol = login("alice"), login("carol")
     first, second = word(), word()
     chat = channel(cid, alice, title=f"{first} {second}")

@@ -19,7 +19,7 @@ PROTOCOL = bundle.load()
 @case("HDR-01")
 @pytest.mark.parametrize("version", PROTOCOL.versions_read)
 def test_version_accepted(stranger: Connection, protocol: Bundle, version: int) -> None:
-    """Requests of each version that is read are answered with the one that is written, refusals too."""
+    """Requests of each accepted version are answered with the version the server writes, also refusals."""
     answers = [
         stranger.call("SESSION_INIT", {}, version=version),
         stranger.call("PING", {}, version=version),
@@ -30,7 +30,7 @@ def test_version_accepted(stranger: Connection, protocol: Bundle, version: int) 
 
 @case("HDR-01")
 def test_version_of_pushes(login: LogIn, group: Group) -> None:
-    """Pushes carry the version that is written, whatever version the receiver uses."""
+    """Pushes carry the version the server writes, whatever version the receiver uses."""
     alice, bob = login("alice"), login("bob")
     bob.call("PING", {}, version=11)
     group(alice, bob)
@@ -47,7 +47,7 @@ def test_version_refused(stranger: Connection, version: int) -> None:
 
 @case("HDR-02")
 def test_version_refused_in_the_middle(client: Connection) -> None:
-    """A connection that began well is closed as well; what came before is answered."""
+    """A connection that began correctly is closed too; earlier requests are answered."""
     seq, good = client.packet("PING", {})
     _, bad = client.packet("PING", {}, version=12)
     client.coalesce(good, bad)
@@ -58,7 +58,7 @@ def test_version_refused_in_the_middle(client: Connection) -> None:
 @case("HDR-03")
 @pytest.mark.parametrize("command", [1, 2, 3])
 def test_receipts_are_ignored(client: Connection, command: int) -> None:
-    """A packet of cmd 1, 2 or 3 is no request, whatever its opcode, number and payload."""
+    """A packet of cmd 1, 2 or 3 is not a request, whatever its opcode, seq and payload."""
     for opcode in ("PING", "NOTIF_MESSAGE", "SESSION_INIT", 60_000):
         client.send(opcode, {"chatId": 1, "messageId": 2}, command=command, seq=130)
     client.send("PING", payload=b"\xc1", command=command)
@@ -75,7 +75,7 @@ def test_unknown_command(stranger: Connection, command: int) -> None:
 
 @case("HDR-05")
 def test_unknown_opcode(client: Connection, protocol: Bundle, rng: random.Random) -> None:
-    """Numbers that nobody knows, the edges of the range among them, are refused; the connection stays."""
+    """Unknown opcodes, including the ends of the range, are refused; the connection stays open."""
     unknown = [number for number in range(1 << 16) if number not in protocol.names]
     for number in [unknown[0], unknown[-1], 60_000, *rng.sample(unknown, 5)]:
         refusal = client.refused("proto.opcode", number, {})
@@ -86,7 +86,7 @@ def test_unknown_opcode(client: Connection, protocol: Bundle, rng: random.Random
 @case("HDR-06")
 @pytest.mark.parametrize("name", sorted(PROTOCOL.known))
 def test_opcode_not_served(client: Connection, protocol: Bundle, name: str) -> None:
-    """A number that is known and not served is refused."""
+    """An opcode that is known and not served is refused."""
     answer = client.answer(client.send(name, {}))
     if answer.command != wire.ERROR or error_code(answer) != "proto.opcode":
         skip(f"{name} is served here")
@@ -95,7 +95,7 @@ def test_opcode_not_served(client: Connection, protocol: Bundle, name: str) -> N
 
 @case("HDR-06")
 def test_opcodes_not_served_are_no_soft_errors(client: Connection, protocol: Bundle) -> None:
-    """All of them on one connection, many more than maxSoftErrors, do not end it."""
+    """All of them on one connection, many more than maxSoftErrors, do not close it."""
     for name in protocol.known:
         client.answer(client.send(name, {}))
     client.silence_by_fence()
@@ -120,7 +120,7 @@ def test_receipt_as_a_request(alice: Device) -> None:
 
 @case("HDR-08")
 def test_high_byte_of_the_opcode(client: Connection, protocol: Bundle) -> None:
-    """Numbers whose low byte is that of PING or SESSION_INIT are refused, so their high byte was read."""
+    """Opcodes whose low byte is that of PING or SESSION_INIT are refused, so their high byte was read."""
     served = {each.number for each in protocol.served.values()}
     checked = 0
     for low in (protocol.opcode("PING"), protocol.opcode("SESSION_INIT")):

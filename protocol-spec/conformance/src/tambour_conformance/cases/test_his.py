@@ -36,14 +36,14 @@ def page_of(
     earliest: int = 0,
     latest: int = 0,
 ) -> list[int]:
-    """What CHAT_HISTORY should bring of a chat of these messages, oldest first: their ids."""
+    """The ids that CHAT_HISTORY should return from a chat with these messages, oldest first."""
     older = [each for each in messages if each["time"] <= start and each["time"] >= earliest]
     newer = [each for each in messages if each["time"] > start and (not latest or each["time"] <= latest)]
     return ids(older[len(older) - min(backward, len(older)) :] + newer[:forward])
 
 
 def quiet_chat(device: Device, group: Group, cid: Cid, count: int) -> tuple[int, Messages]:
-    """A group of one with so many messages behind the event that made it: all of them."""
+    """A group of one user with this many messages after the event that created it: all of them."""
     chat = group(device)
     burst(device, chat, [cid() for _ in range(count)])
     messages = history(device, chat, backward=count + 1)
@@ -69,7 +69,7 @@ def test_newest(login: LogIn, group: Group, cid: Cid, start: str) -> None:
 
 @case("HIS-02")
 def test_forward(login: LogIn, group: Group, cid: Cid) -> None:
-    """Forward from a time come the messages after it, not that of the time itself."""
+    """Forward from a time come the messages after it, not the one at that time."""
     alice = login("alice")
     chat, messages = quiet_chat(alice, group, cid, 7)
     for index in range(len(messages)):
@@ -94,7 +94,7 @@ def test_any_anchor(login: LogIn, group: Group, cid: Cid) -> None:
     """Before the first, equal to one, between two, after the last: any anchor, any counts."""
     alice = login("alice")
     chat, messages = quiet_chat(alice, group, cid, 6)
-    # Where one is deleted, there is a time between its neighbours.
+    # A deleted message leaves a time between its neighbours.
     removed = messages.pop(3)
     alice.call("MSG_DELETE", {"chatId": chat, "messageIds": [removed["id"]]})
     anchors = [
@@ -119,7 +119,7 @@ def test_any_anchor(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("HIS-04")
 def test_random_pages(login: LogIn, group: Group, cid: Cid, rng: random.Random) -> None:
-    """Two hundred random pages, with bounds too, of a chat with gaps are those that a list would give."""
+    """Two hundred random pages of a chat with gaps, also with bounds, match those of a list."""
     alice = login("alice")
     chat, messages = quiet_chat(alice, group, cid, 60)
     gone = rng.sample(ids(messages[1:]), 15)
@@ -164,7 +164,7 @@ def test_walk_back(login: LogIn, group: Group, cid: Cid, rng: random.Random, siz
     walked: Messages = []
     anchor: int | None = None
     while True:
-        # Under way while the page is read; each others' requests are answered before the next page.
+        # In flight while the page is read; all of these requests are answered before the next page.
         writer = rng.choice([bob, carol])
         others = [begin(writer, chat, cid())]
         if len(mine[writer.user_id]) > 20:
@@ -193,7 +193,7 @@ def test_walk_back(login: LogIn, group: Group, cid: Cid, rng: random.Random, siz
 @case("HIS-05")
 @pytest.mark.parametrize("size", [1, 2, 7, 50])
 def test_walk_forward(login: LogIn, group: Group, cid: Cid, size: int) -> None:
-    """The same from the oldest to the newest: what is sent meanwhile is found at the end."""
+    """The same from the oldest to the newest: messages sent meanwhile come at the end."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     burst(bob, chat, [cid() for _ in range(40)], listeners=[alice])
@@ -217,7 +217,7 @@ def test_walk_forward(login: LogIn, group: Group, cid: Cid, size: int) -> None:
 
 @case("HIS-06")
 def test_odd_counts(login: LogIn, group: Group, cid: Cid) -> None:
-    """0 in both directions, or no count at all, brings nothing; what is negative is refused."""
+    """0 in both directions, or no count at all, returns nothing; a negative count is refused."""
     alice = login("alice")
     chat, messages = quiet_chat(alice, group, cid, 3)
     for fields in ({}, {"backward": 0}, {"forward": 0}, {"backward": 0, "forward": 0}):
@@ -235,7 +235,7 @@ def test_odd_counts(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("HIS-06")
 def test_large_counts(login: LogIn, group: Group, cid: Cid, limits: Limits) -> None:
-    """A count above maxHistoryPage is taken for maxHistoryPage, in each direction and in both together."""
+    """A count above maxHistoryPage counts as maxHistoryPage, in each direction and in both together."""
     alice, most = login("alice"), limits["maxHistoryPage"]
     chat = group(alice)
     burst(alice, chat, [cid() for _ in range(most + 20)])
@@ -254,7 +254,7 @@ def test_large_counts(login: LogIn, group: Group, cid: Cid, limits: Limits) -> N
 
 @case("HIS-07")
 def test_empty_chat(login: LogIn, newcomer: Newcomer) -> None:
-    """A dialog in which nothing was said, and saved messages where nothing was saved, have empty pages."""
+    """A dialog without messages, and empty saved messages, have empty pages."""
     alice, nina = login("alice"), login(newcomer("nina"))
     for device, chat in ((nina, dialog(alice, nina)), (alice, dialog(alice, nina)), (nina, SAVED)):
         for fields in ({"backward": 10}, {"forward": 10}, {"backward": 10, "forward": 10, "from": 1}):
@@ -263,7 +263,7 @@ def test_empty_chat(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("HIS-08")
 def test_times_differ(login: LogIn, group: Group, cid: Cid) -> None:
-    """A thousand messages of four members at once have a thousand times, in the order of their ids."""
+    """A thousand messages sent by four members at once have a thousand times, in the order of their ids."""
     names = ("alice", "bob", "carol", "dave")
     everybody = [login(name) for name in names]
     chat = group(everybody[0], *everybody[1:])
@@ -290,7 +290,7 @@ def test_times_differ(login: LogIn, group: Group, cid: Cid) -> None:
 @case("HIS-11")
 @pytest.mark.parametrize("direction", ["backward", "forward"])
 def test_page_that_does_not_fit(login: LogIn, group: Group, cid: Cid, limits: Limits, direction: str) -> None:
-    """Of messages that exceed maxReplyBytes together fewer come, next to the anchor; pages bring all."""
+    """If messages exceed maxReplyBytes, fewer come, next to the anchor; further pages have the rest."""
     text = "長" * limits["maxTextUnits"]
     count = limits["maxReplyBytes"] // len(text.encode()) + 20
     if count > limits["maxHistoryPage"]:
@@ -325,7 +325,7 @@ def test_page_that_does_not_fit(login: LogIn, group: Group, cid: Cid, limits: Li
 
 @case("HIS-12")
 def test_history_of_a_strangers_chat(login: LogIn, group: Group, cid: Cid) -> None:
-    """The history of a chat of others, and all else in it, is refused like that of one nobody has."""
+    """The history of a chat of others, and everything else in it, is refused like that of an unknown chat."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     theirs = group(bob, carol)
     say(bob, theirs, cid())
@@ -346,7 +346,7 @@ def test_history_of_a_strangers_chat(login: LogIn, group: Group, cid: Cid) -> No
 
 @case("HIS-13")
 def test_more(login: LogIn, group: Group, cid: Cid) -> None:
-    """`more` tells for every page whether a direction that was asked for goes on behind it."""
+    """`more` says for every page whether a requested direction continues after it."""
     alice = login("alice", capabilities=["history-more"])
     chat, messages = quiet_chat(alice, group, cid, 6)
     for anchor in (0, *(each["time"] for each in messages), messages[-1]["time"] + DAY_MS):
@@ -362,7 +362,7 @@ def test_more(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("HIS-13")
 def test_more_behind_what_is_gone(login: LogIn, group: Group, cid: Cid) -> None:
-    """Messages that are deleted, or hidden, are not more."""
+    """Deleted or hidden messages do not count for `more`."""
     alice = login("alice", capabilities=["history-more"])
     chat, messages = quiet_chat(alice, group, cid, 4)
     alice.call("MSG_DELETE", {"chatId": chat, "messageIds": ids(messages[1:3])})

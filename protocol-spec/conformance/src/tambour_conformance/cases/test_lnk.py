@@ -1,4 +1,4 @@
-"""LNK: previews of links, which a program of the operator makes."""
+"""LNK: link previews, made by a program of the operator."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from tambour_conformance.settings import Settings
 from tambour_conformance.talk import NOBODY, SAVED, history, say, time_out
 from tambour_conformance.verdict import case, check, equal, skip
 
-#: Links of which `previews.py` beside the suite has something to say.
+#: Links for which the suite's `previews.py` has a preview.
 HOST = "https://preview.test"
-#: What it says of /page.
+#: Its preview of /page.
 PAGE = {"url": f"{HOST}/page", "title": "A page", "description": "What it says."}
 PICTURE = {"url": f"{HOST}/picture.jpg", "width": 600, "height": 400}
 
 
 @pytest.fixture
 def program(settings: Settings) -> None:
-    """Skips unless the server makes its previews by the suite's program."""
+    """Skips unless the server makes its previews with the suite's program."""
     if not settings.link_previews:
         skip("needs --link-previews")
 
@@ -48,7 +48,7 @@ def units(text: str) -> int:
     ids=["nothing", "words", "another-scheme", "no-scheme", "within-a-word", "no-host"],
 )
 def test_no_link(alice: Device, text: str) -> None:
-    """There is nothing to preview, and it is no error."""
+    """A text without a link is not an error."""
     equal(previews(alice, text), [], "attachments")
 
 
@@ -66,7 +66,7 @@ def test_no_link(alice: Device, text: str) -> None:
     ids=["alone", "in-a-sentence", "in-brackets", "in-quotes", "two", "in-markup"],
 )
 def test_first_link(alice: Device, settings: Settings, text: str) -> None:
-    """The first link is previewed, without what stands around it; who has no previews says so."""
+    """The first link is previewed, without the surrounding text; a server without previews returns none."""
     found = previews(alice, text, chatId=SAVED)
     if not settings.link_previews:
         skip("whether there are previews is known with --link-previews")
@@ -78,7 +78,7 @@ def test_first_link(alice: Device, settings: Settings, text: str) -> None:
 @case("LNK-03")
 @pytest.mark.parametrize("path", ["nothing", "fails", "nonsense", "wrong", "hangs"])
 def test_nothing_found(alice: Device, limits: Limits, settings: Settings, path: str) -> None:
-    """Whatever is wrong with the page or the program, the client gets an empty list."""
+    """Whatever fails in the page or the program, the client gets an empty list."""
     within = time_out(limits, "linkPreviewTimeoutMs") if path == "hangs" else 0
     seq = alice.send("MSG_SHARE_PREVIEW", {"text": f"{HOST}/{path}"})
     reply = alice.reply(seq, within=within + settings.target.timeout)
@@ -89,7 +89,7 @@ def test_nothing_found(alice: Device, limits: Limits, settings: Settings, path: 
 @case("LNK-04")
 @pytest.mark.usefixtures("program")
 def test_long_words(alice: Device, limits: Limits) -> None:
-    """Both are as long as the limit, or a unit shorter where a character of two would not fit."""
+    """Both are as long as the limit, or a unit shorter if a character of two units would not fit."""
     preview = previews(alice, f"{HOST}/long")[0]
     for key, limit in (("title", "maxTitleUnits"), ("description", "maxDescriptionUnits")):
         most = limits[limit]
@@ -99,9 +99,9 @@ def test_long_words(alice: Device, limits: Limits) -> None:
 @case("LNK-05")
 @pytest.mark.usefixtures("program")
 def test_nobody_waits(alice: Device, cid: Cid, limits: Limits) -> None:
-    """A message, a page of history and a PING behind a preview that hangs are answered before it."""
+    """A message, a page of history and a PING sent after a preview that hangs are answered before it."""
     within = time_out(limits, "linkPreviewTimeoutMs")
-    # A link of its own: one that has just failed is not tried again.
+    # A separate link: one that has just failed is not tried again.
     slow = alice.send("MSG_SHARE_PREVIEW", {"text": f"{HOST}/hangs?{cid()}"})
     say(alice, SAVED, cid())
     history(alice, SAVED, backward=1)
@@ -113,7 +113,7 @@ def test_nobody_waits(alice: Device, cid: Cid, limits: Limits) -> None:
 @case("LNK-06")
 @pytest.mark.usefixtures("program")
 def test_preview_is_sent(login: LogIn, cid: Cid) -> None:
-    """The id alone, and the id beside something else, carry the preview as the server made it."""
+    """The id alone, or with other fields, carries the preview as the server made it."""
     alice, laptop = login("alice"), login("alice", "laptop")
     preview = previews(alice, f"{HOST}/page")[0]
     others = {"url": "https://example.org/", "title": "another title", "description": "another one"}
@@ -129,7 +129,7 @@ def test_preview_is_sent(login: LogIn, cid: Cid) -> None:
 
 @case("LNK-07")
 def test_unknown_preview(alice: Device, cid: Cid) -> None:
-    """An id that nobody knows goes with its address, and is nothing without."""
+    """An unknown id is accepted with an address, and refused without one."""
     attach: dict[str, Any] = {"_type": "SHARE", "shareId": NOBODY}
     message = {"cid": cid(), "text": "hello", "attaches": [attach]}
     alice.refused("error.message.invalid", "MSG_SEND", {"chatId": SAVED, "message": message})

@@ -1,4 +1,4 @@
-"""MED: what is not served yet is empty, and no error."""
+"""MED: media that is not served yet is empty, without errors."""
 
 from __future__ import annotations
 

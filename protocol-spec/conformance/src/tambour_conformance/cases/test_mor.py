@@ -1,4 +1,4 @@
-"""MOR: what a long delta has left out, read part by part."""
+"""MOR: the rest of a long delta, read in parts."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def walk(device: Device, kind: str, since: int, up_to: int, count: int) -> list[
 
 
 def changed(login: LogIn, group: Group, cid: Cid, count: int) -> tuple[Device, dict[str, Any], list[int]]:
-    """Alice, who knows `sync-more`, her marks, and chats that changed since, the newest change first."""
+    """Alice with `sync-more`, her marks, and the chats that changed since, the newest change first."""
     alice, bob = login("alice", capabilities=["sync-more"]), login("bob")
     chats = [group(bob, alice) for _ in range(count)]
     known = marks(settled(alice))
     for chat in chats:
         say(bob, chat, cid())
-        # The next change is another moment.
+        # The next change gets another millisecond.
         settled(bob)
     return alice, known, chats[::-1]
 
@@ -48,7 +48,7 @@ def changed(login: LogIn, group: Group, cid: Cid, count: int) -> tuple[Device, d
 @case("SYN-17")
 @pytest.mark.parametrize("count", [1, 3, 9], ids=["one", "some", "more than there are"])
 def test_newest_of_a_delta(login: LogIn, group: Group, cid: Cid, count: int) -> None:
-    """The newest changes come, and the range of the others; who does not know `sync-more` gets all."""
+    """The newest changes come, with the range of the others; a client without `sync-more` gets all."""
     alice, known, chats = changed(login, group, cid, 6)
     delta = login_again(alice, **known, chatsCount=count)
     equal(ids(delta["chats"]), chats[:count], "chats of the delta")
@@ -67,7 +67,7 @@ def test_newest_of_a_delta(login: LogIn, group: Group, cid: Cid, count: int) -> 
 @case("MOR-01")
 @pytest.mark.parametrize("count", [1, 2, 7, 50])
 def test_range(login: LogIn, group: Group, cid: Cid, count: int) -> None:
-    """Each change comes once, whatever the pages are, the newest first; chats that were left are there."""
+    """Each change comes once, for any page size, the newest first, including chats that were left."""
     alice, known, chats = changed(login, group, cid, 6)
     alice.call("CHAT_LEAVE", {"chatId": chats[5]})
     pages = walk(alice, "CHATS", known["chatsSync"], END_OF_TIME, count)
@@ -80,7 +80,7 @@ def test_range(login: LogIn, group: Group, cid: Cid, count: int) -> None:
 @case("MOR-01")
 @pytest.mark.parametrize("count", [1, 2, 7])
 def test_range_of_contacts(login: LogIn, newcomer: Newcomer, count: int) -> None:
-    """Of contacts those that were removed are there as well."""
+    """Removed contacts are included."""
     owner = login(newcomer("owner"), capabilities=["sync-more"])
     people = [login(newcomer(), interactive=False) for _ in range(4)]
     mark = settled(owner)["time"]
@@ -97,7 +97,7 @@ def test_range_of_contacts(login: LogIn, newcomer: Newcomer, count: int) -> None
 @case("MOR-01")
 @pytest.mark.parametrize("count", [1, 2, 7])
 def test_range_of_drafts(login: LogIn, newcomer: Newcomer, group: Group, count: int) -> None:
-    """Of drafts those that were thrown away are there as well."""
+    """Discarded drafts are included."""
     alice = login(newcomer("writer"), capabilities=["sync-more"])
     chats = [group(alice) for _ in range(3)]
     mark = settled(alice)["time"]
@@ -119,7 +119,7 @@ def test_range_of_drafts(login: LogIn, newcomer: Newcomer, group: Group, count: 
 @case("MOR-02")
 @pytest.mark.parametrize("count", [1, 2])
 def test_one_moment(login: LogIn, newcomer: Newcomer, count: int) -> None:
-    """Contacts of one phone book are of one moment: a page has all of them, however few it asks for."""
+    """Contacts of one phone book share a millisecond: a page has all of them, however small its count."""
     owner = login(newcomer("owner"), capabilities=["sync-more"])
     people = [login(newcomer(), interactive=False) for _ in range(4)]
     mark = settled(owner)["time"]
@@ -134,7 +134,7 @@ def test_one_moment(login: LogIn, newcomer: Newcomer, count: int) -> None:
 
 @case("MOR-03")
 def test_change_meanwhile(login: LogIn, group: Group, cid: Cid) -> None:
-    """What changes while the range is read is not in it any more, and comes with the next delta."""
+    """An item that changes while the range is read leaves it, and comes with the next delta."""
     alice, known, chats = changed(login, group, cid, 4)
     delta = login_again(alice, **known, chatsCount=1)
     (left,) = (each for each in delta["more"] if each["kind"] == "CHATS")
@@ -146,7 +146,7 @@ def test_change_meanwhile(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("MOR-06")
 def test_since_the_login(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid) -> None:
-    """What a device may have missed since it logged in is to be had without another login."""
+    """A device can read changes since its login without another login."""
     account = newcomer("owner")
     phone, laptop = login(account), login(account, "laptop")
     other = login(newcomer("other"))
@@ -170,7 +170,7 @@ def test_since_the_login(login: LogIn, newcomer: Newcomer, group: Group, cid: Ci
 @case("MOR-04")
 @pytest.mark.parametrize("kind", ["CHATS", "CONTACTS", "DRAFTS"])
 def test_empty_range(login: LogIn, group: Group, kind: str) -> None:
-    """A range of nothing has nothing, and no place to go on."""
+    """An empty range has no changes and no continuation."""
     alice = login("alice")
     group(alice)
     now = settled(alice)["time"]
@@ -187,6 +187,6 @@ def test_empty_range(login: LogIn, group: Group, kind: str) -> None:
     ids=["kind", "count 0", "count -1", "since", "upTo"],
 )
 def test_odd_range(login: LogIn, fields: dict[str, Any]) -> None:
-    """An unknown kind, a page of nothing and a mark before all time are refused."""
+    """An unknown kind, a count of 0 and a negative mark are refused."""
     request = {"kind": "CHATS", "since": 0, "upTo": END_OF_TIME, **fields}
     login("alice").refused("proto.payload", "SYNC_MORE", request)

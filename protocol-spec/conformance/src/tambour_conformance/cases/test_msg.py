@@ -1,4 +1,4 @@
-"""MSG: sending once and sending again, editing, deleting, looking up, reading."""
+"""MSG: sending, retrying, editing, deleting, looking up, reading."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ from tambour_conformance.talk import (
 from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
 
-#: How many people a case registers to see what happens with one more.
+#: The highest limit of members that a case fills by registering users.
 MOST_MEMBERS = 40
-#: How many messages a case sends to see what happens with one more; they fit a page.
+#: The highest limit of messages that a case uses up; they fit a page.
 MOST_DELETED = 150
 SHARE = {"_type": "SHARE", "url": "https://example.org/a?b#c", "title": "a page"}
 
 
 def told(device: Device, message_ids: list[int]) -> list[Frame]:
-    """The pushes of these messages, each once, that have come to a device; call it when all were answered."""
+    """The pushes of these messages, each once, that a device received; call it when all were answered."""
     device.fence()
     pushes = device.pushes("NOTIF_MESSAGE")
     equal([each["message"]["id"] for each in pushes], message_ids, f"messages pushed to {device.name}")
@@ -57,7 +57,7 @@ def told_once(device: Device, message_id: int) -> Frame:
 
 
 def with_cid(device: Device, chat: int, cid: int) -> list[int]:
-    """The ids of the newest messages of a chat that carry a cid."""
+    """The ids of the newest messages of a chat that have a cid."""
     return [each["id"] for each in history(device, chat, backward=20) if each.get("cid") == cid]
 
 
@@ -67,7 +67,7 @@ def with_cid(device: Device, chat: int, cid: int) -> list[int]:
 @case("MSG-01")
 @pytest.mark.parametrize("where", ["group", "dialog", "user", "saved", "oneself"])
 def test_stored(login: LogIn, group: Group, cid: Cid, where: str) -> None:
-    """The reply is the message as everybody finds it, wherever it was sent to and however that was named."""
+    """The reply has the message as everybody sees it, for every kind of chat and way to name it."""
     alice, bob = login("alice"), login("bob")
     chat, target = {
         "group": lambda: (made := group(alice, bob), {"chatId": made}),
@@ -92,7 +92,7 @@ def test_stored(login: LogIn, group: Group, cid: Cid, where: str) -> None:
 
 @case("MSG-01")
 def test_stored_with_attachments(login: LogIn, group: Group, cid: Cid) -> None:
-    """A contact, a place and a link come back as they were sent, with what the server knows of them."""
+    """A contact, a place and a link are returned as sent, with the server's additions."""
     alice, bob = login("alice"), login("bob")
     attaches = [
         {"_type": "CONTACT", "contactId": bob.user_id},
@@ -112,7 +112,7 @@ def test_stored_with_attachments(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("MSG-02")
 def test_times_rise(login: LogIn, group: Group, cid: Cid) -> None:
-    """Times and ids of one chat rise, in a burst and one after another, whoever sends."""
+    """Times and ids in a chat increase, in a burst and one after another, whoever sends."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     sent = burst(alice, chat, [cid() for _ in range(50)])
@@ -122,13 +122,13 @@ def test_times_rise(login: LogIn, group: Group, cid: Cid) -> None:
     rise(ids(sent), "ids")
 
 
-# Sending again.
+# Retrying.
 
 
 @case("MSG-03")
 @pytest.mark.parametrize("times", [2, 20])
 def test_same_cid_in_one_write(login: LogIn, group: Group, cid: Cid, times: int) -> None:
-    """Equal requests in one write make one message, of which others hear once."""
+    """Equal requests in one write create one message, which is pushed once."""
     alice, laptop, bob = login("alice"), login("alice", "laptop"), login("bob")
     chat, number = group(alice, laptop, bob), cid()
     packets = [alice.packet("MSG_SEND", {"chatId": chat, "message": message(number)}) for _ in range(times)]
@@ -143,7 +143,7 @@ def test_same_cid_in_one_write(login: LogIn, group: Group, cid: Cid, times: int)
 
 @case("MSG-03")
 def test_same_cid_from_two_connections(login: LogIn, group: Group, cid: Cid) -> None:
-    """A client that is back before its old connection is gone sends on both: one message."""
+    """A client that reconnects before its old connection ends sends on both: one message."""
     old, new, bob = login("alice"), login("alice"), login("bob")
     chat, number = group(old, new, bob), cid()
     seqs = [(each, begin(each, chat, number)) for each in (old, new)]
@@ -156,7 +156,7 @@ def test_same_cid_from_two_connections(login: LogIn, group: Group, cid: Cid) -> 
 @case("MSG-04")
 @pytest.mark.parametrize("between", ["nothing", "an edit", "other messages"])
 def test_same_cid_with_another_text(login: LogIn, group: Group, cid: Cid, between: str) -> None:
-    """A retry that says something else changes nothing and tells nobody."""
+    """A retry with another text changes nothing and is not pushed."""
     alice, bob = login("alice"), login("bob")
     chat, number, text = group(alice, bob), cid(), "first"
     sent = say(alice, chat, number, text)
@@ -177,7 +177,7 @@ def test_same_cid_with_another_text(login: LogIn, group: Group, cid: Cid, betwee
 
 @case("MSG-04")
 def test_same_cid_after_deletion(login: LogIn, group: Group, cid: Cid) -> None:
-    """A retry does not bring back what was deleted."""
+    """A retry does not restore a deleted message."""
     alice, bob = login("alice"), login("bob")
     chat, number = group(alice, bob), cid()
     sent = say(alice, chat, number)
@@ -191,7 +191,7 @@ def test_same_cid_after_deletion(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("MSG-05")
 def test_same_cid_from_another_device(login: LogIn, group: Group, cid: Cid) -> None:
-    """Two devices of one user that use the same number send two messages, also at once."""
+    """Two devices of one user with the same cid send two messages, also at once."""
     phone, laptop, bob = login("alice"), login("alice", "laptop"), login("bob")
     chat = group(phone, laptop, bob)
     for number in (cid(), cid(), cid()):
@@ -204,7 +204,7 @@ def test_same_cid_from_another_device(login: LogIn, group: Group, cid: Cid) -> N
 
 @case("MSG-06")
 def test_same_cid_in_another_chat(login: LogIn, group: Group, cid: Cid) -> None:
-    """One number used in several chats makes a message in each."""
+    """One cid used in several chats creates a message in each."""
     alice, bob = login("alice"), login("bob")
     chats = [group(alice, bob), group(alice, bob), dialog(alice, bob), SAVED]
     number = cid()
@@ -218,7 +218,7 @@ def test_same_cid_in_another_chat(login: LogIn, group: Group, cid: Cid) -> None:
 @case("MSG-07")
 @pytest.mark.parametrize("cut", ["reset", "close", "half-close", "read"])
 def test_lost_reply(login: LogIn, group: Group, cid: Cid, cut: str) -> None:
-    """However the connection of a send ends, the retry on the next one makes no second message."""
+    """However the connection of a send ends, the retry on the next one creates no second message."""
     bob = login("bob")
     chat = group(login("alice"), bob)
     expected = []
@@ -245,7 +245,7 @@ def test_lost_reply(login: LogIn, group: Group, cid: Cid, cut: str) -> None:
 
 @case("MSG-07")
 def test_send_cut_at_every_byte(login: LogIn, group: Group, cid: Cid) -> None:
-    """A send that is cut after any of its bytes and repeated on a new connection makes one message."""
+    """A send cut after any of its bytes and retried on a new connection creates one message."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     expected = []
@@ -268,7 +268,7 @@ def test_send_cut_at_every_byte(login: LogIn, group: Group, cid: Cid) -> None:
 @case("MSG-31")
 @pytest.mark.parametrize("gone", ["for all", "for me", "cleared"])
 def test_retry_of_what_is_gone(login: LogIn, group: Group, cid: Cid, gone: str) -> None:
-    """A sender that missed the first reply does not show again what was deleted since."""
+    """A sender that missed the first reply does not restore a message deleted since."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     answered = say(alice, chat, cid())
@@ -297,7 +297,7 @@ def test_retry_of_what_is_gone(login: LogIn, group: Group, cid: Cid, gone: str) 
 
 @case("MSG-08")
 def test_not_a_member(login: LogIn, group: Group, cid: Cid) -> None:
-    """A chat of others, one that nobody has, and a dialog with nobody are refused alike."""
+    """A chat of others, an unknown chat, and a dialog with an unknown user are refused alike."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     theirs = group(bob, carol)
     request = {"message": message(cid())}
@@ -328,7 +328,7 @@ def test_not_a_member(login: LogIn, group: Group, cid: Cid) -> None:
     ids=["nothing", "empty", "nil", "formatting"],
 )
 def test_nothing_to_say(login: LogIn, group: Group, cid: Cid, content: dict[str, Any]) -> None:
-    """A message of nothing is refused and leaves nothing; with an attachment it is none."""
+    """An empty message is refused and not stored; one with an attachment is not empty."""
     alice, bob = login("alice"), login("bob")
     chat, number = group(alice, bob), cid()
     before = ids(history(alice, chat, backward=5))
@@ -343,7 +343,7 @@ def test_nothing_to_say(login: LogIn, group: Group, cid: Cid, content: dict[str,
 
 @case("MSG-11")
 def test_reply_with_nothing_to_say(login: LogIn, group: Group, cid: Cid) -> None:
-    """An answer without a text is none, while a bare forward says what it forwards."""
+    """An answer without a text is empty, but a forward without a text is not."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     original = say(bob, chat, cid())["id"]
@@ -365,7 +365,7 @@ def test_reply_with_nothing_to_say(login: LogIn, group: Group, cid: Cid) -> None
 def test_too_many_parts(
     login: LogIn, group: Group, cid: Cid, limits: Limits, key: str, item: dict[str, Any], limit: str
 ) -> None:
-    """As many parts as the limit says are stored, one more is refused and nothing is."""
+    """Exactly the limit of parts is stored; one more is refused and nothing is stored."""
     alice, bob = login("alice"), login("bob")
     chat, number = group(alice, bob), cid()
     over = message(number, **{key: [item] * (limits[limit] + 1)})
@@ -377,7 +377,7 @@ def test_too_many_parts(
 
 
 def formatting(content_bytes: int) -> list[dict[str, Any]]:
-    """Ranges of the text "x" that take nearly as many bytes with it, and not more."""
+    """Ranges that, with the text "x", take nearly this many bytes, and not more."""
     each = {"type": "T" * 500, "from": 0, "length": 1}
     return [each] * ((content_bytes - 8) // len(wire.encode(each)))
 
@@ -419,7 +419,7 @@ def test_as_large_as_can_be(login: LogIn, group: Group, cid: Cid, limits: Limits
 
 @case("MSG-40")
 def test_what_comes_later(login: LogIn, group: Group, cid: Cid, limits: Limits) -> None:
-    """Votes, a reaction, a pin and the end of its poll leave everything else of a message as it is."""
+    """Votes, a reaction, a pin and the end of its poll leave the rest of a message unchanged."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     answers = [str(number) for number in range(1, limits["maxPollAnswers"] + 1)]
@@ -449,7 +449,7 @@ def test_what_comes_later(login: LogIn, group: Group, cid: Cid, limits: Limits) 
 @case("MSG-13")
 @pytest.mark.parametrize("original", ["unknown", "of another chat", "deleted", "hidden"])
 def test_link_to_nothing(login: LogIn, group: Group, cid: Cid, original: str) -> None:
-    """Neither an answer nor a forward of what the caller does not see in the chat is taken."""
+    """An answer to, or a forward of, a message that the caller does not see in the chat is refused."""
     alice, bob = login("alice"), login("bob")
     chat, other = group(alice, bob), group(alice, bob)
     if original == "unknown":
@@ -475,7 +475,7 @@ def test_link_to_nothing(login: LogIn, group: Group, cid: Cid, original: str) ->
 @case("MSG-25")
 @pytest.mark.parametrize("change", ["nothing", "edited", "deleted"])
 def test_reply_to_a_message(login: LogIn, group: Group, cid: Cid, change: str) -> None:
-    """An answer carries what it answers, as it is when it is read; when that is gone there is no link."""
+    """An answer carries the current original; when that is deleted, there is no link."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     original = say(bob, chat, cid(), "a question")
@@ -501,7 +501,7 @@ def test_reply_to_a_message(login: LogIn, group: Group, cid: Cid, change: str) -
 @case("MSG-25")
 @pytest.mark.parametrize("way", ["cleared", "deleted for oneself"])
 def test_reply_to_a_message_that_is_not_seen(login: LogIn, group: Group, cid: Cid, way: str) -> None:
-    """Who does not see a message any more gets answers to it without the link; the others get it."""
+    """A user who no longer sees a message gets answers to it without the link; the others get it."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob, carol)
     original = say(bob, chat, cid(), "a question")
@@ -521,7 +521,7 @@ def test_reply_to_a_message_that_is_not_seen(login: LogIn, group: Group, cid: Ci
 @case("MSG-22")
 @pytest.mark.parametrize("text", ["hello", "a😀bc"], ids=["plain", "outside the basic plane"])
 def test_ranges_that_do_not_fit(login: LogIn, group: Group, cid: Cid, text: str) -> None:
-    """What is formatted beyond the text is clipped or left out, never refused."""
+    """Formatting beyond the text is clipped or left out, never refused."""
     alice, bob = login("alice"), login("bob")
     chat, units = group(alice, bob), len(text.encode("utf-16-le")) // 2
     fit = [(0, units), (1, 2)]
@@ -541,7 +541,7 @@ def test_ranges_that_do_not_fit(login: LogIn, group: Group, cid: Cid, text: str)
 
 @case("MSG-14")
 def test_new_group(login: LogIn, cid: Cid) -> None:
-    """Everybody who is invited is told of the group and of its first message; others are not."""
+    """Every invited user is told of the group and its first message; others are not."""
     alice, laptop = login("alice"), login("alice", "laptop")
     bob, carol = login("bob"), login("carol")
     reply = alice.call("MSG_SEND", new_group(cid(), bob.user_id, bob.user_id, title="Picnic"))
@@ -560,7 +560,7 @@ def test_new_group(login: LogIn, cid: Cid) -> None:
 @case("MSG-14")
 @pytest.mark.parametrize("how", ["in one write", "later", "on a new connection"])
 def test_same_group_again(login: LogIn, cid: Cid, how: str) -> None:
-    """The request repeated makes no second group and tells nobody again."""
+    """A repeated request creates no second group and notifies nobody again."""
     alice, bob = login("alice"), login("bob")
     request = new_group(cid(), bob.user_id)
     packets = [alice.packet("MSG_SEND", request) for _ in range(2)]
@@ -586,7 +586,7 @@ def test_same_group_again(login: LogIn, cid: Cid, how: str) -> None:
 @case("MSG-14")
 @pytest.mark.parametrize("others", [False, True], ids=["alone", "among others"])
 def test_group_with_nobody(login: LogIn, cid: Cid, others: bool) -> None:
-    """An unknown user among those invited refuses all: there is no chat, and nobody is told."""
+    """One unknown invited user causes a refusal: no chat is created, and nobody is told."""
     alice, bob = login("alice"), login("bob")
     known = marks(settled(alice))
     invited = [bob.user_id, NOBODY] if others else [NOBODY]
@@ -600,7 +600,7 @@ def test_group_with_nobody(login: LogIn, cid: Cid, others: bool) -> None:
 
 @case("MSG-26")
 def test_too_large_a_group(login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limits) -> None:
-    """maxGroupMembers people, the caller among them, are a group; one more is refused, and nobody is told."""
+    """maxGroupMembers users, including the caller, form a group; one more is refused, and nobody is told."""
     most = limits["maxGroupMembers"]
     if most > MOST_MEMBERS:
         skip(f"maxGroupMembers is {most}, too many to register: {LESS}")
@@ -612,7 +612,7 @@ def test_too_large_a_group(login: LogIn, newcomer: Newcomer, cid: Cid, limits: L
         each.silence_by_fence()
     reply = alice.call("MSG_SEND", new_group(cid(), *users))
     equal(reply["chat"]["participantsCount"], most, "members")
-    # Who is named twice, or is the caller, is one member all the same.
+    # A user who is named twice, or is the caller, counts as one member.
     reply = alice.call("MSG_SEND", new_group(cid(), alice.user_id, *users[1:], users[-1]))
     equal(reply["chat"]["participantsCount"], most - 1, "members of a group of one less")
 
@@ -620,7 +620,7 @@ def test_too_large_a_group(login: LogIn, newcomer: Newcomer, cid: Cid, limits: L
 @case("MSG-23")
 @pytest.mark.parametrize("source", ["group", "dialog"])
 def test_forward(login: LogIn, group: Group, cid: Cid, source: str) -> None:
-    """Somebody who is not in the chat of the original reads the copy, and it stays as it was."""
+    """A user outside the original's chat reads the copy, and it stays unchanged."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob) if source == "group" else dialog(alice, bob)
     attaches = [SHARE]
@@ -641,7 +641,7 @@ def test_forward(login: LogIn, group: Group, cid: Cid, source: str) -> None:
 
 @case("MSG-23")
 def test_forward_from_a_strangers_chat(login: LogIn, group: Group, cid: Cid) -> None:
-    """What the caller cannot read it cannot forward."""
+    """The caller cannot forward a message that it cannot read."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     original = say(bob, group(bob, carol), cid(), "a secret")
     for source in (original["chatId"], dialog(bob, carol), -1):
@@ -655,7 +655,7 @@ def test_forward_from_a_strangers_chat(login: LogIn, group: Group, cid: Cid) -> 
 
 @case("MSG-09")
 def test_edit_own_message(login: LogIn, group: Group, cid: Cid) -> None:
-    """An own message changes, with status and time, for everybody, and every other session is told."""
+    """An own message changes, with status and time, for everybody; every other session is told."""
     alice, laptop, bob = login("alice"), login("alice", "laptop"), login("bob")
     chat = group(alice, laptop, bob)
     sent = say(alice, chat, cid(), "first")
@@ -679,7 +679,7 @@ def test_edit_own_message(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("MSG-32")
 def test_edits_at_once(login: LogIn, group: Group, cid: Cid) -> None:
-    """Edits that the server gets in one write are told apart by their times, and the last one stays."""
+    """Edits in one write have distinct times, and the last one stays."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     sent = say(alice, chat, cid(), "0")["id"]
@@ -696,7 +696,7 @@ def test_edits_at_once(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("MSG-09")
 def test_edit_others_message(login: LogIn, group: Group, cid: Cid) -> None:
-    """Nobody edits what somebody else wrote, not even the owner of the group; it stays as it is."""
+    """Nobody can edit somebody else's message, not even the owner of the group; it stays unchanged."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob)
     sent = say(bob, chat, cid(), "by bob")
@@ -743,7 +743,7 @@ def test_edit_without_attachments(login: LogIn, group: Group, cid: Cid, key: str
 @case("MSG-10")
 @pytest.mark.parametrize("how", ["later", "in one write", "from another device", "by another member"])
 def test_delete_twice(login: LogIn, group: Group, cid: Cid, how: str) -> None:
-    """A deletion repeated has the same reply and tells nobody again."""
+    """A repeated deletion has the same reply and is not pushed again."""
     alice, laptop, bob = login("alice"), login("alice", "laptop"), login("bob")
     chat = group(alice, laptop, bob)
     sent = say(alice, chat, cid())["id"]
@@ -771,7 +771,7 @@ def test_delete_twice(login: LogIn, group: Group, cid: Cid, how: str) -> None:
 
 @case("MSG-16")
 def test_delete_for_oneself(login: LogIn, group: Group, cid: Cid) -> None:
-    """What is deleted for oneself is gone from history, look-up, chat and count, and stays for the others."""
+    """A message deleted for oneself is gone from history, lookup, chat and count, but not for others."""
     alice, laptop, bob = login("alice"), login("alice", "laptop"), login("bob")
     chat = group(alice, laptop, bob)
     first, second = say(bob, chat, cid()), say(bob, chat, cid())
@@ -797,7 +797,7 @@ def test_delete_for_oneself(login: LogIn, group: Group, cid: Cid) -> None:
 @case("MSG-42")
 @pytest.mark.parametrize("way", ["named", "a range"])
 def test_deleted_and_withheld(login: LogIn, group: Group, cid: Cid, way: str) -> None:
-    """A member who was added without history, and one who has cleared it, are told of the rest alone."""
+    """A member added without history, and one who has cleared it, are told only of the visible part."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob)
     old = say(alice, chat, cid())
@@ -823,7 +823,7 @@ def test_deleted_and_withheld(login: LogIn, group: Group, cid: Cid, way: str) ->
 @case("MSG-24")
 @pytest.mark.parametrize("where", ["dialog", "group"])
 def test_delete_others_message(login: LogIn, group: Group, cid: Cid, where: str) -> None:
-    """Of several messages the own one goes; somebody else's, an unknown one are named as not deleted."""
+    """The caller's own message is deleted; somebody else's and an unknown one are named as not deleted."""
     alice, bob = login("alice"), login("bob")
     chat = dialog(alice, bob) if where == "dialog" else group(alice, bob)
     theirs, mine = say(alice, chat, cid())["id"], say(bob, chat, cid())["id"]
@@ -841,7 +841,7 @@ def test_delete_others_message(login: LogIn, group: Group, cid: Cid, where: str)
 
 @case("MSG-24")
 def test_owner_deletes_others_message(login: LogIn, group: Group, cid: Cid) -> None:
-    """The owner of a group may delete what others wrote in it, though not the event that made it."""
+    """The owner of a group can delete messages of others, but not the event that created it."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     event = newest(alice, chat)["id"]
@@ -858,7 +858,7 @@ def range_of(first: dict[str, Any], last: dict[str, Any]) -> dict[str, int]:
 
 @case("MSG-28")
 def test_delete_range_of_a_group(login: LogIn, group: Group, cid: Cid) -> None:
-    """The owner deletes what everybody wrote in a while, and nothing else."""
+    """The owner deletes everybody's messages in a time range, and nothing else."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     sent = [say(each, chat, cid()) for each in (alice, bob, alice, bob)]
@@ -879,7 +879,7 @@ def test_delete_range_of_a_group(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("MSG-29")
 def test_delete_range_of_a_dialog(login: LogIn, cid: Cid) -> None:
-    """In a dialog everybody deletes their own."""
+    """In a dialog each user deletes their own messages."""
     alice, bob = login("alice"), login("bob")
     chat = dialog(alice, bob)
     sent = [say(each, chat, cid()) for each in (alice, bob, alice)]
@@ -895,7 +895,7 @@ def test_delete_range_of_a_dialog(login: LogIn, cid: Cid) -> None:
 @case("MSG-30")
 @pytest.mark.parametrize(("start", "end"), [(0, 2), (-1, 2), (2, 1)], ids=["zero", "negative", "backwards"])
 def test_no_range(alice: Device, cid: Cid, start: int, end: int) -> None:
-    """A range begins behind 0 and does not end before it begins."""
+    """A range begins after 0 and does not end before it begins."""
     sent = say(alice, SAVED, cid())["id"]
     value = {"chatId": SAVED, "startTime": start, "endTime": end}
     alice.refused("proto.payload", "MSG_DELETE_RANGE", value)
@@ -905,7 +905,7 @@ def test_no_range(alice: Device, cid: Cid, start: int, end: int) -> None:
 
 @case("MSG-30")
 def test_too_long_a_range(login: LogIn, group: Group, cid: Cid, limits: Limits) -> None:
-    """Of one message more than maxDeletedRange none is deleted, not the caller's own either."""
+    """With one message more than maxDeletedRange none is deleted, not even the caller's own."""
     most = limits["maxDeletedRange"]
     if most > MOST_DELETED:
         skip(f"maxDeletedRange is {most}: {LESS}")
@@ -929,7 +929,7 @@ def test_too_long_a_range(login: LogIn, group: Group, cid: Cid, limits: Limits) 
 
 @case("MSG-17")
 def test_messages_by_id(login: LogIn, group: Group, cid: Cid) -> None:
-    """Of many ids those of this chat that are there come, in their order, each once."""
+    """Existing messages of this chat come in the order of ids, each once."""
     alice, bob = login("alice"), login("bob")
     chat, other = group(alice, bob), group(alice, bob)
     sent = ids(burst(bob, chat, [cid() for _ in range(6)]))
@@ -947,7 +947,7 @@ def test_messages_by_id(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("MSG-18")
 def test_typing_in_a_strangers_chat(login: LogIn, group: Group) -> None:
-    """Typing where one is no member is refused like typing in a chat nobody has, and nobody is told."""
+    """Typing in a chat of others is refused like typing in an unknown chat, and nobody is told."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     theirs = group(bob, carol)
     refusals = [
@@ -966,7 +966,7 @@ def read(device: Device, chat: int, **fields: Any) -> Frame:
 
 @case("MSG-19")
 def test_mark_only_rises(login: LogIn, group: Group, cid: Cid) -> None:
-    """A lower mark, by message or by time, leaves the higher one and tells nobody; the same one too."""
+    """A lower or equal mark, by message or by time, keeps the higher one and is not pushed."""
     alice, bob, laptop = login("alice"), login("bob"), login("bob", "laptop")
     chat = group(alice, bob, laptop)
     sent = burst(alice, chat, [cid() for _ in range(4)])
@@ -991,7 +991,7 @@ def test_mark_only_rises(login: LogIn, group: Group, cid: Cid) -> None:
 @case("MSG-20")
 @pytest.mark.parametrize("ahead", [1, DAY_MS, 1 << 61])
 def test_mark_in_the_future(login: LogIn, group: Group, cid: Cid, ahead: int) -> None:
-    """After a mark in the future what is sent next is unread."""
+    """After a mark in the future the next message is unread."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     last = say(alice, chat, cid())
@@ -1005,7 +1005,7 @@ def test_mark_in_the_future(login: LogIn, group: Group, cid: Cid, ahead: int) ->
 
 @case("MSG-21")
 def test_back_to_unread(login: LogIn, group: Group, cid: Cid) -> None:
-    """The message named and those behind it are unread again; the caller's other device alone is told."""
+    """The message and those after it are unread again; only the caller's other device is told."""
     alice, bob, laptop = login("alice"), login("bob"), login("bob", "laptop")
     chat = group(alice, bob, laptop)
     sent = burst(alice, chat, [cid() for _ in range(5)])

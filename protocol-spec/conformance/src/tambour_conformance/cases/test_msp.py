@@ -1,4 +1,4 @@
-"""MSP: what is read and written as MessagePack, and how it is refused."""
+"""MSP: reading, writing and refusing MessagePack."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ Refuse = Callable[[str | int, Iterable[tuple[str, bytes]]], None]
 
 @pytest.fixture
 def refuse(login: LogIn, limits: Limits) -> Refuse:
-    """Sends payloads as alice, each of which is refused with proto.payload, and nothing else comes.
+    """Sends payloads as alice; each is refused with proto.payload, and nothing else comes.
 
-    On as many connections as it takes: before the server has had enough of one, another one is opened.
+    Uses several connections: it opens a new one before the server closes the old one.
     """
     connection: Connection | None = None
     used = 0
@@ -58,17 +58,17 @@ def refuse_mutations(refuse: Refuse, opcode: Opcode, mutations: list[Mutation]) 
 
 
 def with_mutations(make: Callable[[Bundle, Opcode], list[Mutation]]) -> Any:
-    """Runs a case for each opcode that has any."""
+    """Runs a case for each opcode that has vectors."""
     found = [each for each in REQUESTS if make(PROTOCOL, each)]
     return pytest.mark.parametrize("opcode", found, ids=[each.name for each in found])
 
 
-# What is read.
+# Reading.
 
 
 @case("MSP-01")
 def test_integers_in_every_width(alice: Device, group: Group, cid: Cid) -> None:
-    """The number of messages asked for, the chat and a client id in every width that can hold them."""
+    """The requested number of messages, the chat and a client id in every width that can hold them."""
     chat = group(alice)
     for number in (cid(), 127, -32, -33, 1 << 31):
         for _, form in forms.integers(number):
@@ -93,7 +93,7 @@ def test_strings_with_every_header(
     chat = group(alice)
     for _, form in forms.strings("s" * length):
         stranger.call("SESSION_INIT", payload=pack({"deviceId": form}))
-        # An empty message is none, so there is one character beside it.
+        # An empty message is refused, so there is one more character.
         text = Raw(form) if length else next(forms.strings("s"))[1]
         sent = alice.call("MSG_SEND", payload=pack({"chatId": chat, "message": {"cid": cid(), "text": text}}))
         equal(len(sent["message"]["text"]), max(length, 1), "length of the text stored")
@@ -105,7 +105,7 @@ def test_strings_with_every_header(
 @case("MSP-02")
 @pytest.mark.parametrize("length", [65_535, 65_536])
 def test_long_strings(alice: Device, length: int) -> None:
-    """A long string under a key nobody knows."""
+    """A long string under an unknown key."""
     for _, form in forms.strings("s" * length):
         alice.call("PING", payload=pack({"unknown": form, "interactive": True}))
     alice.silence_by_fence()
@@ -127,7 +127,7 @@ def test_maps_with_every_header(alice: Device, group: Group, cid: Cid) -> None:
 @case("MSP-04")
 @pytest.mark.parametrize("kind", forms.ANYTHING)
 def test_unknown_key(stranger: Connection, alice: Device, group: Group, cid: Cid, kind: str) -> None:
-    """A key nobody knows is skipped whatever it holds, before, behind and within what is known."""
+    """An unknown key is skipped whatever it holds, before, after and inside known fields."""
     anything = forms.ANYTHING[kind]
     stranger.call("SESSION_INIT", payload=pack({"what": anything, "userAgent": {"what": anything}}))
     chat = group(alice)
@@ -144,7 +144,7 @@ def test_unknown_key(stranger: Connection, alice: Device, group: Group, cid: Cid
 @case("MSP-04")
 @pytest.mark.parametrize("key", [7, -1, None, True, 1.5, b"bin"], ids=str)
 def test_unknown_key_that_is_no_string(stranger: Connection, key: object) -> None:
-    """A key that is no string is one nobody knows."""
+    """A key that is not a string counts as unknown."""
     stranger.call("PING", payload=pack({key: [1, 2], "interactive": True}))
     stranger.silence_by_fence()
 
@@ -158,7 +158,7 @@ def test_thousand_unknown_keys(alice: Device) -> None:
 
 @case("MSP-15")
 def test_nil_is_absent(alice: Device, group: Group, cid: Cid) -> None:
-    """Nil in every field that may be absent has the reply of a request without them."""
+    """Nil in every optional field gives the same reply as a request without them."""
     chat = group(alice)
     alice.call("MSG_SEND", {"chatId": chat, "message": message(cid())})
     request = {"chatId": chat, "backward": 10}
@@ -169,7 +169,7 @@ def test_nil_is_absent(alice: Device, group: Group, cid: Cid) -> None:
     alice.silence_by_fence()
 
 
-#: Requests that may be sent as they stand in the examples, with a chat that does not exist.
+#: Requests that can be sent as in the examples, with a chat that does not exist.
 NEEDS_NO_CARE = [
     each
     for each in REQUESTS
@@ -183,7 +183,7 @@ Tame = Callable[[Mutation], Any]
 
 @pytest.fixture
 def tame(alice: Device, login: LogIn, cid: Cid, phone: Phone) -> Tame:
-    """Gives the value of an example that was changed, as it may be sent to any server."""
+    """Returns a changed example in a form that is safe for any server."""
     others = [login(name, interactive=False).user_id for name in ("bob", "carol")]
 
     def tame(mutation: Mutation) -> Any:
@@ -196,7 +196,7 @@ def tame(alice: Device, login: LogIn, cid: Cid, phone: Phone) -> Tame:
 @case("MSP-15")
 @pytest.mark.parametrize("opcode", NEEDS_NO_CARE, ids=[each.name for each in NEEDS_NO_CARE])
 def test_nil_for_optional(alice: Device, opcode: Opcode, tame: Tame) -> None:
-    """Nil in a field that may be absent is answered like its absence: by a reply, or the same refusal."""
+    """Nil in an optional field is answered like its absence: with a reply, or the same refusal."""
 
     def code(mutation: Mutation) -> str:
         return error_code(alice.answer(alice.send(opcode.number, tame(mutation))))
@@ -212,7 +212,7 @@ def test_nil_for_optional(alice: Device, opcode: Opcode, tame: Tame) -> None:
 def test_ids_as_integers_and_digits(alice: Device, group: Group, cid: Cid) -> None:
     """Ids of users, chats and messages, as integers and as strings of digits, alone and in lists.
 
-    No request holds a map of ids yet.
+    No request has a map of ids yet.
     """
     chat = group(alice)
     sent = alice.call("MSG_SEND", {"chatId": str(chat), "message": message(cid(), "by digits")})
@@ -229,11 +229,11 @@ def test_ids_as_integers_and_digits(alice: Device, group: Group, cid: Cid) -> No
         equal([each["id"] for each in found["contacts"]], [alice.user_id], f"contacts found by {who!r}")
 
 
-# What is refused.
+# Refusing.
 
 
 def nested_maps(levels: int) -> Raw:
-    """Maps of one item in each other."""
+    """Nested maps of one item each."""
     return Raw(b"\x81\xa1a" * levels + b"\xc0")
 
 
@@ -280,7 +280,7 @@ def test_lies_about_sizes(refuse: Refuse) -> None:
 
 @case("MSP-07")
 def test_cut_at_every_byte(refuse: Refuse) -> None:
-    """A payload that lacks its last bytes, wherever it is cut; without any it would be the empty map."""
+    """A truncated payload, wherever it is cut; a payload of no bytes would be the empty map."""
     value = {"contactIds": [1, 300, 1 << 40], "unknown": ["text", b"bin", 1.5, {"a": None}]}
     payload = wire.encode(value)
     refuse("CONTACT_INFO", ((f"{size} bytes", payload[:size]) for size in range(1, len(payload))))
@@ -288,7 +288,7 @@ def test_cut_at_every_byte(refuse: Refuse) -> None:
 
 @case("MSP-08")
 def test_unused_byte(refuse: Refuse) -> None:
-    """0xC1 as payload, key, value, item, and within what is skipped."""
+    """0xC1 as payload, key, value, item, and inside skipped values."""
     never = Raw(b"\xc1")
     values = [
         ("payload", never),
@@ -311,7 +311,7 @@ def test_bytes_behind_the_map(refuse: Refuse) -> None:
 
 @case("MSP-10")
 def test_known_key_twice(refuse: Refuse) -> None:
-    """A key twice with equal and with different values, at the top and further in."""
+    """A key twice with equal and with different values, at the top and nested."""
     key = wire.encode("interactive")
     refuse(
         "PING",
@@ -330,7 +330,7 @@ def test_known_key_twice(refuse: Refuse) -> None:
     ids=lambda data: data[-5:].hex(),
 )  # fmt: skip
 def test_not_utf8(refuse: Refuse, data: bytes) -> None:
-    """Stray bytes, overlong forms, surrogates and what is above U+10FFFF, in a string and in a text."""
+    """Stray bytes, overlong forms, surrogates and code points above U+10FFFF, in a string and in a text."""
     bad = forms.string(data)
     refuse(
         "SESSION_INIT", [("deviceId", pack({"deviceId": bad})), ("in a list", pack({"capabilities": [bad]}))]
@@ -347,7 +347,7 @@ def test_payload_that_is_no_map(refuse: Refuse) -> None:
 
 @case("MSP-28")
 def test_nil_for_a_map(alice: Device) -> None:
-    """A client that has nothing to say may say nil, or nothing."""
+    """A client with no fields to send may send nil, or no bytes."""
     for payload in (pack(None), b""):
         equal(alice.call("PING", payload=payload).value, {}, "the reply to PING")
     alice.refused("proto.payload", "CHAT_HISTORY", payload=pack(None))
@@ -383,7 +383,7 @@ def test_integer_above_the_range(refuse: Refuse, opcode: Opcode) -> None:
 
 @case("MSP-17")
 def test_longest_text(alice: Device, group: Group, cid: Cid, limits: Limits) -> None:
-    """A text of maxTextUnits, of characters of one to four bytes; one above the basic plane is two units."""
+    """A text of maxTextUnits, of characters of one to four bytes; one outside the BMP is two units."""
     chat = group(alice)
     most = limits["maxTextUnits"]
     for text in ("a" * most, "é" * most, "€" * most, "😀" * (most // 2), "a" * (most - 2) + "😀"):
@@ -401,7 +401,7 @@ def test_text_too_long(refuse: Refuse, cid: Cid, limits: Limits) -> None:
 
 @case("MSP-17")
 def test_title_of_a_group(alice: Device, group: Group, cid: Cid, refuse: Refuse, limits: Limits) -> None:
-    """The title of a group, whose limit is another one."""
+    """The title of a group, which has another limit."""
     most = limits["maxTitleUnits"]
     group(alice, title="т" * most)
     control = {"_type": "CONTROL", "event": "new", "chatType": "CHAT", "title": "т" * (most + 1)}
@@ -409,20 +409,20 @@ def test_title_of_a_group(alice: Device, group: Group, cid: Cid, refuse: Refuse,
 
 
 Lengths = Callable[[Opcode, list[str]], None]
-#: The kinds of limits that count what a list or a string holds, not what is shown of a text.
+#: The kinds of limits that count items or bytes, not the units of a text.
 SIZES = ["limitBytes", "limitItems"]
-#: Fields that are held against more than their size: what is stored already, and the form of an id.
+#: Fields that are checked for more than their size: against stored data, or for the form of an id.
 JUDGED = {("CONFIG", "/settings/user"), ("OBJ_PUSH", "/ops/0/id"), ("OBJ_PUSH", "/ops/0/parent")}
 
 
 @pytest.fixture
 def lengths(alice: Device, tame: Tame, refuse: Refuse, limits: Limits) -> Lengths:
-    """Sends the examples of a request with each field as long as its limit of these kinds, and one longer."""
+    """Sends the examples of a request with each field at its limit of these kinds, and one over it."""
 
     def lengths(opcode: Opcode, kinds: list[str]) -> None:
         for each in vectors.limited(PROTOCOL, opcode, limits, kinds):
             answer = alice.answer(alice.send(opcode.number, tame(each)))
-            # What else is wrong with it, as a dozen new groups in one message, is named in another place.
+            # Other faults, such as a dozen new groups in one message, are reported at another place.
             blamed = error_code(answer) == "proto.payload" and answer["message"].startswith(f"{each.path}:")
             if (opcode.name, each.path) in JUDGED:
                 continue
@@ -435,14 +435,14 @@ def lengths(alice: Device, tame: Tame, refuse: Refuse, limits: Limits) -> Length
 @case("MSP-17")
 @with_mutations(lambda protocol, opcode: vectors.limited(protocol, opcode, protocol.limits, ["limit"]))
 def test_every_text_at_its_limit(lengths: Lengths, opcode: Opcode) -> None:
-    """Each text of the examples of a request as long as its limit is read, and one unit more is refused."""
+    """Each text of the examples of a request at its limit is read, and one unit more is refused."""
     lengths(opcode, ["limit"])
 
 
 @case("MSP-24")
 @with_mutations(lambda protocol, opcode: vectors.limited(protocol, opcode, protocol.limits, SIZES))
 def test_every_size_at_its_limit(lengths: Lengths, opcode: Opcode) -> None:
-    """Each list and string of the examples as long as its limit is read, and one more is refused."""
+    """Each list and string of the examples at its limit is read, and one more is refused."""
     lengths(opcode, SIZES)
 
 
@@ -460,7 +460,7 @@ def test_number_of_values(alice: Device, refuse: Refuse, limits: Limits) -> None
 
 @case("MSP-25")
 def test_size_of_a_map(login: LogIn, newcomer: Newcomer, refuse: Refuse, limits: Limits) -> None:
-    """A phone book of exactly its limit is read, and one entry more refused, whoever is in it."""
+    """A phone book of exactly the limit is read, and one entry more refused, whoever is in it."""
     most = limits["maxIDsPerRequest"]
     book: dict[str, Any] = {f"nobody-{number}": {} for number in range(most)}
     equal(login(newcomer("owner")).call("SYNC", {"contactList": book})["contacts"], [], "contacts")
@@ -469,7 +469,7 @@ def test_size_of_a_map(login: LogIn, newcomer: Newcomer, refuse: Refuse, limits:
 
 @case("MSP-26")
 def test_named_twice(alice: Device, group: Group) -> None:
-    """A chat that is asked for twice comes once; of a setting that is sent twice the last value counts."""
+    """A chat requested twice comes once; for a setting sent twice the last value counts."""
     chat, other = group(alice), group(alice)
     asked = [chat, other, chat, Raw(next(forms.integers(chat))[1]), other]
     found = alice.call("CHAT_INFO", payload=pack({"chatIds": asked}))
@@ -481,7 +481,7 @@ def test_named_twice(alice: Device, group: Group) -> None:
     alice.call("CONFIG", {"settings": {"user": {"TWICE": None, "ONCE": None}}})
 
 
-#: What some client cannot decode.
+#: Values that some client cannot decode.
 UNDECODABLE = {
     "a list as a key": b"\x81\x91\x01\x01",
     "a map as a key": b"\x81\x80\x01",
@@ -495,7 +495,7 @@ UNDECODABLE = {
 
 @case("MSP-27")
 def test_undecodable(alice: Device, group: Group, cid: Cid, refuse: Refuse, limits: Limits) -> None:
-    """What formatting, a draft, a setting or a folder carries is refused when a client could not read it."""
+    """A value in formatting, a draft, a setting or a folder is refused if some client could not read it."""
     chat, levels = group(alice), limits["maxAnyDepth"]
     values = UNDECODABLE | {"one level too many": b"\x91" * levels + b"\x90"}
 
@@ -515,7 +515,7 @@ def test_undecodable(alice: Device, group: Group, cid: Cid, refuse: Refuse, limi
 
 # The examples of the specification.
 
-#: How the text of a refusal says what is wrong, and the requirement that it breaks; the first that fits.
+#: Patterns of refusal texts, and the requirement each violates; the first match counts.
 REASONS = {
     r"duplicate key$": "MSP-10",
     r"bytes after the payload$": "MSP-09",
@@ -530,7 +530,7 @@ REASONS = {
 
 
 def examples_refused() -> list[Any]:
-    """What the examples reject, but for what only a server with lowered limits would refuse."""
+    """The rejected encodings of the examples, except those that need lowered limits."""
     found = []
     for example in PROTOCOL.examples:
         if example.role != "request":
@@ -557,7 +557,7 @@ def test_example_refused(refuse: Refuse, opcode: int, vector: Vector) -> None:
     refuse(opcode, [(vector.error or "", vector.packet[wire.HEADER_SIZE :])])
 
 
-#: What needs no account. AUTH_REQUEST would cost the phones of its examples a code each time.
+#: Requests that need no account. AUTH_REQUEST would send a code to the phones of its examples each time.
 NEEDS_NO_ACCOUNT = [
     each.name for each in REQUESTS if "initialized" in each.states and each.name != "AUTH_REQUEST"
 ]
@@ -572,7 +572,7 @@ EXAMPLES_ACCEPTED = [
 @case("MSP-01", "MSP-02", "MSP-03", "MSP-04", "MSP-15")
 @pytest.mark.parametrize(("opcode", "vector"), EXAMPLES_ACCEPTED)
 def test_example_accepted(client: Connection, opcode: int, vector: Vector) -> None:
-    """A packet of the examples that needs no account is read: if it is refused, then not for its payload."""
+    """An example packet that needs no account is read: if it is refused, then not for its payload."""
     client.raw(vector.packet)
     frame = wire.cut(vector.packet)
     assert frame is not None
@@ -580,12 +580,12 @@ def test_example_accepted(client: Connection, opcode: int, vector: Vector) -> No
     check(not error_code(answer).startswith("proto."), "a reply, or a refusal for what it says", answer.value)
 
 
-# What is written.
+# Writing.
 
 
 @case("MSP-18")
 def test_shortest_forms(alice: Device, bob: Device, group: Group, cid: Cid, limits: Limits) -> None:
-    """What the server writes in replies and pushes of many kinds is as short as it can be."""
+    """Replies and pushes of many kinds use the shortest form."""
     chat = group(alice, bob)
     point = {"_type": "LOCATION", "latitude": 52.5, "longitude": 13.4, "zoom": 10}
     for size in (1, 31, 32, 255, 256, limits["maxTextUnits"]):
@@ -600,7 +600,7 @@ def test_shortest_forms(alice: Device, bob: Device, group: Group, cid: Cid, limi
 
 
 def nothing(reply: Frame) -> None:
-    """The reply of an opcode that has none is the byte 80, unless a later release gave it fields."""
+    """The reply of an opcode without reply fields is the byte 80, unless a later release added fields."""
     check(reply.value or reply.wire == b"\x80", "the payload 80", reply.wire.hex())
 
 
@@ -609,7 +609,7 @@ EMPTY = [
     for each in PROTOCOL.served.values()
     if each.from_client
     and not each.fields.get("reply")
-    # These need a case of their own, what belongs to passwords in test_tfa.py; and nobody is a bot.
+    # These need their own case, those about passwords in test_tfa.py; and there are no bots.
     and each.name not in ("LOGOUT", "AUTH_QR_APPROVE", "SUSPEND_BOT")
     and not each.name.startswith(("AUTH_VALIDATE", "AUTH_CHECK", "AUTH_SET"))
 ]
@@ -618,10 +618,10 @@ EMPTY = [
 @case("MSP-20")
 @pytest.mark.parametrize("opcode", EMPTY)
 def test_empty_reply(alice: Device, bob: Device, group: Group, opcode: str) -> None:
-    """The reply that has nothing to say is the byte 80."""
+    """An empty reply is the byte 80."""
     value: dict[str, Any] = {}
     if opcode.startswith(("CHAT", "MSG_TYPING", "MSG_DELETE_USER_COMMENTS", "DRAFT")):
-        # Bob is no owner, who could not leave.
+        # Bob is not the owner, who could not leave.
         chat = group(alice, bob)
         value = {"chatId": chat}
         if opcode == "CHAT_CHECK_LINK":
@@ -640,7 +640,7 @@ def test_empty_reply(alice: Device, bob: Device, group: Group, opcode: str) -> N
 
 @case("MSP-20")
 def test_empty_reply_to_logout(accounts: People, connect: Connect) -> None:
-    """The reply to LOGOUT as well, here of a session that was opened for it."""
+    """The same for the reply to LOGOUT, in a session opened for it."""
     connection = connect("alice.short")
     token = accounts.sign_in(accounts.account("alice"), connection)
     connection.call("LOGIN", {"token": token})
@@ -649,7 +649,7 @@ def test_empty_reply_to_logout(accounts: People, connect: Connect) -> None:
 
 @case("MSP-22")
 def test_errors(stranger: Connection, client: Connection, alice: Device, group: Group, cid: Cid) -> None:
-    """Refusals of every kind carry a code of the list and a message."""
+    """Refusals of every kind have a code from the list and a message."""
     chat = group(alice)
     codes = [
         error_code(stranger.refused("proto.state", "LOGIN", {"token": "x"})),
@@ -672,7 +672,7 @@ def test_errors(stranger: Connection, client: Connection, alice: Device, group: 
 def test_refused_requests_leave_nothing(
     alice: Device, bob: Device, group: Group, cid: Cid, limits: Limits
 ) -> None:
-    """Messages and groups that are refused for their payload or their content are nowhere afterwards."""
+    """Messages and groups that are refused for their payload or their content are not stored."""
     chat = group(alice, bob)
     before = alice.call("CHATS_LIST", {}).value
     long = "a" * (limits["maxTextUnits"] + 1)
@@ -701,7 +701,7 @@ def test_refused_requests_leave_nothing(
 
 @case("MSP-14")
 def test_hello_again_after_a_refusal(stranger: Connection) -> None:
-    """A SESSION_INIT that is refused leaves the connection as it was; a right one is served."""
+    """A refused SESSION_INIT leaves the connection unchanged; a valid one is served."""
     stranger.refused("proto.payload", "SESSION_INIT", {"deviceId": 5})
     stranger.refused("proto.state", "CHATS_LIST", {})
     stranger.call("SESSION_INIT", hello("again", None, None))

@@ -35,7 +35,7 @@ def poll(
     right: Sequence[int] = (),
     **fields: Any,
 ) -> dict[str, Any]:
-    """A POLL as it is sent; `right` names answers of a quiz."""
+    """A POLL as sent; `right` lists the right answers of a quiz."""
     listed = [
         {"text": text, "options": 1} if number in right else {"text": text}
         for number, text in enumerate(answers, start=1)
@@ -44,7 +44,7 @@ def poll(
 
 
 def ask(device: Device, chat: int, number: int, attach: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Sends a poll; how it is named, as requests do."""
+    """Sends a poll; returns its reference as used in requests."""
     stored = say(device, chat, number, "", attaches=[attach or poll()])
     return {"chatId": chat, "messageId": stored["id"], "pollId": of(stored)["pollId"]}
 
@@ -55,7 +55,7 @@ def of(stored: dict[str, Any]) -> dict[str, Any]:
 
 
 def vote(device: Device, name: dict[str, Any], *answers: int) -> dict[str, Any]:
-    """SEND_VOTE; the state of its reply."""
+    """SEND_VOTE; returns the state of its reply."""
     return device.call("SEND_VOTE", {**name, "answersIds": list(answers)})["state"]
 
 
@@ -64,7 +64,7 @@ def not_counted(code: str, device: Device, name: dict[str, Any], *answers: int) 
 
 
 def edit(device: Device, name: dict[str, Any], attach: dict[str, Any]) -> dict[str, Any]:
-    """MSG_EDIT of the attachments; the poll of its reply."""
+    """MSG_EDIT of the attachments; returns the poll of its reply."""
     return of(device.call("MSG_EDIT", edited(name, attach))["message"])
 
 
@@ -73,23 +73,23 @@ def edited(name: dict[str, Any], attach: dict[str, Any]) -> dict[str, Any]:
 
 
 def counts(state: dict[str, Any]) -> list[int]:
-    """How many there are for each answer, first of all who voted."""
+    """The total of voters, then the votes for each answer."""
     return [state["total"], *(each["voteCount"] for each in state["result"])]
 
 
 def who(state: dict[str, Any]) -> list[list[int]]:
-    """Whose votes are shown for each answer, and last who voted."""
+    """The shown voters for each answer, and last the voters of the preview."""
     votes = [[each["userId"] for each in result["votes"]] for result in state["result"]]
     return [*votes, state["voterPreviewIds"]]
 
 
 def right(state: dict[str, Any]) -> list[int]:
-    """Which answers are told to be right."""
+    """The answers that are marked as right."""
     return [each["answerId"] for each in state["result"] if each["options"] & 1]
 
 
 def views(device: Device, chat: int) -> dict[str, dict[str, Any]]:
-    """The newest message of a chat from everywhere."""
+    """The newest message of a chat, read in every way."""
     chats = login_again(device, chatsSync=-1)["chats"]
     in_login = only([each for each in chats if each["id"] == chat], "chat")
     page = newest(device, chat)
@@ -103,7 +103,7 @@ def views(device: Device, chat: int) -> dict[str, dict[str, Any]]:
 
 
 def forget(*devices: Device) -> None:
-    """Reads all that has come."""
+    """Reads all received frames."""
     for device in devices:
         device.fence()
         device.pushes("NOTIF_MESSAGE", "NOTIF_CHAT", "NOTIF_MSG_DELETE")
@@ -117,7 +117,7 @@ def told(device: Device) -> dict[str, Any]:
 
 @pytest.fixture
 def asked(login: LogIn, group: Group, cid: Cid) -> Callable[..., tuple[list[Device], dict[str, Any]]]:
-    """A new group of alice, bob and carol with her poll, and everybody quiet."""
+    """A new group of alice, bob and carol with alice's poll, after all pushes are read."""
 
     def begin(attach: dict[str, Any] | None = None) -> tuple[list[Device], dict[str, Any]]:
         people = [login(name) for name in ("alice", "bob", "carol")]
@@ -133,7 +133,7 @@ Asked = Callable[..., tuple[list[Device], dict[str, Any]]]
 
 @case("POL-01")
 def test_poll(login: LogIn, group: Group, cid: Cid) -> None:
-    """A poll comes with its id, numbered answers and no votes, wherever its message travels."""
+    """A poll has its id, numbered answers and no votes, wherever its message is sent."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     forget(alice, bob)
@@ -165,7 +165,7 @@ def test_poll(login: LogIn, group: Group, cid: Cid) -> None:
     ids=["no title", "empty title", "one", "empty", "none", "two polls", "several", "revote", "two right"],
 )
 def test_no_poll(login: LogIn, group: Group, cid: Cid, code: str, attaches: list[dict[str, Any]]) -> None:
-    """What is no poll is refused and not stored."""
+    """An invalid poll is refused and not stored."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     forget(alice, bob)
@@ -177,7 +177,7 @@ def test_no_poll(login: LogIn, group: Group, cid: Cid, code: str, attaches: list
 
 @case("POL-03")
 def test_ask_too_much(login: LogIn, group: Group, cid: Cid, limits: Limits) -> None:
-    """As many and as long answers as there may be, and no more."""
+    """Answers at the limits of number and length are accepted, and no more."""
     alice = login("alice")
     chat = group(alice)
     most, longest = limits["maxPollAnswers"], limits["maxPollAnswerBytes"]
@@ -190,7 +190,7 @@ def test_ask_too_much(login: LogIn, group: Group, cid: Cid, limits: Limits) -> N
 
 @case("POL-04")
 def test_vote(asked: Asked, cid: Cid) -> None:
-    """A vote is counted and named for everybody, everywhere, and in what answers the poll."""
+    """A vote is counted and shown to everybody, everywhere, also in answers to the poll."""
     (alice, bob, carol), name = asked()
     state = vote(bob, name, 2)
     equal((counts(state), who(state)), ([1, 0, 1, 0], [[], [bob.user_id], [], [bob.user_id]]), "the reply")
@@ -207,7 +207,7 @@ def test_vote(asked: Asked, cid: Cid) -> None:
 
 @case("POL-05")
 def test_others_are_told(asked: Asked, login: LogIn) -> None:
-    """All but the voting session get the message as it is, as an edited one; pages show no edit."""
+    """All but the voting session get the current message, as an edited one; pages show no edit."""
     (alice, bob, carol), name = asked()
     laptop = login("bob", "laptop")
     forget(laptop)
@@ -224,7 +224,7 @@ def test_others_are_told(asked: Asked, login: LogIn) -> None:
 
 @case("POL-06")
 def test_same_again(asked: Asked) -> None:
-    """The same vote once more is no news."""
+    """A repeated vote is not pushed."""
     (alice, bob, _), name = asked(poll(MULTIPLE))
     first = vote(bob, name, 1, 3)
     forget(alice)
@@ -236,7 +236,7 @@ def test_same_again(asked: Asked) -> None:
 @case("POL-07")
 @pytest.mark.parametrize("bits", [0, REVOTE], ids=["for good", "to be changed"])
 def test_another_vote(asked: Asked, bits: int) -> None:
-    """Another vote replaces the first where it may."""
+    """Another vote replaces the first if the poll allows it."""
     (alice, bob, _), name = asked(poll(bits))
     vote(bob, name, 2)
     forget(alice)
@@ -251,7 +251,7 @@ def test_another_vote(asked: Asked, bits: int) -> None:
 
 @case("MSG-32")
 def test_votes_at_once(asked: Asked) -> None:
-    """Votes that the server gets in one write are told apart by the times of their message."""
+    """Votes in one write give their message distinct times."""
     (alice, bob, _), name = asked(poll(REVOTE))
     votes = [{**name, "answersIds": [answer]} for answer in (1, 2, 3, 1, 2, 3)]
     packets = [bob.packet("SEND_VOTE", each) for each in votes]
@@ -267,7 +267,7 @@ def test_votes_at_once(asked: Asked) -> None:
 @case("POL-08")
 @pytest.mark.parametrize("bits", [0, REVOTE], ids=["for good", "to be changed"])
 def test_taken_back(asked: Asked, bits: int) -> None:
-    """A vote is taken back where it may be; without one nothing happens."""
+    """A vote is taken back if the poll allows it; without a vote nothing happens."""
     (alice, bob, _), name = asked(poll(bits))
     equal(counts(vote(bob, name)), [0] * 4, "before a vote")
     alice.silence_by_fence()
@@ -283,7 +283,7 @@ def test_taken_back(asked: Asked, bits: int) -> None:
 
 @case("POL-09")
 def test_several(asked: Asked) -> None:
-    """Several answers count each, and their voter once."""
+    """Several answers each count, and their voter once."""
     (_, bob, carol), name = asked(poll(MULTIPLE))
     vote(bob, name, 1, 3)
     state = vote(carol, name, 3)
@@ -293,7 +293,7 @@ def test_several(asked: Asked) -> None:
 
 @case("POL-09")
 def test_several_where_one_counts(asked: Asked) -> None:
-    """Several answers are refused where one counts."""
+    """Several answers are refused if the poll allows only one."""
     (alice, bob, _), name = asked()
     not_counted("not.allowed", bob, name, 1, 2)
     alice.silence_by_fence()
@@ -302,7 +302,7 @@ def test_several_where_one_counts(asked: Asked) -> None:
 
 @case("POL-10")
 def test_anonymous(asked: Asked, login: LogIn) -> None:
-    """Of an anonymous poll all see the counts, and each its own vote."""
+    """In an anonymous poll everybody sees the counts, and each user their own vote."""
     (alice, bob, carol), name = asked(poll(ANONYMOUS | REVOTE))
     laptop = login("bob", "laptop")
     forget(laptop)
@@ -322,13 +322,13 @@ def test_anonymous(asked: Asked, login: LogIn) -> None:
 
 
 def named(name: dict[str, Any]) -> dict[str, Any]:
-    """How GET_POLL_UPDATES names a poll."""
+    """The reference of a poll in GET_POLL_UPDATES."""
     return {"messageId": name["messageId"], "pollId": name["pollId"]}
 
 
 @case("POL-11")
 def test_closed(asked: Asked) -> None:
-    """In a closed poll nobody votes any more."""
+    """Nobody can vote in a closed poll."""
     (alice, bob, carol), name = asked(poll(REVOTE))
     vote(bob, name, 2)
     edit(alice, name, poll(REVOTE | CLOSED))
@@ -342,7 +342,7 @@ def test_closed(asked: Asked) -> None:
 
 @case("POL-12")
 def test_quiz(asked: Asked) -> None:
-    """What is right is told to who has voted, and to everybody in the end."""
+    """Users who have voted see the right answer, and everybody once the poll is closed."""
     (alice, bob, carol), name = asked(poll(QUIZ, right=(3,)))
     equal(right(vote(bob, name, 1)), [3], "the reply to a vote")
     for device in (alice, carol):
@@ -360,7 +360,7 @@ def test_quiz(asked: Asked) -> None:
 
 @case("POL-13")
 def test_not_there(asked: Asked, cid: Cid) -> None:
-    """Polls and answers that are not there for the caller are refused alike."""
+    """Polls and answers that the caller does not see are refused alike."""
     (alice, bob, _), name = asked()
     chat = name["chatId"]
     plain = say(alice, chat, cid())["id"]
@@ -378,7 +378,7 @@ def test_not_there(asked: Asked, cid: Cid) -> None:
 
 @case("POL-14")
 def test_stranger(login: LogIn, group: Group, cid: Cid) -> None:
-    """A chat of others looks like none, for all that is asked about polls."""
+    """A chat of others looks like an unknown one to all requests about polls."""
     alice, carol = login("alice"), login("carol")
     name = ask(alice, group(alice), cid())
     nowhere = {**name, "chatId": -NOBODY}
@@ -396,7 +396,7 @@ def test_stranger(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("POL-15")
 def test_vote_while_away(asked: Asked) -> None:
-    """A delta brings the chat with the poll as it is: with a vote, and without it again."""
+    """A delta has the chat with the current poll: with a vote, and later without it."""
     (_, bob, carol), name = asked(poll(REVOTE))
     for answers, expected in (((2,), [1, 0, 1, 0]), ((), [0] * 4)):
         known = marks(settled(carol))
@@ -408,7 +408,7 @@ def test_vote_while_away(asked: Asked) -> None:
 
 @case("POL-16")
 def test_closing(asked: Asked) -> None:
-    """An edit closes a poll, which keeps its votes; an edit of the text leaves it alone."""
+    """An edit closes a poll, which keeps its votes; an edit of the text leaves it unchanged."""
     (alice, bob, carol), name = asked(poll(REVOTE))
     vote(bob, name, 2)
     before = of(newest(alice, name["chatId"]))
@@ -443,7 +443,7 @@ def test_opening_again(asked: Asked) -> None:
     ids=["title", "answers", "anonymous", "revote"],
 )
 def test_another_poll(asked: Asked, attach: dict[str, Any]) -> None:
-    """Another question, other answers or other rules are another poll."""
+    """Another question, other answers or other rules make a new poll."""
     (alice, bob, carol), name = asked()
     vote(bob, name, 2)
     after = edit(alice, name, attach)
@@ -469,7 +469,7 @@ def test_forward_a_poll(asked: Asked, cid: Cid) -> None:
 
 @case("POL-19")
 def test_no_forward(asked: Asked, cid: Cid) -> None:
-    """A poll that may not be forwarded is not."""
+    """A poll without the right to forward it cannot be forwarded."""
     (_, _, carol), name = asked(poll(REVOTE))
     link = {"type": "FORWARD", "messageId": name["messageId"], "chatId": name["chatId"]}
     value = {"chatId": SAVED, "message": message(cid(), "look", link=link)}
@@ -478,7 +478,7 @@ def test_no_forward(asked: Asked, cid: Cid) -> None:
 
 @case("POL-20")
 def test_after_a_block(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
-    """Where one has blocked the other nobody votes."""
+    """After a block nobody can vote."""
     alice, nina = login("alice"), login(newcomer(), interactive=False)
     name = ask(alice, dialog(alice, nina), cid())
     alice.call("CONTACT_UPDATE", {"contactId": nina.user_id, "action": "BLOCK"})
@@ -510,7 +510,7 @@ def test_voters(asked: Asked, count: int) -> None:
 
 @case("POL-22")
 def test_updates(asked: Asked, cid: Cid) -> None:
-    """Polls come as they are, without those that are not there for the caller."""
+    """Current polls come, without those that the caller does not see."""
     (alice, bob, _), name = asked()
     chat = name["chatId"]
     second, hidden, gone, replaced = (ask(alice, chat, cid()) for _ in range(4))

@@ -11,13 +11,13 @@ from tambour_conformance.verdict import case, check, equal
 
 
 def changed(device: Device, **fields: Any) -> dict[str, Any]:
-    """PROFILE; the user of its reply."""
+    """PROFILE; returns the user of its reply."""
     return device.call("PROFILE", fields)["profile"]["contact"]
 
 
 @case("PRO-01")
 def test_new_name(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
-    """Partners are told, and see it at their next login; one's own next login brings it."""
+    """Partners are told, and see it at their next login; so does the caller."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     say(owner, dialog(owner, nina), cid())
     mark = marks(settled(owner))
@@ -49,7 +49,7 @@ def test_empty_name(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("PRO-03", "PSH-15")
 def test_other_devices(login: LogIn, newcomer: Newcomer) -> None:
-    """Own devices are told of a change, and of none when there is none."""
+    """The caller's other devices are told of a change, and of nothing without one."""
     account = newcomer("nina")
     phone, laptop = login(account), login(account, "laptop")
     own = changed(phone, firstName="Ninotchka")
@@ -65,7 +65,7 @@ def test_other_devices(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("PRO-04")
 def test_not_served(login: LogIn, newcomer: Newcomer) -> None:
-    """What is not served is refused, and changes nothing beside it."""
+    """Unserved fields are refused, and the rest of the request changes nothing."""
     nina = login(newcomer("nina"))
     before = changed(nina)
     for key, value in (("photoToken", "abc"), ("photoId", 1), ("link", "nina")):
@@ -75,7 +75,7 @@ def test_not_served(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("PRO-05")
 def test_a_name_in_one(login: LogIn, newcomer: Newcomer) -> None:
-    """A client that knows one name replaces both."""
+    """A client with a single name field replaces both names."""
     nina = login(newcomer("nina"))
     nina.call("PROFILE", {"firstName": "Nina", "lastName": "Ray"})
     name = nina.call("PROFILE", {"name": "Nina Lee"})["profile"]["contact"]["names"][0]

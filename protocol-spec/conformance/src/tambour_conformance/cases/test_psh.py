@@ -1,4 +1,4 @@
-"""PSH: who is told what, in which order, and who is not."""
+"""PSH: who gets which pushes, in which order, and who does not."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tambour_conformance.wire import Frame
 
 
 def drained(*devices: Device) -> None:
-    """Whatever the devices were told so far is read and forgotten."""
+    """Reads and drops all pushes of the devices so far."""
     for each in devices:
         each.fence()
         each.unread.clear()
@@ -57,7 +57,7 @@ def only_push(device: Device) -> Frame:
 
 @case("PSH-01")
 def test_every_member_is_told(login: LogIn, group: Group, cid: Cid) -> None:
-    """Every connection of every member gets every message, with the id of the one before it."""
+    """Every connection of every member gets every message, with the previous id."""
     alice, others = login("alice"), [login("bob"), login("bob", "laptop"), login("carol"), login("dave")]
     chat = group(alice, *others)
     last = newest(alice, chat)["id"]
@@ -73,7 +73,7 @@ def test_every_member_is_told(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("PSH-01")
 def test_previous_message_that_is_gone(login: LogIn, group: Group, cid: Cid) -> None:
-    """`prevMessageId` is the id before it also when that message was deleted, or hidden."""
+    """`prevMessageId` is the previous id even if that message was deleted or hidden."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     for for_me in (False, True):
@@ -86,7 +86,7 @@ def test_previous_message_that_is_gone(login: LogIn, group: Group, cid: Cid) -> 
 
 @case("PSH-01")
 def test_first_message_of_a_dialog(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
-    """The first message has none before it; the dialog it begins is announced before it."""
+    """The first message has no previous id; its new dialog is announced before it."""
     alice, nina = login("alice"), login(newcomer("nina"))
     sent = say(nina, dialog(alice, nina), cid())
     alice.fence()
@@ -113,7 +113,7 @@ def test_five_hundred_messages(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("PSH-02")
 def test_messages_of_three_senders(login: LogIn, group: Group, cid: Cid) -> None:
-    """What three members send at once, two more hear in the same order, an unbroken chain."""
+    """Two members get the messages that three others send at once in the same order, an unbroken chain."""
     senders = [login("alice"), login("bob"), login("carol")]
     listeners = [login("dave"), login("alice", "laptop")]
     chat = group(senders[0], *senders[1:], *listeners)
@@ -132,7 +132,7 @@ def test_messages_of_three_senders(login: LogIn, group: Group, cid: Cid) -> None
 @case("PSH-03")
 @pytest.mark.parametrize("where", ["group", "dialog", "saved"])
 def test_own_devices(login: LogIn, group: Group, cid: Cid, where: str) -> None:
-    """The sender's other device hears of a message with its cid, the one that sent it does not."""
+    """The sender's other device gets the message with its cid, the sending one gets no push."""
     phone, laptop, bob = login("alice"), login("alice", "laptop"), login("bob")
     chat = {
         "group": lambda: group(phone, laptop, bob),
@@ -156,7 +156,7 @@ def test_own_devices(login: LogIn, group: Group, cid: Cid, where: str) -> None:
 
 @case("PSH-03")
 def test_two_connections_of_one_device(login: LogIn, group: Group, cid: Cid) -> None:
-    """Another connection of the same token is another connection: it is told."""
+    """Another connection with the same token gets the push too."""
     one, other, bob = login("alice"), login("alice"), login("bob")
     chat = group(one, other, bob)
     sent = say(one, chat, cid())
@@ -167,7 +167,7 @@ def test_two_connections_of_one_device(login: LogIn, group: Group, cid: Cid) -> 
 @case("PSH-04")
 @pytest.mark.parametrize("how", ["history", "by id"])
 def test_pushed_means_stored(login: LogIn, group: Group, cid: Cid, how: str) -> None:
-    """Whoever asks for a message the moment it is pushed finds it, while more are being sent."""
+    """A client that requests a message the moment it is pushed finds it, while more are being sent."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     for _ in range(30):
@@ -185,7 +185,7 @@ def test_pushed_means_stored(login: LogIn, group: Group, cid: Cid, how: str) -> 
 
 @case("PSH-04")
 def test_pushed_changes_are_stored(login: LogIn, group: Group, cid: Cid) -> None:
-    """The same of edits, deletions and marks."""
+    """The same for edits, deletions and marks."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     for number in range(10):
@@ -202,14 +202,14 @@ def test_pushed_changes_are_stored(login: LogIn, group: Group, cid: Cid) -> None
 
 
 def ours(device: Device) -> None:
-    """Skips the case for servers that never promised that PING is a fence."""
+    """Skips the case for servers whose PING need not be a fence."""
     if device.target.foreign:
         skip("a promise of Tambour's own, on which clients of other servers do not rely")
 
 
 @case("PSH-10")
 def test_pushed_before_a_ping(login: LogIn, group: Group, cid: Cid) -> None:
-    """What was answered to its sender before a PING is sent has been pushed before that PING's answer."""
+    """The pushes of a request answered before a PING is sent come before that PING's answer."""
     alice, bob = login("alice"), login("bob")
     ours(alice)
     chat = group(alice, bob)
@@ -225,7 +225,7 @@ def test_pushed_before_a_ping(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("PSH-10")
 def test_pushed_before_a_ping_while_busy(login: LogIn, group: Group, cid: Cid) -> None:
-    """The same while other connections give the server long requests to read, and PINGs come in pairs."""
+    """The same while other connections send long requests, and PINGs come in pairs."""
     alice, bob = login("alice"), login("bob")
     ours(alice)
     busy = [login("carol"), login("dave"), login("carol"), login("dave"), login("carol"), login("dave")]
@@ -251,7 +251,7 @@ def test_pushed_before_a_ping_while_busy(login: LogIn, group: Group, cid: Cid) -
 @case("PSH-05")
 @pytest.mark.parametrize("where", ["group", "dialog"])
 def test_typing(login: LogIn, group: Group, cid: Cid, where: str) -> None:
-    """All connections of the others hear who types what; none of the one who types."""
+    """All connections of the others are told who types; none of the typing user's."""
     alice, laptop = login("alice"), login("alice", "laptop")
     bob, bobs_laptop, carol = login("bob"), login("bob", "laptop"), login("carol")
     if where == "group":
@@ -271,7 +271,7 @@ def test_typing(login: LogIn, group: Group, cid: Cid, where: str) -> None:
 
 @case("PSH-05")
 def test_typing_to_oneself(login: LogIn) -> None:
-    """Nobody hears of typing in one's saved messages, not even another device."""
+    """Typing in saved messages is pushed to nobody, not even another device."""
     alice, laptop = login("alice"), login("alice", "laptop")
     alice.call("MSG_TYPING", {"chatId": SAVED, "type": "TEXT"})
     laptop.silence_by_fence()
@@ -280,7 +280,7 @@ def test_typing_to_oneself(login: LogIn) -> None:
 
 @case("PSH-05")
 def test_typing_in_a_channel(login: LogIn, cid: Cid) -> None:
-    """Readers do not hear when the owner writes, nor the owner who of them does."""
+    """In a channel neither readers nor the owner are told of typing."""
     alice, bob = login("alice"), login("bob")
     chat = channel(cid, alice, bob)
     for one, other in ((alice, bob), (bob, alice)):
@@ -291,7 +291,7 @@ def test_typing_in_a_channel(login: LogIn, cid: Cid) -> None:
 @case("PSH-06")
 @pytest.mark.parametrize("where", ["group", "dialog"])
 def test_marks(login: LogIn, group: Group, cid: Cid, where: str) -> None:
-    """A mark is told to the others and to the reader's other device, not to the one that set it."""
+    """A mark is pushed to the others and to the reader's other device, not to the one that set it."""
     alice, bob, laptop, carol = login("alice"), login("bob"), login("bob", "laptop"), login("carol")
     chat = group(alice, bob, laptop) if where == "group" else dialog(alice, bob)
     for _ in range(2):
@@ -308,7 +308,7 @@ def test_marks(login: LogIn, group: Group, cid: Cid, where: str) -> None:
 
 @case("PSH-06")
 def test_marks_of_a_channel(login: LogIn, cid: Cid) -> None:
-    """Who reads a channel, their other device is told, and nobody else."""
+    """A mark in a channel is pushed to the reader's other device, and to nobody else."""
     alice, bob, laptop, carol = login("alice"), login("bob"), login("bob", "laptop"), login("carol")
     chat = channel(cid, alice, bob, laptop, carol)
     post = say(alice, chat, cid())
@@ -324,7 +324,7 @@ def test_marks_of_a_channel(login: LogIn, cid: Cid) -> None:
 def test_marks_of_a_large_group(
     login: LogIn, newcomer: Newcomer, group: Group, cid: Cid, limits: Limits
 ) -> None:
-    """Above fanOutMembers the reader's other device is told all the same."""
+    """Above fanOutMembers the reader's other device is still told."""
     alice, bob, laptop = login("alice"), login("bob"), login("bob", "laptop")
     others = [login(newcomer(), interactive=False) for _ in range(limits["fanOutMembers"] - 1)]
     chat = group(alice, bob, laptop, *others)
@@ -340,7 +340,7 @@ def test_marks_of_a_large_group(
 @case("PSH-07")
 @pytest.mark.parametrize("receipt", ["none", "cmd 1", "NOTIF_MESSAGE", "both, twice", "of something else"])
 def test_receipts(login: LogIn, group: Group, cid: Cid, receipt: str) -> None:
-    """However pushes are acknowledged, and if they are not at all, the next come and nothing comes twice."""
+    """Whether and however pushes are acknowledged, the next ones come and none comes twice."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     for _ in range(5):
@@ -372,7 +372,7 @@ def test_receipts(login: LogIn, group: Group, cid: Cid, receipt: str) -> None:
     ids=["empty", "usual", "strange"],
 )
 def test_delivery(login: LogIn, value: dict[str, Any]) -> None:
-    """MSG_DELIVERY is answered, whatever it says."""
+    """MSG_DELIVERY is answered, whatever it contains."""
     alice = login("alice")
     alice.call("MSG_DELIVERY", value)
     alice.silence_by_fence()
@@ -382,7 +382,7 @@ def test_delivery(login: LogIn, value: dict[str, Any]) -> None:
 
 
 def everything(device: Device, chat: int, cid: Cid) -> None:
-    """Does to a chat all that others are told of."""
+    """Makes every change to a chat that is pushed to others."""
     sent = say(device, chat, cid())
     device.call("MSG_TYPING", {"chatId": chat, "type": "TEXT"})
     device.call("MSG_EDIT", {"chatId": chat, "messageId": sent["id"], "text": "edited"})
@@ -393,9 +393,9 @@ def everything(device: Device, chat: int, cid: Cid) -> None:
 
 @case("PSH-08")
 def test_no_member(login: LogIn, group: Group, cid: Cid) -> None:
-    """Who is no member of a group or dialog hears of nothing in it."""
+    """A user outside a group or dialog gets no pushes from it."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
-    # Whether Carol opens what is none of her business makes no difference.
+    # It makes no difference that Carol subscribes to a chat of others.
     mine, chat = group(carol, alice, bob), group(alice, bob)
     carol.refused("chat.not.found", "CHAT_SUBSCRIBE", {"chatId": chat})
     say(carol, mine, cid())
@@ -407,7 +407,7 @@ def test_no_member(login: LogIn, group: Group, cid: Cid) -> None:
 @case("PSH-08")
 @pytest.mark.parametrize("state", ["connected", "initialized", "refused"])
 def test_no_login(login: LogIn, connect: Connect, group: Group, cid: Cid, state: str) -> None:
-    """A connection of a member that has not logged in hears of nothing, whatever else it said."""
+    """A member's connection without a login gets no pushes, whatever else it sent."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     client = connect("bob.phone", init=state != "connected")
@@ -421,7 +421,7 @@ def test_no_login(login: LogIn, connect: Connect, group: Group, cid: Cid, state:
 @case("PSH-08")
 @pytest.mark.parametrize("how", ["LOGOUT", "SESSIONS_CLOSE"])
 def test_after_the_session(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid, how: str) -> None:
-    """Behind the end of its session a connection hears of nothing."""
+    """After the end of its session a connection gets no pushes."""
     alice, nina = login("alice"), newcomer("nina")
     phone, laptop = login(nina), login(nina, "laptop")
     chat = group(alice, phone, laptop)
@@ -435,7 +435,7 @@ def test_after_the_session(login: LogIn, newcomer: Newcomer, group: Group, cid: 
 
 @case("PSH-08")
 def test_empty_handed_strangers(client: Connection, login: LogIn, group: Group, cid: Cid) -> None:
-    """What was sent before somebody logged in is not pushed to them: it comes with the login."""
+    """A message sent before a user logged in is not pushed to them: it comes with the login."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     token = bob.token
@@ -450,9 +450,9 @@ def test_empty_handed_strangers(client: Connection, login: LogIn, group: Group, 
 def test_classic_pushes(
     login: LogIn, newcomer: Newcomer, group: Group, cid: Cid, protocol: Bundle, note: Note
 ) -> None:
-    """A client without capabilities hears of everything, in pushes of the classic surface.
+    """A client without capabilities gets every push of the classic surface.
 
-    A field that nobody knows may be a later release's; such an opcode needs a capability even then.
+    An unknown field may belong to a later release; an unknown opcode would need a capability even then.
     """
     alice, nina = login("alice"), login(newcomer("nina"))
     say(nina, dialog(nina, alice), cid())
@@ -499,7 +499,7 @@ def presence(device: Device, user: int, status: int, within: float | None = None
 
 @case("PSH-12")
 def test_presence(login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limits) -> None:
-    """A dialog partner is told when somebody logs in and when they have gone, and is shown it at LOGIN."""
+    """A dialog partner is told when a user logs in and leaves, and sees it at LOGIN."""
     delay = time_out(limits, "presenceOfflineDelayMs")
     alice, nina = login("alice"), newcomer("nina")
     first = login(nina, interactive=False)
@@ -521,7 +521,7 @@ def test_presence(login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limits) ->
 
 @case("PSH-12")
 def test_presence_of_two_devices(login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limits) -> None:
-    """Somebody is online while one of their devices is in the foreground, which a PING may say."""
+    """A user is online while one of their devices is in the foreground, as a PING can say."""
     delay = time_out(limits, "presenceOfflineDelayMs")
     alice, nina = login("alice"), newcomer("nina")
     phone, laptop = login(nina, interactive=False), login(nina, "laptop", interactive=False)
@@ -543,7 +543,7 @@ def test_presence_of_two_devices(login: LogIn, newcomer: Newcomer, cid: Cid, lim
 def test_presence_in_quick_turns(
     login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limits, stays: bool
 ) -> None:
-    """Twenty times there and away cost one push in the delay, and the last one says how it ended."""
+    """Coming and going twenty times costs one push per delay, and the last one has the final state."""
     delay = time_out(limits, "presenceOfflineDelayMs")
     alice, nina = login("alice"), login(newcomer("nina"))
     user = nina.user_id
@@ -569,7 +569,7 @@ def test_presence_in_quick_turns(
 def test_presence_of_somebody_known_to_many(
     login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limits
 ) -> None:
-    """Of those who follow, as many are told as the limit says, who began last."""
+    """Only the most recent followers are told, up to the limit."""
     delay, most = time_out(limits, "presenceOfflineDelayMs"), limits["presencePushes"]
     if most > 20:
         skip(f"presencePushes is {most}, too many to log in: {LESS}")
@@ -588,7 +588,7 @@ def test_presence_of_somebody_known_to_many(
 
 @case("PSH-18")
 def test_what_is_unread(login: LogIn, group: Group, cid: Cid) -> None:
-    """A classic client is told what it has not read, and one that named a capability is not."""
+    """A classic client gets its unread count, and one that named a capability does not."""
     alice, bob, carol = login("alice"), login("bob"), login("carol", capabilities=["history-more"])
     chat = group(alice, bob, carol)
     drained(bob, carol)

@@ -1,4 +1,4 @@
-"""QRL: signing in by a code that another device reads."""
+"""QRL: signing in with a code that another device scans."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tambour_conformance.talk import LESS, time_out
 from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
 
-#: How many links a case approves, to see what happens with one more.
+#: The highest limit of approvals that a case uses up.
 MOST = 100
 
 
 def available(client: Connection, shown: Frame) -> bool:
-    """What GET_QR_STATUS says."""
+    """The status from GET_QR_STATUS."""
     status = client.call("GET_QR_STATUS", {"trackId": shown["trackId"]})["status"]
     equal(status["expiresAt"], shown["expiresAt"], "expiresAt")
     return status.get("loginAvailable", False)
@@ -23,7 +23,7 @@ def available(client: Connection, shown: Frame) -> bool:
 
 @case("QRL-01")
 def test_a_link(client: Connection, limits: Limits) -> None:
-    """Link and track are there, and the one does not tell the other."""
+    """The reply has link and track, and the link does not reveal the track."""
     shown = client.call("GET_QR", {})
     for key in ("pollingInterval", "ttl", "expiresAt"):
         check(type(shown[key]) is int and shown[key] > 0, f"{key}, a number", shown.value)
@@ -49,7 +49,7 @@ def test_an_approved_link(client: Connection, login: LogIn, newcomer: Newcomer) 
 
 @case("QRL-05")
 def test_a_second_factor(client: Connection, login: LogIn, newcomer: Newcomer) -> None:
-    """Who has a password is asked for it."""
+    """A user with a password is asked for it."""
     nina = login(newcomer("nina"))
     set_password(nina)
     shown = client.call("GET_QR", {})
@@ -63,7 +63,7 @@ def test_a_second_factor(client: Connection, login: LogIn, newcomer: Newcomer) -
 
 @case("QRL-03", "QRL-04")
 def test_too_late(client: Connection, alice: Device, limits: Limits) -> None:
-    """A track that is unknown, used or too old is none, and a link that is too old cannot be approved."""
+    """An unknown, used or expired track is refused, and an expired link cannot be approved."""
 
     def is_gone(track: str) -> None:
         for opcode in ("GET_QR_STATUS", "LOGIN_BY_QR"):
@@ -84,7 +84,7 @@ def test_too_late(client: Connection, alice: Device, limits: Limits) -> None:
 
 @case("QRL-04")
 def test_whose_link(client: Connection, alice: Device, bob: Device) -> None:
-    """Nobody approves what is unknown, or what somebody else has approved."""
+    """An unknown link, or one approved by somebody else, cannot be approved."""
     shown = client.call("GET_QR", {})
     for link in ("", "none", shown["trackId"], shown["qrLink"][:-1]):
         alice.refused("track.not.found", "AUTH_QR_APPROVE", {"qrLink": link})
@@ -96,7 +96,7 @@ def test_whose_link(client: Connection, alice: Device, bob: Device) -> None:
 
 @case("QRL-06")
 def test_not_yet_approved(client: Connection, alice: Device) -> None:
-    """A track that nobody approved brings nothing, and is good later."""
+    """A track that is not approved yet is refused, and stays valid."""
     shown = client.call("GET_QR", {})
     client.refused("not.allowed", "LOGIN_BY_QR", {"trackId": shown["trackId"]})
     alice.call("AUTH_QR_APPROVE", {"qrLink": shown["qrLink"]})
@@ -105,7 +105,7 @@ def test_not_yet_approved(client: Connection, alice: Device) -> None:
 
 @case("QRL-07")
 def test_the_approver_logs_out(client: Connection, login: LogIn, newcomer: Newcomer) -> None:
-    """What a session approved ends with it, a challenge too; what another one approved does not."""
+    """Links approved by a session, and challenges, end with it; those of another session do not."""
     nina = newcomer("nina")
     phone, laptop = login(nina), login(nina, "laptop")
     kept, link = (client.call("GET_QR", {}) for _ in range(2))
@@ -124,7 +124,7 @@ def test_the_approver_logs_out(client: Connection, login: LogIn, newcomer: Newco
 
 @case("QRL-08")
 def test_too_many_approvals(client: Connection, login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
-    """Nobody approves more than so many links an hour."""
+    """Approvals beyond the hourly limit are refused."""
     most = limits["maxQRApprovalsPerHour"]
     if most > MOST:
         skip(f"maxQRApprovalsPerHour is {most}, too many to approve: {LESS}")

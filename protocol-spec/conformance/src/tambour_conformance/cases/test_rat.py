@@ -1,4 +1,4 @@
-"""RAT: what is asked for too often, and how long to wait."""
+"""RAT: rate limits, and how long to wait."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from tambour_conformance.talk import BURST, LESS, PATIENCE, SAVED, dialog, say
 from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
 
-#: How often a case asks for something, and how many people it registers, to see that it was once too often.
+#: The highest limits of requests and registered users that a case uses up.
 MOST_REQUESTS, MOST_DIALOGS = 2000, 60
 HOUR_MS = 3_600_000
-#: How often a case tries what a moment too much may spoil.
+#: How often a case tries a check that is sensitive to timing.
 FEW = 10
-#: Something to search for that is not there.
+#: A search query without results.
 NOBODY = {"phone": "+99912345"}
 
 
@@ -26,7 +26,7 @@ def wait_ms(refusal: Frame) -> int:
 
 
 def wait_out(device: Device, refusal: Frame, rate: str, limits: Limits) -> None:
-    """Waits as long as a refusal says; skips the case when nobody wants to wait that long."""
+    """Waits as long as a refusal says; skips the case if that is too long."""
     wait = wait_ms(refusal)
     if wait > PATIENCE * 1000:
         skip(f"{rate} is {limits[rate]}, too long to wait for: {LESS}")
@@ -35,7 +35,7 @@ def wait_out(device: Device, refusal: Frame, rate: str, limits: Limits) -> None:
 
 
 def search_too_often(device: Device, most: int) -> Frame:
-    """Searches until that is refused; skips the case when that takes too long."""
+    """Searches until the server refuses; skips the case if that takes too long."""
     if most > MOST_REQUESTS:
         skip(f"searchBurst is {most}: {LESS}")
     for _ in range(2 * most):
@@ -49,7 +49,7 @@ def search_too_often(device: Device, most: int) -> Frame:
 
 @case("RAT-01")
 def test_too_often(login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
-    """What is used up is refused until the time that is named has passed, and served then."""
+    """Requests from an empty bucket are refused until `retryAfter` has passed, and served then."""
     nina = login(newcomer("nina"))
     wait_out(nina, search_too_often(nina, limits["searchBurst"]), "searchesPerMinute", limits)
     nina.refused("user.not.found", "CONTACT_INFO_BY_PHONE", NOBODY)
@@ -60,7 +60,7 @@ def test_too_often(login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
 def test_who_is_kept_from_what(
     login: LogIn, newcomer: Newcomer, bob: Device, cid: Cid, limits: Limits
 ) -> None:
-    """Neither what is of another kind nor anybody else is refused."""
+    """Requests of other buckets and other users are not refused."""
     nina = login(newcomer("nina"))
     search_too_often(nina, limits["searchBurst"])
     say(nina, SAVED, cid())
@@ -69,13 +69,13 @@ def test_who_is_kept_from_what(
 
 @case("RAT-03")
 def test_one_bucket_for_all_devices(login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
-    """Another device, and another connection of the same, are refused as well."""
+    """Another device, and another connection of the same device, are refused too."""
     nina = newcomer("nina")
     phone, laptop = login(nina), login(nina, "laptop")
     search_too_often(phone, limits["searchBurst"])
     for each in (laptop, login(nina)):
         seq = each.send("CONTACT_INFO_BY_PHONE", NOBODY)
-        # A little comes back while the others log in.
+        # The bucket refills a little while the others log in.
         frame = each.either(Error("user.not.found", seq), Error("too.many.requests", seq))
         for _ in range(limits["searchBurst"] // 2):
             if frame["error"] == "too.many.requests":
@@ -96,7 +96,7 @@ def test_each_user_counts(
     for count in (most, most + 1):
         nina = login(newcomer("nina"))
         chat = group(nina)
-        # Who is named twice counts once, so the others are people who do not exist.
+        # A user named twice counts once, so the others are unknown users.
         users = [bob.user_id, *range(1 << 61, (1 << 61) + count - 1)]
         change = {"chatId": chat, "userIds": users, "operation": "add"}
         nina.refused("user.not.found", "CHAT_MEMBERS_UPDATE", change)
@@ -105,13 +105,13 @@ def test_each_user_counts(
 
 @case("RAT-05")
 def test_too_many_logins(login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
-    """LOGIN is refused with login.flood, for one account; its token is good later."""
+    """LOGIN is refused with login.flood, for one account; its token stays valid."""
     most = limits["loginBurst"]
     if most > MOST_REQUESTS:
         skip(f"loginBurst is {most}: {LESS}")
     nina = login(newcomer("nina"))
     refusal = None
-    # Many at a time: one by one a slow machine takes as long as the bucket needs to refill.
+    # Many at a time: one by one, a slow machine is no faster than the bucket refills.
     for _ in range(0, 3 * most, BURST):
         packets = [nina.packet("LOGIN", {"token": nina.token}) for _ in range(BURST)]
         nina.coalesce(*(packet for _, packet in packets))
@@ -127,9 +127,9 @@ def test_too_many_logins(login: LogIn, newcomer: Newcomer, limits: Limits) -> No
 
 
 def guess(connection: Connection, behind: bytes = b"") -> list[str]:
-    """Tries codes of a request that is not there, many at a time; what each is refused with.
+    """Tries codes of an unknown request, many at a time; returns the refusals.
 
-    `behind` is a packet sent on their heels.
+    `behind` is a packet sent right after them.
     """
     packets = [connection.packet("AUTH", {"token": "none", "verifyCode": "0"}) for _ in range(BURST)]
     connection.coalesce(*(packet for _, packet in packets), behind)
@@ -140,7 +140,7 @@ def guess(connection: Connection, behind: bytes = b"") -> list[str]:
 
 
 def guess_too_often(connection: Connection, limits: Limits) -> None:
-    """Tries codes until that is refused; skips the case when that takes too long."""
+    """Tries codes until the server refuses; skips the case if that takes too long."""
     most = limits["authBurst"]
     if most > MOST_REQUESTS:
         skip(f"authBurst is {most}: {LESS}")
@@ -151,7 +151,7 @@ def guess_too_often(connection: Connection, limits: Limits) -> None:
 
 
 def is_kept_waiting(connection: Connection, limits: Limits) -> bool:
-    """Whether there is less in the bucket than half of what it holds: a little has come back."""
+    """Whether the bucket is less than half full: it has refilled a little."""
     rounds = max(1, limits["authBurst"] // 2 // BURST)
     return any("too.many.requests" in guess(connection) for _ in range(rounds))
 
@@ -160,7 +160,7 @@ def is_kept_waiting(connection: Connection, limits: Limits) -> bool:
 def test_bad_tokens(
     connect: Connect, client: Connection, login: LogIn, newcomer: Newcomer, address: str, limits: Limits
 ) -> None:
-    """Who tries too many waits, at one address; a good token is good at once."""
+    """After too many attempts an address must wait; a good token works at once."""
     nina = login(newcomer("nina"))
     guesser = connect("guesser", source=address)
     guess_too_often(guesser, limits)
@@ -180,7 +180,7 @@ def test_bad_tokens(
 def test_whose_guesses(
     connect: Connect, login: LogIn, newcomer: Newcomer, address: str, limits: Limits
 ) -> None:
-    """Who is logged in pays alone, and wherever they are; who is not, pays for all at the address."""
+    """A logged-in user pays alone, at any address; other connections pay from their address."""
     nina, otto = login(newcomer("nina")), login(newcomer("otto"))
     here, stranger, other = (connect(name, source=address) for name in ("nina", "stranger", "other"))
     here.call("LOGIN", {"token": nina.token})
@@ -220,7 +220,7 @@ def test_strangers(client: Connection, login: LogIn, newcomer: Newcomer, limits:
 
 @case("RAT-06")
 def test_too_many_dialogs(login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limits) -> None:
-    """One dialog more is refused, unless the other one wrote first or has added the sender."""
+    """One dialog above the limit is refused, unless the other user wrote first or has added the sender."""
     most = limits["maxNewDialogsPerHour"]
     if most > MOST_DIALOGS:
         skip(f"maxNewDialogsPerHour is {most}: {LESS}")
@@ -234,6 +234,6 @@ def test_too_many_dialogs(login: LogIn, newcomer: Newcomer, cid: Cid, limits: Li
     for chat in (begun[0], dialog(nina, friend), SAVED, dialog(nina, fan)):
         refusal = nina.refused("too.many.requests", "MSG_SEND", {"chatId": last, "message": message(cid())})
         wait = wait_ms(refusal)
-        # Nobody waits for it: that it is an hour shows here alone.
+        # No case waits for it: only this shows that it is an hour.
         check(wait <= HOUR_MS, "a retryAfter of an hour at most", wait)
         say(nina, chat, cid())

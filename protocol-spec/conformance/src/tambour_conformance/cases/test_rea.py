@@ -1,4 +1,4 @@
-"""REA: reactions, whose they are, and what a chat allows of them."""
+"""REA: reactions, their owners, and which ones a chat allows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tambour_conformance.wire import Frame
 
 CHANGED, YOURS = "NOTIF_MSG_REACTIONS_CHANGED", "NOTIF_MSG_YOU_REACTED"
 THUMB, DRUM, FIRE = "👍", "🥁", "🔥"
-#: One for each kind that a case makes people use.
+#: One for each kind of reaction in a case.
 KINDS = (THUMB, DRUM, FIRE, "🎉", "😮")
 
 
@@ -38,12 +38,12 @@ def asked(chat: int, message: int, emoji: str, **fields: Any) -> dict[str, Any]:
 
 
 def react(device: Device, chat: int, message: int, emoji: str) -> dict[str, Any]:
-    """MSG_REACTION; the reactions of its reply."""
+    """MSG_REACTION; returns the reactions of its reply."""
     return device.call("MSG_REACTION", asked(chat, message, emoji))["reactionInfo"]
 
 
 def cancel(device: Device, chat: int, message: int) -> dict[str, Any]:
-    """MSG_CANCEL_REACTION; the reactions of its reply."""
+    """MSG_CANCEL_REACTION; returns the reactions of its reply."""
     return device.call("MSG_CANCEL_REACTION", {"chatId": chat, "messageId": message})["reactionInfo"]
 
 
@@ -52,20 +52,20 @@ def not_reacted(code: str, device: Device, chat: int, message: int, emoji: str =
 
 
 def counts(info: dict[str, Any]) -> dict[str, int]:
-    """How many there are of each; their sum is the total."""
+    """The count of each; checks that their sum is the total."""
     found = {each["reaction"]: each["count"] for each in info.get("counters", [])}
     equal(info.get("totalCount", 0), sum(found.values()), "totalCount, the sum of the counters")
     return found
 
 
 def shown(message: dict[str, Any]) -> tuple[dict[str, int], str | None]:
-    """The reactions a message carries, and the own one."""
+    """The reactions of a message, and the caller's own."""
     info = message.get("reactionInfo") or {}
     return counts(info), info.get("yourReaction")
 
 
 def said(group: Group, cid: Cid, *people: Device) -> tuple[int, int]:
-    """A new group with a message of the first, and everybody quiet."""
+    """A new group with a message of the first user, after all pushes are read."""
     chat = group(people[0], *people[1:])
     message = say(people[0], chat, cid())["id"]
     forget(*people)
@@ -73,14 +73,14 @@ def said(group: Group, cid: Cid, *people: Device) -> tuple[int, int]:
 
 
 def forget(*devices: Device) -> None:
-    """Reads all that has come."""
+    """Reads all received frames."""
     for device in devices:
         device.fence()
         device.pushes(CHANGED, YOURS, "NOTIF_MESSAGE", "NOTIF_CHAT", "NOTIF_MSG_DELETE")
 
 
 def told(device: Device, chat: int, message: int) -> dict[str, int]:
-    """The counters of the only push about reactions of others."""
+    """The counters of the only push about others' reactions."""
     device.fence()
     push = only(device.pushes(CHANGED), f"{CHANGED} for {device.name}")
     equal((push["chatId"], push["messageId"]), (chat, message), "chat and message of the push")
@@ -90,7 +90,7 @@ def told(device: Device, chat: int, message: int) -> dict[str, int]:
 
 @case("REA-01")
 def test_reaction(login: LogIn, group: Group, cid: Cid) -> None:
-    """A reaction is in the reply, told to the others, and wherever the message travels."""
+    """A reaction is in the reply, pushed to the others, and present wherever the message is sent."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat, message = said(group, cid, alice, bob, carol)
     info = react(bob, chat, message, DRUM)
@@ -112,7 +112,7 @@ def test_reaction(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("REA-02")
 def test_second_reaction(login: LogIn, group: Group, cid: Cid) -> None:
-    """A second reaction replaces the first; the same one again is no news."""
+    """A second reaction replaces the first; a repeated one is not pushed."""
     alice, bob = login("alice"), login("bob")
     chat, message = said(group, cid, alice, bob)
     react(bob, chat, message, DRUM)
@@ -124,7 +124,7 @@ def test_second_reaction(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("REA-03")
 def test_own_device(login: LogIn, group: Group, cid: Cid) -> None:
-    """One's other device hears what one said, the one that said it nothing."""
+    """The user's other device gets the reaction, the reacting one gets no push."""
     alice, bob, laptop = login("alice"), login("bob"), login("bob", "laptop")
     chat, message = said(group, cid, alice, bob)
     forget(laptop)
@@ -140,7 +140,7 @@ def test_own_device(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("REA-04")
 def test_whose(login: LogIn, group: Group, cid: Cid) -> None:
-    """The counters are everybody's, yourReaction is one's own; an edit's push holds nobody's."""
+    """Counters are the same for everybody, yourReaction is personal; an edit's push has none."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat, message = said(group, cid, alice, bob, carol)
     react(alice, chat, message, THUMB)
@@ -176,7 +176,7 @@ def test_message_not_there(login: LogIn, group: Group, cid: Cid) -> None:
     "text", ["", "a", "7", "👍👍", "ok", " "], ids=["empty", "letter", "digit", "two", "word", "blank"]
 )
 def test_no_emoji(login: LogIn, group: Group, cid: Cid, text: str) -> None:
-    """What is not one emoji is no reaction."""
+    """A text that is not exactly one emoji is refused."""
     alice, bob = login("alice"), login("bob")
     chat, message = said(group, cid, alice, bob)
     not_reacted("error.message.like.unknown.reaction", bob, chat, message, text)
@@ -192,7 +192,7 @@ def test_no_emoji(login: LogIn, group: Group, cid: Cid, text: str) -> None:
     ids=["one", "with a selector", "with a tone", "family", "flag", "key"],
 )
 def test_emoji(login: LogIn, group: Group, cid: Cid, text: str) -> None:
-    """An emoji may be of several code points."""
+    """An emoji may consist of several code points."""
     alice = login("alice")
     chat, message = said(group, cid, alice)
     equal(counts(react(alice, chat, message, text)), {text: 1}, "counters")
@@ -200,7 +200,7 @@ def test_emoji(login: LogIn, group: Group, cid: Cid, text: str) -> None:
 
 @case("REA-07")
 def test_too_many_kinds(login: LogIn, group: Group, cid: Cid, limits: Limits) -> None:
-    """One kind more than maxReactionKinds is refused; an only one makes room for another."""
+    """One kind above maxReactionKinds is refused; replacing the only one of a kind makes room."""
     most = limits["maxReactionKinds"]
     if most > 3:
         skip(f"maxReactionKinds is {most}, more than there are people: {LESS}")
@@ -218,7 +218,7 @@ def test_too_many_kinds(login: LogIn, group: Group, cid: Cid, limits: Limits) ->
 
 @case("REA-08")
 def test_reaction_of_a_stranger(login: LogIn, group: Group, cid: Cid) -> None:
-    """A chat of others looks like none, for all that is asked about reactions."""
+    """A chat of others looks like an unknown one to all requests about reactions."""
     alice, carol = login("alice"), login("carol")
     chat, message = said(group, cid, alice)
     same_refusal(
@@ -240,7 +240,7 @@ def test_reaction_of_a_stranger(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("REA-09")
 def test_while_away(login: LogIn, group: Group, cid: Cid) -> None:
-    """A delta brings the chat with the reactions as they are: with one, and without it again."""
+    """A delta has the chat with the current reactions: with one, and later without it."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat, message = said(group, cid, alice, bob, carol)
     for change, expected in ((lambda: react(bob, chat, message, DRUM), {DRUM: 1}), (None, {})):
@@ -256,7 +256,7 @@ def test_while_away(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("REA-18")
 def test_reaction_after_a_block(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
-    """Where one has blocked the other nobody reacts, and after the block is lifted both do."""
+    """After a block nobody can react, and after unblocking both can."""
     alice, nina = login("alice"), login(newcomer(), interactive=False)
     chat = dialog(alice, nina)
     message = say(alice, chat, cid())["id"]
@@ -273,7 +273,7 @@ def test_reaction_after_a_block(login: LogIn, newcomer: Newcomer, cid: Cid) -> N
 
 @case("REA-10")
 def test_taken_back(login: LogIn, group: Group, cid: Cid) -> None:
-    """A reaction that is taken back is no more for anybody."""
+    """A reaction taken back is gone for everybody."""
     alice, bob, laptop = login("alice"), login("bob"), login("bob", "laptop")
     chat, message = said(group, cid, alice, bob)
     react(alice, chat, message, THUMB)
@@ -289,7 +289,7 @@ def test_taken_back(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("REA-11")
 def test_nothing_to_take_back(login: LogIn, group: Group, cid: Cid) -> None:
-    """Taking back what is not there answers what is there, and is no news."""
+    """Taking back a missing reaction returns the current ones, and is not pushed."""
     alice, bob = login("alice"), login("bob")
     chat, message = said(group, cid, alice, bob)
     react(alice, chat, message, THUMB)
@@ -301,7 +301,7 @@ def test_nothing_to_take_back(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("REA-12")
 def test_reactions_by_id(login: LogIn, group: Group, cid: Cid) -> None:
-    """Reactions come for every message one sees, and for no other."""
+    """Reactions come for every message that the caller sees, and for no other."""
     alice, bob = login("alice"), login("bob")
     chat, message = said(group, cid, alice, bob)
     plain, hidden, gone = (say(alice, chat, cid())["id"] for _ in range(3))
@@ -319,7 +319,7 @@ def test_reactions_by_id(login: LogIn, group: Group, cid: Cid) -> None:
 @case("REA-13")
 @pytest.mark.parametrize("count", [1, 2, 3, 100])
 def test_who_reacted(login: LogIn, group: Group, cid: Cid, count: int) -> None:
-    """Pages together name everybody who reacted once."""
+    """Pages together name every user who reacted once."""
     people = [login(each) for each in ("alice", "bob", "carol")]
     chat, message = said(group, cid, *people)
     for person, emoji in zip(people, (THUMB, DRUM, THUMB), strict=True):
@@ -341,7 +341,7 @@ def test_who_reacted(login: LogIn, group: Group, cid: Cid, count: int) -> None:
 
 
 def allow(device: Device, chat: int, **fields: Any) -> dict[str, Any]:
-    """CHAT_REACTIONS_SETTINGS_SET; the settings of its reply."""
+    """CHAT_REACTIONS_SETTINGS_SET; returns the settings of its reply."""
     value = {"chatId": chat, **fields}
     return device.call("CHAT_REACTIONS_SETTINGS_SET", value)["chatReactionsSettings"]
 
@@ -349,7 +349,7 @@ def allow(device: Device, chat: int, **fields: Any) -> dict[str, Any]:
 @case("REA-14")
 @pytest.mark.parametrize("key", ["isActive", "value"])
 def test_switched_off(login: LogIn, group: Group, cid: Cid, key: str) -> None:
-    """Where there are to be none, there come none; those that are there stay and can be taken back."""
+    """Where reactions are off, new ones are refused; existing ones stay and can be taken back."""
     alice, bob = login("alice"), login("bob")
     chat, message = said(group, cid, alice, bob)
     react(bob, chat, message, DRUM)
@@ -362,7 +362,7 @@ def test_switched_off(login: LogIn, group: Group, cid: Cid, key: str) -> None:
 
 @case("REA-15")
 def test_only_some(login: LogIn, group: Group, cid: Cid) -> None:
-    """A list names those that are allowed, or those that are not."""
+    """A list names the allowed reactions, or the forbidden ones."""
     alice, bob = login("alice"), login("bob")
     chat, message = said(group, cid, alice, bob)
     allow(alice, chat, isActive=True, reactionIds=[THUMB, DRUM], included=True)
@@ -375,7 +375,7 @@ def test_only_some(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("REA-16")
 def test_who_allows(login: LogIn, group: Group, cid: Cid) -> None:
-    """A member without rights changes nothing, and nobody hears of it."""
+    """A member without rights changes nothing, and nobody is told."""
     alice, bob = login("alice"), login("bob")
     chat, message = said(group, cid, alice, bob)
     bob.refused("not.allowed", "CHAT_REACTIONS_SETTINGS_SET", {"chatId": chat, "isActive": False})
@@ -385,7 +385,7 @@ def test_who_allows(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("REA-17")
 def test_settings_of_chats(login: LogIn, group: Group, cid: Cid) -> None:
-    """Settings come of every chat one is in, and of no other."""
+    """Settings come for every chat of the caller, and for no other."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat, _ = said(group, cid, alice, bob)
     plain, _ = said(group, cid, alice, bob)

@@ -1,4 +1,4 @@
-"""REP: reports are taken, and nobody hears of them."""
+"""REP: reports are accepted, and nobody is notified."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tambour_conformance.verdict import case, check, equal
 
 @case("REP-01")
 def test_chat(login: LogIn, group: Group) -> None:
-    """A chat can be reported, and again."""
+    """A chat can be reported repeatedly."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     for value in ({"ids": [chat], "reason": 3}, {"chatId": chat, "reasonId": 3}):
@@ -22,7 +22,7 @@ def test_chat(login: LogIn, group: Group) -> None:
 
 @case("REP-02")
 def test_report_of_a_strange_chat(login: LogIn, group: Group) -> None:
-    """A chat of others cannot be reported, nor can what is beside it."""
+    """A chat of others cannot be reported, nor can other chats in the same request."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     own, strange = group(carol), group(alice, bob)
     for chats in ([strange], [own, strange], [-1]):
@@ -54,7 +54,7 @@ def test_user(login: LogIn) -> None:
 
 @case("REP-05")
 def test_unknown(login: LogIn, group: Group, cid: Cid) -> None:
-    """What the caller does not see cannot be reported."""
+    """An object that the caller does not see cannot be reported."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob)
     said = say(alice, chat, cid())["id"]
@@ -68,7 +68,7 @@ def test_unknown(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("REP-07")
 def test_report_of_a_comment(login: LogIn, cid: Cid) -> None:
-    """A comment can be reported by whoever sees the post; its author is not told."""
+    """Users who see a post can report its comments; the author is not told."""
     alice, bob = login("alice"), login("bob")
     chat, post = posted(cid, alice, bob)
     said = comment(bob, chat, post, cid(), "buy now")["id"]
@@ -82,7 +82,7 @@ def test_report_of_a_comment(login: LogIn, cid: Cid) -> None:
 @case("REP-06")
 @pytest.mark.parametrize("sync", [None, 0, 1_754_255_000_000], ids=["absent", "zero", "time"])
 def test_reasons(login: LogIn, sync: int | None) -> None:
-    """There are reasons for each kind of thing, sent once."""
+    """There are reasons for each kind of subject, sent once."""
     alice = login("alice")
     reply = alice.call("COMPLAIN_REASONS_GET", {} if sync is None else {"complainSync": sync})
     check(reply["complains"], "reasons", reply.value)

@@ -1,4 +1,4 @@
-"""SEQ: numbers of requests, replies and pushes, and the order of what is done."""
+"""SEQ: seq of requests, replies and pushes, and the order of processing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tambour_conformance.verdict import case, check, equal
 
 @case("SEQ-01")
 def test_number_zero(stranger: Connection) -> None:
-    """0 is a number like any other, for replies and for refusals."""
+    """A seq of 0 is like any other, for replies and for refusals."""
     stranger.call("PING", {}, seq=0)
     stranger.refused("proto.state", "CHATS_LIST", {}, seq=0)
     stranger.silence_by_fence()
@@ -22,7 +22,7 @@ def test_number_zero(stranger: Connection) -> None:
 
 @case("SEQ-02")
 def test_both_bytes_of_the_number(stranger: Connection) -> None:
-    """Numbers with one, the other and both bytes set come back as they were."""
+    """A seq with either or both bytes set is echoed unchanged."""
     seqs = [0x00FF, 0x0100, 0x0101, 0x1200, 0x1234, 0x7FFF, 0x8000, 0xFF00, 0xFFFE]
     packets = [stranger.packet("PING", {}, seq=seq)[1] for seq in seqs]
     stranger.coalesce(*packets)
@@ -39,7 +39,7 @@ def test_numbers_start_again(stranger: Connection) -> None:
 
 @case("SEQ-04")
 def test_two_requests_of_one_number(alice: Device) -> None:
-    """Two requests under way with the same number have two replies, to what each asked."""
+    """Two requests in flight with the same seq get two replies, each to its own request."""
     me = alice.user_id
     _, first = alice.packet("CONTACT_INFO", {"contactIds": [me]}, seq=77)
     _, second = alice.packet("CONTACT_INFO", {"contactIds": []}, seq=77)
@@ -51,7 +51,7 @@ def test_two_requests_of_one_number(alice: Device) -> None:
 
 @case("SEQ-05")
 def test_pipelined_requests(alice: Device, bob: Device, group: Group, cid: Cid, rng: random.Random) -> None:
-    """Two hundred requests of all kinds in one write have the answers they would have one by one, once."""
+    """Two hundred requests of all kinds in one write get the same answers as one by one, once."""
     chat = group(alice, bob)
     kinds = [
         lambda: ("PING", {}),
@@ -74,7 +74,7 @@ def test_pipelined_requests(alice: Device, bob: Device, group: Group, cid: Cid, 
 
 @case("SEQ-06")
 def test_ping_overtakes(client: Connection) -> None:
-    """A PING right behind a LOGIN is answered before it: here the LOGIN is refused, which takes longest."""
+    """A PING right after a LOGIN is answered before it: here the LOGIN is refused, which takes longest."""
     slow, login = client.packet("LOGIN", {"token": "no such token"})
     fast, ping = client.packet("PING", {})
     client.coalesce(login, ping)
@@ -99,7 +99,7 @@ def test_order_of_messages(alice: Device, bob: Device, group: Group, cid: Cid) -
 @case("SEQ-08")
 @pytest.mark.parametrize("last", [0, 1, 127, 128, 200, 255, 256, 300, 0x80FF, 0xFFFF])
 def test_number_of_a_push(alice: Device, bob: Device, group: Group, cid: Cid, last: int) -> None:
-    """A push has the number (last seq of the client + 128) mod 256."""
+    """A push has the seq (last seq of the client + 128) mod 256."""
     chat = group(alice, bob)
     bob.call("PING", {}, seq=last)
     alice.call("MSG_SEND", {"chatId": chat, "message": message(cid())})

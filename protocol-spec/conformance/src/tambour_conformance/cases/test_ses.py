@@ -1,4 +1,4 @@
-"""SES: what a connection may do before and after it said who it is, and when that ends it."""
+"""SES: what a connection may do before and after login, and when it is closed."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def needing(state: str) -> list[str]:
     return [each.name for each in PROTOCOL.served.values() if each.from_client and state not in each.states]
 
 
-# What is legal when.
+# Legal requests by state.
 
 
 @case("SES-01")
 @pytest.mark.parametrize("opcode", needing("connected"))
 def test_before_hello(stranger: Connection, opcode: str) -> None:
-    """A right request before SESSION_INIT is refused, and SESSION_INIT is still taken."""
+    """A valid request before SESSION_INIT is refused, and SESSION_INIT is still accepted."""
     stranger.refused("proto.state", opcode, **PROTOCOL.request(opcode))
     stranger.alive()
     stranger.call("SESSION_INIT", hello("stranger", None, None))
@@ -39,7 +39,7 @@ def test_before_hello(stranger: Connection, opcode: str) -> None:
 @case("SES-01")
 @pytest.mark.parametrize("opcode", needing("initialized"))
 def test_before_login(client: Connection, opcode: str) -> None:
-    """A right request before LOGIN is refused, and the connection stays."""
+    """A valid request before LOGIN is refused, and the connection stays open."""
     client.refused("proto.state", opcode, **PROTOCOL.request(opcode))
     client.alive()
 
@@ -59,7 +59,7 @@ def test_hello_again(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("SES-02")
 def test_hello_twice(stranger: Connection, accounts: People, login: LogIn) -> None:
-    """Two SESSION_INIT in front of a LOGIN, in one write as one known client sends them."""
+    """Two SESSION_INIT before a LOGIN, in one write, as one known client sends them."""
     login("alice").close()
     token = accounts.account("alice").devices["phone"]
     requests = [
@@ -86,12 +86,12 @@ def test_login_again(login: LogIn, group: Group, cid: Cid) -> None:
     bob.silence_by_fence()
 
 
-# What the two sides name.
+# Capabilities and features.
 
 
 @case("SES-03")
 def test_unknown_names(connect: Connect, protocol: Bundle) -> None:
-    """Names nobody knows, also strange ones, change nothing: those that are known are answered."""
+    """Unknown names, also strange ones, change nothing: the known ones are answered."""
     stranger = connect("stranger", init=False)
     unknown = ["no-such-thing", "", "Ж" * 20, "HISTORY-MORE", "history-more "]
     features = [each["name"] for each in protocol.data["features"]]
@@ -155,7 +155,7 @@ def test_features_are_stable(connect: Connect, protocol: Bundle) -> None:
     ids=["absent", "none", "plain", "rich", "strange"],
 )
 def test_telemetry(client: Connection, events: Any) -> None:
-    """Events are skipped whatever they hold, and the reply is empty."""
+    """Events are skipped whatever they contain, and the reply is empty."""
     client.call("LOG", {} if events is None else {"events": events})
     client.alive()
 
@@ -176,13 +176,13 @@ def test_telemetry(client: Connection, events: Any) -> None:
     ids=["list", "string", "number", "items", "types", "name", "durations", "right"],
 )
 def test_timings(client: Connection, params: Any) -> None:
-    """Timings of any shape are taken, and so is what stands beside them."""
+    """Timings of any shape are accepted, and so are the other fields."""
     events = [{"type": "PERF", "event": "open_chat_to_render", "params": params}, {"type": "NAV"}]
     equal(client.call("LOG", {"events": events}).value, {}, "the reply")
     client.alive()
 
 
-# What is sent without waiting.
+# Requests sent without waiting.
 
 
 @case("SES-05")
@@ -192,7 +192,7 @@ def test_timings(client: Connection, params: Any) -> None:
 def test_everything_in_one_write(
     stranger: Connection, accounts: People, connect: Connect, cid: Cid, text: str
 ) -> None:
-    """Hello, login, a message to oneself and its history in one write: each sees what was sent before it."""
+    """SESSION_INIT, LOGIN, a message to oneself and its history in one write: each sees the earlier ones."""
     token, number = accounts.token("alice", "phone", connect), cid()
     requests = [
         stranger.packet("SESSION_INIT", hello("alice.phone", None, None)),
@@ -235,7 +235,7 @@ def test_behind_a_login_that_waits(
 
 @case("SES-06")
 def test_behind_a_refused_login(client: Connection, accounts: People, connect: Connect, cid: Cid) -> None:
-    """What was sent in trust of a LOGIN that is refused is refused too; the next LOGIN is taken."""
+    """Requests sent after a LOGIN that is refused are refused too; the next LOGIN is accepted."""
     token = accounts.token("alice", "phone", connect)
     requests = [
         client.packet("LOGIN", {"token": "notatoken"}),
@@ -253,7 +253,7 @@ def test_behind_a_refused_login(client: Connection, accounts: People, connect: C
 
 @case("SES-06")
 def test_between_two_logins(client: Connection, accounts: People, connect: Connect, cid: Cid) -> None:
-    """A message between a LOGIN that is refused and one that is not is nobody's."""
+    """A message between a refused LOGIN and a good one is not stored for anybody."""
     token, number = accounts.token("alice", "phone", connect), cid()
     requests = [
         client.packet("LOGIN", {"token": "notatoken"}),
@@ -271,7 +271,7 @@ def test_between_two_logins(client: Connection, accounts: People, connect: Conne
 
 @case("SES-06")
 def test_behind_somebody_elses_login(login: LogIn, cid: Cid) -> None:
-    """Behind a LOGIN with another user's token, refused where one has logged in, nothing is done as them."""
+    """After a refused LOGIN with another user's token, nothing is done as that user."""
     alice, bob = login("alice"), login("bob")
     requests = [
         alice.packet("LOGIN", {"token": bob.token}),
@@ -340,7 +340,7 @@ def test_never_logged_in(connect: Connect, login: LogIn, limits: Limits) -> None
 @case("SES-10")
 @pytest.mark.parametrize("kind", ["payload", "state", "opcode", "mixed"])
 def test_nonsense(client: Connection, limits: Limits, kind: str) -> None:
-    """Exactly maxSoftErrors refusals are borne, and one more ends the connection."""
+    """Exactly maxSoftErrors refusals are tolerated, and one more closes the connection."""
     kinds = {
         "payload": ("PING", {"payload": b"\xc1"}, "proto.payload"),
         "state": ("CHATS_LIST", {}, "proto.state"),
@@ -353,7 +353,7 @@ def test_nonsense(client: Connection, limits: Limits, kind: str) -> None:
     client.alive()
     opcode, request, code = chosen[0]
     client.send(opcode, **request)
-    # Time-outs end a connection as well, but not before it has answered.
+    # Timeouts close a connection too, but not before it has answered.
     ping = client.send("PING", {})
     client.ends()
     check(all(each.seq != ping for each in client.unread), "no answer behind the last", client.unread)
@@ -362,7 +362,7 @@ def test_nonsense(client: Connection, limits: Limits, kind: str) -> None:
 
 @case("SES-10")
 def test_refusals_that_do_not_count(alice: Device, limits: Limits, cid: Cid) -> None:
-    """What is refused for its content is no nonsense: many unknown chats and empty messages are borne."""
+    """Refusals for content do not count: many unknown chats and empty messages are tolerated."""
     for _ in range(limits["maxSoftErrors"] + 4):
         alice.refused("chat.not.found", "CHAT_HISTORY", {"chatId": -1, "backward": 1})
         alice.refused("error.message.invalid", "MSG_SEND", {"chatId": SAVED, "message": message(cid(), "")})
@@ -376,7 +376,7 @@ def test_refusals_that_do_not_count(alice: Device, limits: Limits, cid: Cid) -> 
 def test_language_of_refusals(
     connect: Connect, protocol: Bundle, locale: str | None, language: str | None
 ) -> None:
-    """People are told why in their language, and nothing is said to clients that named none."""
+    """Users get the reason in their language; clients that named none get no text."""
     client = connect("client", init=False)
     agent = {"deviceType": "DESKTOP", **({"locale": locale} if locale else {})}
     client.call("SESSION_INIT", {"userAgent": agent, "deviceId": "conformance-locale"})
@@ -388,7 +388,7 @@ def test_language_of_refusals(
 
 @case("SES-10")
 def test_numbers_that_no_list_names(alice: Device, limits: Limits) -> None:
-    """An app that is newer than the server asks for such numbers at every start."""
+    """An app newer than the server sends such opcodes at every start."""
     each = limits["unknownOpcodesPerSoftError"]
     for number in range(limits["maxSoftErrors"] * 2):
         alice.refused("proto.opcode", 60_000 + number)
@@ -402,7 +402,7 @@ def test_numbers_that_no_list_names(alice: Device, limits: Limits) -> None:
 
 @case("SES-14")
 def test_no_text_for_what_is_not_served(connect: Connect) -> None:
-    """Apps show such a text, and ask for things that are not served at every start."""
+    """Apps show such a text, and send unserved requests at every start."""
     client = connect("client", init=False)
     client.call(
         "SESSION_INIT",
@@ -415,13 +415,13 @@ def test_no_text_for_what_is_not_served(connect: Connect) -> None:
 
 @case("SES-16")
 def test_no_banners(alice: Device) -> None:
-    """Nobody advertises anything."""
+    """There are no banners."""
     equal(alice.call("BANNERS_GET", {"bannersSync": 0})["banners"], [], "banners")
 
 
 @case("SES-17")
 def test_logged_in_by_a_code(client: Connection, newcomer: Newcomer, login: LogIn, cid: Cid) -> None:
-    """Who has got a token is logged in, without LOGIN; LOGIN afterwards is the usual one."""
+    """A connection that got a token is logged in without LOGIN; a later LOGIN works as usual."""
     nina, olga = login(newcomer("nina")), login(newcomer("olga"))
     client.refused("proto.state", "CHATS_LIST", {})
     link = client.call("GET_QR", {})

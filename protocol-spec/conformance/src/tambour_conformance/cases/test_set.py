@@ -1,4 +1,4 @@
-"""SET: settings of users and their chats, and what privacy settings keep from others."""
+"""SET: settings of users and their chats, and the effect of privacy settings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tambour_conformance.talk import (
 from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
 
-#: Members that a case invites to see what happens with one more than a threshold.
+#: The most members that a case invites to exceed a threshold.
 MOST_MEMBERS = 40
 
 
@@ -46,16 +46,16 @@ def add(device: Device, user: int) -> dict[str, Any]:
 
 
 def phone_of(device: Device, user: int) -> Any:
-    """The phone of a user as CONTACT_INFO shows it."""
+    """The phone of a user from CONTACT_INFO."""
     return only(device.call("CONTACT_INFO", {"contactIds": [user]})["contacts"], "user").get("phone")
 
 
-# Keeping them.
+# Storing settings.
 
 
 @case("SET-01")
 def test_settings_changed(login: LogIn, newcomer: Newcomer) -> None:
-    """All settings come back, now and at the next login that does not hold them."""
+    """All settings are returned, now and at the next login without their hash."""
     account = newcomer("owner")
     owner, laptop = login(account), login(account, "laptop")
     held = login_again(owner)["config"]
@@ -82,7 +82,7 @@ def test_settings_changed(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("SET-10")
 def test_settings_as_they_are(login: LogIn, newcomer: Newcomer) -> None:
-    """What changes nothing keeps the hash, and nobody is told."""
+    """A change without effect keeps the hash, and nobody is told."""
     account = newcomer("owner")
     owner, laptop = login(account), login(account, "laptop")
     first = put(owner, VIBR=False)
@@ -106,7 +106,7 @@ def test_settings_as_they_are(login: LogIn, newcomer: Newcomer) -> None:
     ],
 )
 def test_what_cannot_be_obeyed(login: LogIn, newcomer: Newcomer, name: str, value: Any) -> None:
-    """Privacy is not guessed: the setting is refused by its name, and all that came with it."""
+    """An invalid privacy value is refused by its name, together with the rest of the request."""
     owner = login(newcomer("owner"))
     before = put(owner, LED=1)
     refusal = owner.refused("proto.payload", "CONFIG", {"settings": {"user": {"LED": 2, name: value}}})
@@ -116,7 +116,7 @@ def test_what_cannot_be_obeyed(login: LogIn, newcomer: Newcomer, name: str, valu
 
 @case("SET-03")
 def test_too_much(login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
-    """The server keeps short values, and not many."""
+    """The server stores only short values, and not too many."""
     owner = login(newcomer("owner"))
     for value in ({}, [], {"a": 1}, "x" * (limits["maxSettingBytes"] + 1)):
         owner.refused("proto.payload", "CONFIG", {"settings": {"user": {"LED": value}}})
@@ -133,7 +133,7 @@ def test_too_much(login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
 
 @case("SET-04")
 def test_muted(login: LogIn, newcomer: Newcomer, group: Group) -> None:
-    """Chats keep settings of each member, dialogs and saved messages too before they begin."""
+    """Each member has settings for chats, also for dialogs and saved messages before they begin."""
     account, nina = newcomer("owner"), login(newcomer("nina"))
     owner, laptop = login(account), login(account, "laptop")
     chats = [group(owner, nina), dialog(owner, nina), SAVED]
@@ -159,7 +159,7 @@ def test_muted(login: LogIn, newcomer: Newcomer, group: Group) -> None:
 
 @case("SET-13")
 def test_a_change_of_nothing(login: LogIn, newcomer: Newcomer, group: Group) -> None:
-    """The settings of a chat are to be had by changing none of them."""
+    """An empty change returns the settings of a chat."""
     account = newcomer("owner")
     owner = login(account)
     chat, quiet = group(owner), group(owner)
@@ -174,7 +174,7 @@ def test_a_change_of_nothing(login: LogIn, newcomer: Newcomer, group: Group) -> 
 
 @case("SET-14")
 def test_chat_named_twice(login: LogIn, newcomer: Newcomer) -> None:
-    """As keys in two forms, since a map of this program holds each key once."""
+    """Uses keys in two forms, since a Python map holds each key once."""
     account = newcomer("owner")
     owner, laptop = login(account), login(account, "laptop")
     chats = {str(SAVED): {"led": 1, "vibr": True}, SAVED: {"led": 2, "vibr": None}}
@@ -186,7 +186,7 @@ def test_chat_named_twice(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("SET-15")
 def test_more_than_a_reply(login: LogIn, newcomer: Newcomer, group: Group, limits: Limits) -> None:
-    """Each chat is within the limits, all together are not."""
+    """Each chat is within the limits, all of them together are not."""
     account, nina = newcomer("owner"), login(newcomer("nina"))
     owner = login(account)
     value = "x" * (limits["maxSettingBytes"] - 8)
@@ -202,7 +202,7 @@ def test_more_than_a_reply(login: LogIn, newcomer: Newcomer, group: Group, limit
 
 @case("SET-05")
 def test_chat_of_others(login: LogIn, newcomer: Newcomer, group: Group) -> None:
-    """A chat that one does not see has no settings."""
+    """A chat that the caller does not see has no settings."""
     owner, nina, olga = login(newcomer("owner")), login(newcomer("nina")), login(newcomer("olga"))
     foreign = group(nina, olga)
     defaults = put(owner)["user"]
@@ -214,7 +214,7 @@ def test_chat_of_others(login: LogIn, newcomer: Newcomer, group: Group) -> None:
 
 @case("SET-16")
 def test_chat_that_was_left(login: LogIn, newcomer: Newcomer, group: Group) -> None:
-    """What is kept of a chat that was left can be taken away, and nothing else."""
+    """Stored settings of a chat that was left can be removed, and nothing else."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     chat = group(nina, owner)
 
@@ -233,7 +233,7 @@ def test_chat_that_was_left(login: LogIn, newcomer: Newcomer, group: Group) -> N
 
 @case("SET-06")
 def test_found_by_phone(login: LogIn, newcomer: Newcomer) -> None:
-    """Who does not want to be found has no phone, for whom they do not want."""
+    """A user who cannot be found by phone looks like one without a phone."""
     nina, friend, stranger = login(newcomer("nina")), login(newcomer("friend")), login(newcomer("stranger"))
     add(nina, friend.user_id)
     phone = nina.account.phone
@@ -264,7 +264,7 @@ def test_found_by_phone(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("SET-07")
 def test_added_to_groups(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid) -> None:
-    """Who does not want to be put into groups is not, by whom they do not want."""
+    """A user who cannot be added to groups is not added."""
     nina, friend, stranger = login(newcomer("nina")), login(newcomer("friend")), login(newcomer("stranger"))
     add(nina, friend.user_id)
 
@@ -290,7 +290,7 @@ def test_added_to_groups(login: LogIn, newcomer: Newcomer, group: Group, cid: Ci
 
 @case("SET-08")
 def test_phone_shown(login: LogIn, newcomer: Newcomer) -> None:
-    """The phone goes from those who had it, at their next login too."""
+    """Users who saw the phone no longer do, also at their next login."""
     nina, friend, stranger = login(newcomer("nina")), login(newcomer("friend")), login(newcomer("stranger"))
     for device in (friend, stranger):
         equal(f"+{add(device, nina.user_id)['phone']}", nina.account.phone, "phone while all may see it")
@@ -312,7 +312,7 @@ def test_phone_shown(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("SET-09")
 def test_hidden(login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limits) -> None:
-    """Who hides goes for others, and does not come back before they show themselves."""
+    """A hidden user goes offline for others, and stays offline until they show themselves."""
     delay = time_out(limits, "presenceOfflineDelayMs")
     owner, account = login(newcomer("owner")), newcomer("nina")
     nina = login(account)
@@ -333,13 +333,13 @@ def test_hidden(login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limits) -> N
 
 
 def read(device: Device, chat: int, message: int) -> int:
-    """Marks a message as read; the mark that is stored."""
+    """Marks a message as read; returns the stored mark."""
     reply = device.call("CHAT_MARK", {"type": "READ_MESSAGE", "chatId": chat, "messageId": message})
     return int(reply["mark"])
 
 
 def mark_of(user: int, device: Device, chat: int) -> int:
-    """How far a user has read, as somebody sees it, the same wherever it is shown."""
+    """How far a user has read, as another user sees it; checks that it is the same everywhere."""
     mark = chat_of(device, chat)["participants"][str(user)]
     members = device.call("CHAT_MEMBERS", {"chatId": chat})["members"]
     member = only([each for each in members if each["contact"]["id"] == user], "member")
@@ -355,7 +355,7 @@ def views(device: Device, chat: int, message: int) -> int:
 @case("SET-11")
 @pytest.mark.parametrize("grouped", [False, True], ids=["dialog", "group"])
 def test_read_marks_hidden(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid, grouped: bool) -> None:
-    """What is read in hiding is told to the reader's own devices alone."""
+    """A hidden mark is pushed only to the reader's own devices."""
     owner, account = login(newcomer("owner")), newcomer("nina")
     nina, laptop = login(account), login(account, "laptop")
     chat = group(owner, nina) if grouped else dialog(owner, nina)
@@ -384,7 +384,7 @@ def test_read_marks_hidden(login: LogIn, newcomer: Newcomer, group: Group, cid: 
 def test_read_marks_hidden_from_few(
     login: LogIn, newcomer: Newcomer, group: Group, cid: Cid, limits: Limits, shrunk: bool
 ) -> None:
-    """Where few are counted a number tells of each, whatever kind of chat it is and whoever was in it."""
+    """A count of few readers identifies them, whatever the kind of chat and its earlier members."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     if shrunk:
         many = limits["fanOutMembers"]
@@ -406,7 +406,7 @@ def test_read_marks_hidden_from_few(
 
 @case("SET-12")
 def test_read_marks_shown_again(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid) -> None:
-    """Showing marks again shows nothing of what was, but the next mark and the next message."""
+    """Showing marks again reveals no earlier marks, only the next mark and the next message."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     chat = group(owner, nina)
     sent = [say(owner, chat, cid()) for _ in range(3)]

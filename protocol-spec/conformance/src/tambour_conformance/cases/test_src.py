@@ -1,4 +1,4 @@
-"""SRC: messages and people are found by their words, and nothing that is not the asker's to see."""
+"""SRC: messages and people are found by their words, and nothing hidden from the caller."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from tambour_conformance.talk import begin, dialog, ids, say, settled
 from tambour_conformance.verdict import case, check, equal
 from tambour_conformance.wire import Frame
 
-#: A dialog is there even before its first message; this chat is nobody's.
+#: A dialog exists even before its first message; this chat does not exist.
 NOWHERE = -1
 
 
 def word() -> str:
-    """A word that nobody has said yet: the messages of earlier cases are still there."""
+    """An unused word: the messages of earlier cases still exist."""
     return "".join(secrets.choice("bcdfghjklmnpqrstvwxz") for _ in range(12))
 
 
 def search(device: Device, query: str, **fields: Any) -> list[dict[str, Any]]:
-    """The results of CHAT_SEARCH, or of MSG_SEARCH where a chat is named."""
+    """The results of CHAT_SEARCH, or of MSG_SEARCH if a chat is named."""
     opcode = "MSG_SEARCH" if "chatId" in fields else "CHAT_SEARCH"
     reply = device.call(opcode, {"query": query, **fields})
     for result in reply["result"]:
@@ -59,7 +59,7 @@ def test_everywhere(login: LogIn, group: Group, cid: Cid) -> None:
     said: list[int] = []
     for chat in chats:
         said.append(say(alice, chat, cid(), f"{key} here")["id"])
-        # Of one moment none is the newest.
+        # Within one millisecond none is the newest.
         settled(alice)
     results = search(alice, key)
     equal([each["message"]["id"] for each in results], said[::-1], "messages found")
@@ -73,7 +73,7 @@ def test_everywhere(login: LogIn, group: Group, cid: Cid) -> None:
     ids=["yo", "ye", "russian", "english"],
 )
 def test_letters(login: LogIn, cid: Cid, text: str, query: str) -> None:
-    """Upper and lower case are one, and so are е and ё."""
+    """Upper and lower case are equal, and so are е and ё."""
     alice = login("alice")
     key = word()
     said = say(alice, dialog(alice, alice), cid(), text.format(key.upper()))
@@ -92,7 +92,7 @@ def test_beginnings(login: LogIn, cid: Cid) -> None:
 
 @case("SRC-04")
 def test_several_words(login: LogIn, cid: Cid) -> None:
-    """All words must be there, in whatever order."""
+    """All words must be present, in any order."""
     alice = login("alice")
     chat = dialog(alice, alice)
     one, other = word(), word()
@@ -105,7 +105,7 @@ def test_several_words(login: LogIn, cid: Cid) -> None:
 @case("SRC-05")
 def test_pages(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
     """Pages follow each other without a gap and without a repetition."""
-    # Somebody with few chats: among many a search may stop at its budget, with a page that is not full.
+    # A user with few chats: among many, a search may stop at its budget with an incomplete page.
     alice, bob = login(newcomer("alice")), login("bob")
     key = word()
     chats = [dialog(alice, alice), dialog(alice, bob)]
@@ -117,7 +117,7 @@ def test_pages(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
 
 @case("SRC-23")
 def test_long_search(login: LogIn, group: Group, cid: Cid) -> None:
-    """A word in few of many messages is found by going on until there is no marker."""
+    """A word in few of many messages is found by reading pages until there is no marker."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     key = word()
@@ -140,7 +140,7 @@ def test_long_search(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("SRC-06")
 def test_not_to_see(login: LogIn, group: Group, cid: Cid) -> None:
-    """Strangers, those who left, those who came later and those who hid a message do not find it."""
+    """Strangers, former members, later members and users who hid a message do not find it."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob)
     key = word()
@@ -158,7 +158,7 @@ def test_not_to_see(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("SRC-07")
 def test_removed_is_not_found(login: LogIn, group: Group, cid: Cid) -> None:
-    """What was deleted for everybody is found by nobody."""
+    """Nobody finds a message deleted for everybody."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     key = word()
@@ -185,7 +185,7 @@ def test_edited(login: LogIn, cid: Cid) -> None:
 
 @case("SRC-09")
 def test_forwarded(login: LogIn, group: Group, cid: Cid) -> None:
-    """A forward is found by what it carries."""
+    """A forward is found by its forwarded text."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     key = word()
@@ -225,7 +225,7 @@ def test_long_chat(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("SRC-12")
 def test_in_one_chat(login: LogIn, group: Group, cid: Cid) -> None:
-    """MSG_SEARCH looks into one chat."""
+    """MSG_SEARCH searches one chat."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     key = word()
@@ -236,7 +236,7 @@ def test_in_one_chat(login: LogIn, group: Group, cid: Cid) -> None:
 
 
 def strange(device: Device, chat: int, opcode: str, **fields: Any) -> None:
-    """A chat of others and one that nobody has are refused alike."""
+    """A chat of others and an unknown chat are refused alike."""
     one, other = (
         device.refused("chat.not.found", opcode, {"chatId": id, **fields}) for id in (chat, NOWHERE)
     )
@@ -252,12 +252,12 @@ def test_strange_chat(login: LogIn, group: Group) -> None:
 
 @case("SRC-25")
 def test_without_a_chat(login: LogIn, group: Group, cid: Cid) -> None:
-    """MSG_SEARCH without a chat looks into all of them."""
+    """MSG_SEARCH without a chat searches all of them."""
     alice, bob = login("alice"), login("bob")
     key = word()
     said = [say(alice, chat, cid(), key)["id"] for chat in (group(alice, bob), dialog(alice, bob))]
     equal(found(alice, key), said[::-1], "messages found")
-    # A page may be empty where a request has looked at as much as one may.
+    # A page may be empty if a request has reached its budget.
     full = [page for page in pages(alice, key, 1) if page]
     equal(full, [said[:0:-1], said[:1]], "pages with messages")
 
@@ -325,7 +325,7 @@ def test_strange_media(login: LogIn, group: Group) -> None:
 
 
 def people(device: Device, query: str) -> dict[int, dict[str, Any]]:
-    """Whom PUBLIC_SEARCH finds, by id."""
+    """The ids of the users that PUBLIC_SEARCH finds."""
     reply = device.call("PUBLIC_SEARCH", {"query": query, "count": 50, "type": "ALL"})
     users = [each["contact"] for each in reply["result"] if "contact" in each]
     check(reply["total"] >= len(users), "total counts at least those of the page", reply["total"])
@@ -350,7 +350,7 @@ def test_name(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("SRC-24")
 def test_pages_of_people(login: LogIn, newcomer: Newcomer) -> None:
-    """People of one name come page by page, each once."""
+    """People with one name come page by page, each once."""
     alice = login("alice")
     name = word()
     others = []
@@ -372,7 +372,7 @@ def test_pages_of_people(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("SRC-17")
 def test_phone(login: LogIn, newcomer: Newcomer) -> None:
-    """A whole phone finds its owner, a part of it nobody."""
+    """A whole phone number finds its owner, a part of it nobody."""
     alice = login("alice")
     account = newcomer()
     other = login(account, interactive=False)
@@ -385,7 +385,7 @@ def test_phone(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("SRC-18")
 def test_touch(login: LogIn) -> None:
-    """MSG_SEARCH_TOUCH is accepted whatever it says."""
+    """MSG_SEARCH_TOUCH is accepted whatever it contains."""
     alice = login("alice")
     for value in ({}, {"chatId": 1, "messageId": 2, "feedbackId": "x"}):
         alice.call("MSG_SEARCH_TOUCH", value)
@@ -393,7 +393,7 @@ def test_touch(login: LogIn) -> None:
 
 @case("SRC-19")
 def test_views(login: LogIn, group: Group, cid: Cid) -> None:
-    """Views are the members beside the author whose mark has reached a message."""
+    """Views count the members other than the author whose mark has reached a message."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob, carol)
     said = [say(alice, chat, cid())["id"] for _ in range(2)]

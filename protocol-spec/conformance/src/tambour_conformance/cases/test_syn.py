@@ -1,4 +1,4 @@
-"""SYN: what LOGIN brings, to a new device and to one that was away, and how the rest is found."""
+"""SYN: the data of LOGIN, for a new device and for one that was offline, and how to read the rest."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def make_chats(owner: Device, cid: Cid, count: int) -> list[int]:
     return chats
 
 
-# Everything.
+# Full logins.
 
 
 @case("SYN-01")
 def test_everything(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid) -> None:
-    """Marks that are absent, nil, 0 and -1 all bring every chat, newest first, on any connection."""
+    """Marks that are absent, nil, 0 and -1 all return every chat, newest first, on any connection."""
     nina = newcomer("nina")
     phone, bob = login(nina), login("bob")
     user = phone.user_id
@@ -82,7 +82,7 @@ def test_everything(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid) ->
 
 @case("SYN-01")
 def test_page_of_chats(login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limits) -> None:
-    """No more chats come than asked for, or than chatsPageSize: the newest, and a marker for the others."""
+    """At most the requested number of chats, or chatsPageSize, come: the newest, and a marker for others."""
     nina = login(newcomer("nina"))
     newest = make_chats(nina, cid, limits["chatsPageSize"] + 3)[::-1]
     for fields, count in (({}, limits["chatsPageSize"]), ({"chatsCount": 4}, 4), ({"chatsCount": 1}, 1)):
@@ -94,7 +94,7 @@ def test_page_of_chats(login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limit
 
 @case("SYN-18")
 def test_partners_of_later_pages(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
-    """A first page brings its partners; CONTACT_INFO knows those of the others."""
+    """A first page includes its partners; CONTACT_INFO returns those of the other pages."""
     nina = login(newcomer("nina"))
     partners = [login(newcomer(f"partner {number}")) for number in range(3)]
     for partner in partners:
@@ -115,7 +115,7 @@ def test_partners_of_later_pages(login: LogIn, newcomer: Newcomer, cid: Cid) -> 
 def test_rest_of_the_list(
     login: LogIn, newcomer: Newcomer, cid: Cid, count: int | None, limits: Limits
 ) -> None:
-    """The login's chats and the pages behind them are all chats, each once, newest first."""
+    """The login's chats and the following pages have all chats, each once, newest first."""
     nina = login(newcomer("nina"))
     made = make_chats(nina, cid, limits["chatsPageSize"] + 5 if count in (None, 50) else 20)
     found = all_chats(nina, count)
@@ -137,7 +137,7 @@ def test_chats_of_one_millisecond(login: LogIn, newcomer: Newcomer, cid: Cid, co
 
 
 def all_chats(device: Device, count: int | None) -> list[dict[str, Any]]:
-    """The chats of a full LOGIN and of the CHATS_LIST behind it."""
+    """The chats of a full LOGIN and of the CHATS_LIST after it."""
     reply = login_again(device, chatsCount=count)
     chats, marker = list(reply["chats"]), reply.get("chatMarker", 0)
     while marker:
@@ -148,12 +148,12 @@ def all_chats(device: Device, count: int | None) -> list[dict[str, Any]]:
     return chats
 
 
-# What changed.
+# Deltas.
 
 
 @case("SYN-02")
 def test_nothing_changed(login: LogIn) -> None:
-    """With good marks and a known configHash a login is small, on the same connection and on a new one."""
+    """With settled marks and a known configHash a login is small, on the same connection and on a new one."""
     alice = login("alice")
     known = {**marks(settled(alice)), "configHash": alice.login["config"]["hash"]}
     for reply in (login_again(alice, **known), login("alice", **known).login):
@@ -193,7 +193,7 @@ CHANGES = (message_of_bob, message_of_laptop, edit, deletion, deletion_for_me, m
 @case("SYN-03")
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__.replace("_", " "))
 def test_one_chat_of_many(login: LogIn, group: Group, cid: Cid, change: Any) -> None:
-    """Whatever changes in one of many chats, that chat comes as it is now, and no other."""
+    """For any change in one of many chats, that chat comes in its current state, and no other."""
     alice, bob = login("alice"), login("bob")
     chats = [group(alice, bob) for _ in range(8)]
     say(bob, chats[3], cid(), "first")
@@ -207,7 +207,7 @@ def test_one_chat_of_many(login: LogIn, group: Group, cid: Cid, change: Any) -> 
 
 @case("SYN-03")
 def test_one_new_chat(login: LogIn, group: Group) -> None:
-    """A group that somebody made with the user is a change, and a dialog that somebody began too."""
+    """A new group with the user is a change, and so is a new dialog."""
     alice, bob = login("alice"), login("bob")
     known = marks(settled(alice))
     made = group(bob, alice)
@@ -216,7 +216,7 @@ def test_one_new_chat(login: LogIn, group: Group) -> None:
 
 @case("SYN-03")
 def test_one_new_dialog(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
-    """A dialog that somebody unknown begins comes with the delta, and they as a contact."""
+    """A dialog begun by a stranger comes with the delta, and the stranger as a contact."""
     alice, nina = login("alice"), login(newcomer("nina"), interactive=False)
     known = marks(settled(alice))
     say(nina, dialog(alice, nina), cid())
@@ -227,7 +227,7 @@ def test_one_new_dialog(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
 
 @case("SYN-03")
 def test_one_large_chat(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid, limits: Limits) -> None:
-    """The same of a group above fanOutMembers, which a server may keep account of in another way."""
+    """The same for a group above fanOutMembers, which a server may track differently."""
     alice, bob = login("alice"), login("bob")
     others = [login(newcomer(), interactive=False) for _ in range(limits["fanOutMembers"] - 1)]
     chats = [group(alice, bob, *others), group(alice, bob, *others), group(alice, bob)]
@@ -244,7 +244,7 @@ def test_one_large_chat(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid
 @case("SYN-05")
 @pytest.mark.parametrize("twice", [False, True], ids=["once", "twice"])
 def test_edit_is_a_change(login: LogIn, group: Group, cid: Cid, twice: bool) -> None:
-    """An edited last message comes with its new text, also when the delta before brought another one."""
+    """An edited last message comes with its new text, even if the previous delta had another one."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     sent = say(bob, chat, cid(), "first text")
@@ -260,7 +260,7 @@ def test_edit_is_a_change(login: LogIn, group: Group, cid: Cid, twice: bool) -> 
 
 @case("SYN-05")
 def test_deletion_is_a_change(login: LogIn, group: Group, cid: Cid) -> None:
-    """Where the last message was deleted, the chat comes with the one before it; to the end of the chat."""
+    """When the last message was deleted, the chat comes with the previous one, down to the first."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     sent = [say(bob, chat, cid(), text) for text in ("one", "two", "three")]
@@ -275,9 +275,9 @@ def test_deletion_is_a_change(login: LogIn, group: Group, cid: Cid) -> None:
 @case("SYN-06")
 @pytest.mark.parametrize("ahead", [DAY_MS, 1 << 53, (1 << 62)], ids=["a day", "2^53", "2^62"])
 def test_future_mark(login: LogIn, group: Group, cid: Cid, settings: Settings, ahead: int) -> None:
-    """A mark in the future is taken for now: nothing comes, and what happens then comes next time.
+    """A mark in the future counts as now: nothing comes, and later changes come next time.
 
-    A server that was restored may take it for one of before, and says so.
+    A restored server may treat it as a mark from before the restore, and says so.
     """
     alice, bob = login("alice", capabilities=["resync"]), login("bob")
     chat = group(alice, bob)
@@ -296,7 +296,7 @@ def test_future_mark(login: LogIn, group: Group, cid: Cid, settings: Settings, a
 def test_mark_before_a_restore(
     login: LogIn, group: Group, cid: Cid, settings: Settings, capabilities: list[str]
 ) -> None:
-    """A mark from before the server was restored brings everything, and says so to who can read that."""
+    """A mark from before a restore returns everything, and says so to clients that can read it."""
     if settings.before_restore is None:
         skip("needs --before-restore")
     alice, bob = login("alice", capabilities=capabilities), login("bob")
@@ -323,7 +323,7 @@ def test_mark_before_a_restore(
 
 @case("SYN-09")
 def test_config_hash(login: LogIn) -> None:
-    """Settings come when the client names no hash or another one, and not when it names theirs."""
+    """Settings come if the client names no hash or another one, and not if it names the current one."""
     alice = login("alice")
     config = alice.login["config"]
     for hash in (None, "", "other", config["hash"] + "x"):
@@ -334,7 +334,7 @@ def test_config_hash(login: LogIn) -> None:
 
 @case("SYN-10")
 def test_marks_are_independent(login: LogIn, cid: Cid) -> None:
-    """A mark for the chats and none for the contacts brings contacts alone, and the other way round."""
+    """A mark for the chats and none for the contacts returns only contacts, and vice versa."""
     alice, bob = login("alice"), login("bob")
     say(alice, dialog(alice, bob), cid())
     time = settled(alice)["time"]
@@ -352,7 +352,7 @@ def test_marks_are_independent(login: LogIn, cid: Cid) -> None:
 
 @case("SYN-04")
 def test_changes_that_race_with_logins(login: LogIn, group: Group, cid: Cid, rng: random.Random) -> None:
-    """Of 300 messages sent while 100 logins run, each is in the delta of that login or of the next."""
+    """Each of 300 messages sent while 100 logins run is in the delta of that login or of the next."""
     alice, bob = login("alice"), login("bob")
     chats = [group(alice, bob) for _ in range(3)]
     known = marks(settled(alice))
@@ -375,7 +375,7 @@ def test_changes_that_race_with_logins(login: LogIn, group: Group, cid: Cid, rng
 
 
 def newest_of(reply: Frame, chat: int) -> int:
-    """The id of the last message of a chat in the reply to LOGIN, 0 when the chat is not there."""
+    """The id of the last message of a chat in the reply to LOGIN, 0 if the chat is not there."""
     return max((each["lastMessage"]["id"] for each in reply["chats"] if each["id"] == chat), default=0)
 
 
@@ -384,7 +384,7 @@ def newest_of(reply: Frame, chat: int) -> int:
 def test_messages_while_logging_in(
     connect: Connect, login: LogIn, group: Group, cid: Cid, rng: random.Random, delta: bool
 ) -> None:
-    """Of messages sent around 25 logins none falls between the reply and the pushes behind it."""
+    """No message sent around 25 logins is lost between the reply and the pushes after it."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     known = marks(settled(alice)) if delta else {}
@@ -408,7 +408,7 @@ def test_messages_while_logging_in(
             known = marks(reply)
 
 
-# The second part of a login, and what is looked up.
+# The second part of a login, and lookups.
 
 
 @case("SYN-12")
@@ -427,7 +427,7 @@ def test_second_part(login: LogIn, cid: Cid) -> None:
 
 @case("SYN-30")
 def test_second_part_names_what_is_left(login: LogIn, cid: Cid) -> None:
-    """Where all contacts fit nothing is named; whatever is named can be read by SYNC_MORE."""
+    """If all contacts fit, no range is named; any named range can be read with SYNC_MORE."""
     alice, bob = login("alice", capabilities=["sync-more"]), login("bob")
     say(alice, dialog(alice, bob), cid())
     reply = alice.call("LOGIN2", {"contactsSync": 0})
@@ -444,7 +444,7 @@ def test_second_part_names_what_is_left(login: LogIn, cid: Cid) -> None:
 
 @case("SYN-13")
 def test_chats_of_others(login: LogIn, group: Group, cid: Cid) -> None:
-    """Of many ids the caller's own chats come; a stranger's and an unknown one look alike."""
+    """Only the caller's own chats come; a chat of others and an unknown one look alike."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     mine, theirs = group(alice, bob), group(bob, carol)
     say(alice, dialog(alice, bob), cid())
@@ -460,7 +460,7 @@ def test_chats_of_others(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("SYN-14")
 def test_unknown_users(login: LogIn) -> None:
-    """Users come in the order asked, without those that nobody knows."""
+    """Users come in the order asked, without unknown ones."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     for asked in (
         [carol.user_id, NOBODY, alice.user_id, bob.user_id],
@@ -474,7 +474,7 @@ def test_unknown_users(login: LogIn) -> None:
 
 @case("SYN-15")
 def test_nobody_has_that_phone(login: LogIn, phone: Phone) -> None:
-    """A phone without an account is refused; one that has one is found, however it is written."""
+    """A phone without an account is refused; one with an account is found, however it is written."""
     alice, bob = login("alice"), login("bob")
     alice.refused("user.not.found", "CONTACT_INFO_BY_PHONE", {"phone": phone()})
     digits = bob.account.phone.removeprefix("+")

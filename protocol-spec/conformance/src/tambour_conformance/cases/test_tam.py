@@ -1,4 +1,4 @@
-"""TAM: apps of TamTam."""
+"""TAM: TamTam apps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tambour_conformance.verdict import case, check, equal
 from tambour_conformance.wire import Frame
 
 NIL = b"\xc0"
-#: What the apps say of themselves: no build, no ids. They have a language, so a refusal could have a text.
+#: The user agent of the apps: no build, no ids. It has a language, so a refusal could have a text.
 AGENT = {
     "deviceType": "ANDROID",
     "appVersion": "2.34.1",
@@ -24,7 +24,7 @@ AGENT = {
     "screen": "hdpi",
     "timezone": "Europe/Moscow",
 }
-#: The fields of a user that always go out.
+#: The fields of a user that are always sent.
 CONTACT = {"id", "accountStatus", "updateTime", "names", "options"}
 
 
@@ -52,7 +52,7 @@ def check_code(connection: Connection, accounts: People, account: Account, kind:
 
 
 def enter(connection: Device, accounts: People, account: Account) -> Frame:
-    """Signs a new phone up, or a known one in; the reply to AUTH_CONFIRM."""
+    """Signs a new phone up, or a known one in; returns the reply to AUTH_CONFIRM."""
     kind, token = only(list(check_code(connection, accounts, account)["tokenTypes"].items()), "token")
     value = {"token": token, "tokenType": kind, "deviceType": "ANDROID", "deviceId": "5d1c0c00"}
     if kind == "NEW":
@@ -80,7 +80,7 @@ def in_form(profile: dict[str, Any]) -> None:
 @case("TAM-01")
 @pytest.mark.parametrize("clue", ["requestType", "PHONE", "AUTH"])
 def test_tamtam_clue(connect: Connect, accounts: People, newcomer: Newcomer, clue: str) -> None:
-    """Each of the clues alone brings the form."""
+    """Each of the clues alone selects the dialect."""
     tanya = newcomer("tanya")
     enter(app(connect, "first"), accounts, tanya)
     connection = app(connect, "second")
@@ -101,7 +101,7 @@ def test_tamtam_clue(connect: Connect, accounts: People, newcomer: Newcomer, clu
 
 @case("TAM-02")
 def test_tamtam_first_clue(connect: Connect, accounts: People, newcomer: Newcomer, login: LogIn) -> None:
-    """What comes after a clue, or after a login, changes nothing."""
+    """Later clues, or clues after a login, change nothing."""
     tanya = newcomer("tanya")
     enter(app(connect, "first"), accounts, tanya)
     other = app(connect, "other")
@@ -123,7 +123,7 @@ def test_tamtam_first_clue(connect: Connect, accounts: People, newcomer: Newcome
 
 @case("TAM-03")
 def test_tamtam_token(connect: Connect, accounts: People, newcomer: Newcomer) -> None:
-    """A LOGIN is answered in the form of its token, whatever the client says of itself."""
+    """A LOGIN is answered in the dialect of its token, whatever the client says about itself."""
     tanya = newcomer("tanya")
     token = enter(app(connect, "first"), accounts, tanya)["token"]
     connection = connect("plain", kind=Device)
@@ -133,7 +133,7 @@ def test_tamtam_token(connect: Connect, accounts: People, newcomer: Newcomer) ->
 
 @case("TAM-04")
 def test_tamtam_capability(connect: Connect, accounts: People, newcomer: Newcomer) -> None:
-    """A client with a capability sends every clue, and gets none of the forms."""
+    """A client with a capability sends every clue, and is served without the dialect."""
     tanya = newcomer("tanya")
     token = enter(app(connect, "first"), accounts, tanya)["token"]
     connection = app(connect, "modern", capabilities=["history-more"])
@@ -200,7 +200,7 @@ def test_registration_under_one_name(connect: Connect, accounts: People, newcome
 def test_tamtam_conversation(
     connect: Connect, accounts: People, newcomer: Newcomer, login: LogIn, cid: Cid
 ) -> None:
-    """An app signs up, signs in on another device, chats and comes back; nothing of it is refused."""
+    """An app signs up, signs in on another device, chats and reconnects; no request is refused."""
     tanya = newcomer("tanya")
     phone = app(connect, "phone")
     phone.call("PING", payload=NIL)
@@ -246,7 +246,7 @@ def test_tamtam_conversation(
 
 @case("TAM-09")
 def test_tamtam_links(connect: Connect, accounts: People, newcomer: Newcomer, login: LogIn, cid: Cid) -> None:
-    """The link of a chat has an address, and with any address it leads to the chat."""
+    """The link of a chat has an address, and it works with any address."""
     alice = login("alice")
     control = {"_type": "CONTROL", "event": "new", "chatType": "CHAT", "title": "conformance", "userIds": []}
     chat = alice.call("MSG_SEND", {"message": {"cid": cid(), "attaches": [control]}})["chatId"]

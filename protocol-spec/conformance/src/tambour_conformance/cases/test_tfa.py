@@ -1,4 +1,4 @@
-"""TFA: the password beside the code."""
+"""TFA: the password in addition to the code."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
 
 PASSWORD, OTHER = "correct horse", "battery staple"
-#: What no mail can go to.
+#: Invalid e-mail addresses.
 NO_ADDRESSES = ("", "nina", "nina@", "@example.org", "a b@example.org", "a@b@example.org")
-#: What `profileOptions` and `expectedCapabilities` say.
+#: The values of `profileOptions` and `expectedCapabilities`.
 HAS_PASSWORD, HAS_EMAIL, HAS_HINT = 2, 3, 4
 SET, UPDATE, RESTORE, HINT, EMAIL, REMOVE = range(6)
-#: How many tracks a case opens, and how often it tries, to see what happens with one more.
+#: The highest limits of tracks and attempts that a case uses up.
 MOST = 100
 
 
@@ -43,7 +43,7 @@ def set_password(device: Device, password: str = PASSWORD, **fields: Any) -> Non
 
 
 def after_code(connection: Connection, accounts: People, account: Account) -> Frame:
-    """What AUTH answers to the right code."""
+    """The answer of AUTH to the right code."""
     token = connection.call("AUTH_REQUEST", {"phone": account.phone, "type": "START_AUTH"})["token"]
     value = {"token": token, "verifyCode": accounts.code(account), "authTokenType": "CHECK_CODE"}
     return connection.call("AUTH", value)
@@ -55,12 +55,12 @@ def challenge(connection: Connection, accounts: People, account: Account) -> str
 
 
 def address_of(account: Account) -> str:
-    """An e-mail address that nobody else of any run has."""
+    """An e-mail address that is unique over all runs."""
     return f"n{account.phone.removeprefix('+')}@example.org"
 
 
 def check_address(device: Device, accounts: People, track: str, address: str) -> None:
-    """Makes an address known to a track."""
+    """Checks an address on a track."""
     device.call("AUTH_VERIFY_EMAIL", {"trackId": track, "email": address})
     code = accounts.code(Account(address))
     reply = device.call("AUTH_CHECK_EMAIL", {"trackId": track, "verifyCode": code})
@@ -68,7 +68,7 @@ def check_address(device: Device, accounts: People, track: str, address: str) ->
 
 
 def nothing(reply: Frame) -> None:
-    """A reply that has nothing to say, unless a later release gave it fields."""
+    """An empty reply, unless a later release added fields."""
     check(reply.value or reply.wire == b"\x80", "the payload 80", reply.wire.hex())
 
 
@@ -91,7 +91,7 @@ def test_tracks_belong_to_a_session(login: LogIn, newcomer: Newcomer, bob: Devic
 
 @case("TFA-02")
 def test_too_many_tracks(login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
-    """maxTracksPerHour tracks are opened, over all devices, and not one more."""
+    """maxTracksPerHour tracks can be opened, over all devices, and not one more."""
     most = limits["maxTracksPerHour"]
     if most > MOST:
         skip(f"maxTracksPerHour is {most}: {LESS}")
@@ -106,7 +106,7 @@ def test_too_many_tracks(login: LogIn, newcomer: Newcomer, limits: Limits) -> No
 @case("TFA-03")
 @pytest.mark.parametrize("which", ["too short", "shortest", "longest", "too long"])
 def test_length_of_a_password(login: LogIn, newcomer: Newcomer, limits: Limits, which: str) -> None:
-    """The bounds are legal, and what is beyond them is refused, here and where it is set."""
+    """The bounds are legal, and longer or shorter passwords are refused, here and where one is set."""
     units = {
         "too short": limits["minPasswordUnits"] - 1,
         "shortest": limits["minPasswordUnits"],
@@ -125,7 +125,7 @@ def test_length_of_a_password(login: LogIn, newcomer: Newcomer, limits: Limits, 
 @case("TFA-21")
 @pytest.mark.parametrize("character", ["\0", "\n", "\x7f", "\x85"], ids=["NUL", "LF", "DEL", "NEL"])
 def test_control_characters(login: LogIn, newcomer: Newcomer, character: str) -> None:
-    """A control character is refused wherever it stands, here and where the password is set."""
+    """A control character is refused at any place, here and where the password is set."""
     nina = login(newcomer("nina"))
     track = track_of(nina)
     for password in (character + PASSWORD, PASSWORD + character):
@@ -152,7 +152,7 @@ def test_many_codes_by_mail(login: LogIn, newcomer: Newcomer, limits: Limits, wh
         device = devices[number % len(devices)]
         if which == "address":
             return device, {"trackId": track_of(device), "email": mailbox}
-        # As few tracks as possible: they are counted too.
+        # As few tracks as possible: they are limited too.
         if number // codes not in tracks:
             tracks[number // codes] = track_of(device)
         return device, {"trackId": tracks[number // codes], "email": f"n{number}-{mailbox}"}
@@ -166,7 +166,7 @@ def test_many_codes_by_mail(login: LogIn, newcomer: Newcomer, limits: Limits, wh
 
 @case("TFA-04")
 def test_the_old_password_first(login: LogIn, newcomer: Newcomer) -> None:
-    """Without it neither a new password, nor an address, nor the end of it."""
+    """Without the old password it cannot be changed or removed, nor its address set."""
     nina = login(newcomer("nina"))
     set_password(nina)
     track = track_of(nina)
@@ -186,7 +186,7 @@ def test_the_old_password_first(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("TFA-05")
 def test_no_address(login: LogIn, newcomer: Newcomer, accounts: People, limits: Limits) -> None:
-    """What is no e-mail address is refused, gets no code, and uses up none of the track's."""
+    """An invalid e-mail address is refused, gets no code, and uses up none of the track's codes."""
     most = limits["maxEmailCodesPerTrack"]
     if most > MOST:
         skip(f"maxEmailCodesPerTrack is {most}: {LESS}")
@@ -252,7 +252,7 @@ def test_wrong_password(login: LogIn, newcomer: Newcomer, accounts: People, clie
 def test_tries_are_bounded(
     login: LogIn, newcomer: Newcomer, accounts: People, client: Connection, limits: Limits
 ) -> None:
-    """Tries of all tracks count together; then even the right one is refused, with the time to wait."""
+    """Attempts on all tracks count together; then even the right one is refused, with the time to wait."""
     most = limits["maxPasswordTriesPerHour"]
     if most > MOST:
         skip(f"maxPasswordTriesPerHour is {most}: {LESS}")
@@ -278,7 +278,7 @@ def test_tries_are_bounded(
 
 @case("TFA-10")
 def test_no_password(login: LogIn, newcomer: Newcomer) -> None:
-    """Who has none has none to give."""
+    """A user without a password cannot give one."""
     nina = login(newcomer("nina"))
     value = {"trackId": track_of(nina), "password": PASSWORD}
     nina.refused("not.allowed", "AUTH_CHECK_PASSWORD", value)
@@ -314,7 +314,7 @@ def changes_nothing(device: Device, code: str, **fields: Any) -> None:
     "expected", [[UPDATE], [RESTORE], [REMOVE], [SET, HINT], [SET, EMAIL], [SET, UPDATE], [99]]
 )
 def test_what_is_not_prepared(login: LogIn, newcomer: Newcomer, expected: list[int]) -> None:
-    """What the client expects and has not prepared is refused, and nothing changes."""
+    """An expectation that the client has not prepared is refused, and nothing changes."""
     nina = login(newcomer("nina"))
     value = {"trackId": track_of(nina), "password": PASSWORD, "expectedCapabilities": expected}
     changes_nothing(nina, "not.allowed", **value)
@@ -322,7 +322,7 @@ def test_what_is_not_prepared(login: LogIn, newcomer: Newcomer, expected: list[i
 
 @case("TFA-12")
 def test_nothing_to_remove(login: LogIn, newcomer: Newcomer) -> None:
-    """Who has no password neither removes it nor sets one by a request that brings none."""
+    """A user without a password can neither remove it nor set one with a request that has none."""
     nina = login(newcomer("nina"))
     track = track_of(nina)
     changes_nothing(nina, "not.allowed", trackId=track, remove2fa=True)
@@ -345,7 +345,7 @@ def test_nothing_to_remove(login: LogIn, newcomer: Newcomer) -> None:
 def test_what_is_not_prepared_beside_a_password(
     login: LogIn, newcomer: Newcomer, fields: dict[str, Any], expected: list[int]
 ) -> None:
-    """A password that is there is changed or removed, not set; what there was of a hint prepares nothing."""
+    """An existing password is changed or removed, not set; an earlier hint does not count as prepared."""
     nina = login(newcomer("nina"))
     set_password(nina, hint="a horse")
     track = checked_track(nina)
@@ -356,7 +356,7 @@ def test_what_is_not_prepared_beside_a_password(
 @case("TFA-19")
 @pytest.mark.parametrize("hint", [PASSWORD, f"it is {PASSWORD}!"], ids=["the password", "around it"])
 def test_a_hint_that_tells(login: LogIn, newcomer: Newcomer, hint: str) -> None:
-    """A hint may not say the password, the first nor another."""
+    """A hint must not contain the password, neither the first nor a later one."""
     nina = login(newcomer("nina"))
     track = track_of(nina)
     changes_nothing(nina, "proto.payload", trackId=track, password=PASSWORD, hint=hint)
@@ -368,7 +368,7 @@ def test_a_hint_that_tells(login: LogIn, newcomer: Newcomer, hint: str) -> None:
 
 @case("TFA-20")
 def test_no_password_to_set(login: LogIn, newcomer: Newcomer) -> None:
-    """A hint alone is nothing."""
+    """A hint alone is refused."""
     nina = login(newcomer("nina"))
     changes_nothing(nina, "proto.payload", trackId=track_of(nina), hint="a horse")
 
@@ -377,7 +377,7 @@ def test_no_password_to_set(login: LogIn, newcomer: Newcomer) -> None:
 def test_a_password_is_removed(
     login: LogIn, newcomer: Newcomer, accounts: People, client: Connection
 ) -> None:
-    """Nothing of it is left, and the code is enough."""
+    """Nothing is left of the password, and the code is enough."""
     account = newcomer("nina")
     phone, laptop = login(account), login(account, "laptop")
     set_password(phone, hint="a horse")
@@ -393,7 +393,7 @@ def test_a_password_is_removed(
 
 @case("MSP-20")
 def test_empty_replies(login: LogIn, newcomer: Newcomer) -> None:
-    """The replies that have nothing to say are the byte 80."""
+    """Empty replies are the byte 80."""
     nina = login(newcomer("nina"))
     track = track_of(nina)
     for opcode, fields in (
@@ -407,7 +407,7 @@ def test_empty_replies(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("TFA-14")
 def test_a_track_is_good_once(login: LogIn, newcomer: Newcomer) -> None:
-    """A track that was ended is none."""
+    """A finished track is refused."""
     nina = login(newcomer("nina"))
     value = {"trackId": track_of(nina), "password": PASSWORD}
     nina.call("AUTH_SET_2FA", value)
@@ -420,7 +420,7 @@ def test_a_track_is_good_once(login: LogIn, newcomer: Newcomer) -> None:
 def test_what_the_old_password_opened(
     login: LogIn, newcomer: Newcomer, accounts: People, client: Connection, change: str
 ) -> None:
-    """A change of the password or what belongs to it ends every track, however far it has come."""
+    """A change of the password, its hint or address ends every track, at any step."""
     account = newcomer("nina")
     nina, stolen, address = login(account), login(account, "stolen"), address_of(account)
     first = track_of(nina)
@@ -458,7 +458,7 @@ def test_what_the_old_password_opened(
 
 @case("TFA-15")
 def test_details(login: LogIn, newcomer: Newcomer, accounts: People) -> None:
-    """What there is, without the middle of the address."""
+    """Returns the details, without the middle of the address."""
     account = newcomer("nina")
     nina = login(account)
     equal(nina.call("AUTH_2FA_DETAILS", {})["password"], {"enabled": False}, "details")
@@ -475,7 +475,7 @@ def test_details(login: LogIn, newcomer: Newcomer, accounts: People) -> None:
 
 @case("TFA-16")
 def test_the_second_factor(login: LogIn, newcomer: Newcomer, accounts: People, connect: Connect) -> None:
-    """The code alone brings neither token nor profile; the password both, once."""
+    """The code alone returns neither token nor profile; the password returns both, once."""
     account = newcomer("nina")
     nina = login(account)
     set_password(nina)
@@ -492,7 +492,7 @@ def test_the_second_factor(login: LogIn, newcomer: Newcomer, accounts: People, c
 
 @case("TFA-17")
 def test_a_forgotten_password(login: LogIn, newcomer: Newcomer, accounts: People, connect: Connect) -> None:
-    """A code by e-mail lets in, and the password is gone."""
+    """An e-mail code logs in, and removes the password."""
     account = newcomer("nina")
     nina = login(account)
     track, address = track_of(nina), address_of(account)
@@ -517,7 +517,7 @@ def test_a_forgotten_password(login: LogIn, newcomer: Newcomer, accounts: People
 def test_no_address_to_restore_by(
     login: LogIn, newcomer: Newcomer, accounts: People, client: Connection
 ) -> None:
-    """Without an address no code is asked for or taken, and the password is still good."""
+    """Without an address no code can be requested or used, and the password stays valid."""
     account = newcomer("nina")
     set_password(login(account))
     asked = {"trackId": challenge(client, accounts, account)}

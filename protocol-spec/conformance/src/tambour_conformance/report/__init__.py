@@ -1,4 +1,4 @@
-"""What a run leaves behind: results.json and report.html. junit.xml is pytest's own."""
+"""The reports of a run: results.json and report.html. pytest itself writes junit.xml."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from tambour_conformance.report.results import write_results
 
 
 def write_reports(plugin: ConformancePlugin, out: Path) -> None:
-    """Writes both into `out`, which exists."""
+    """Writes both into the existing folder `out`."""
     write_results(plugin, out / "results.json")
     write_page(plugin, out / "report.html")

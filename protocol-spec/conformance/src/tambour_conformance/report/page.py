@@ -1,4 +1,4 @@
-"""report.html: one page that needs nothing else, with every case, its requirements and its bytes."""
+"""report.html: one self-contained page with every case, its requirements and its bytes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tambour_conformance.report.results import SEVERITY, coverage
 from tambour_conformance.settings import Settings
 from tambour_conformance.verdict import Verdict
 
-#: The fields of a header, by their sizes, and what the legend calls them.
+#: The fields of a header: their sizes, and their names in the legend.
 HEADER_FIELDS = ((1, "version"), (1, "cmd"), (2, "seq"), (2, "opcode"), (1, "flags"), (3, "length"))
-#: A case that went wrong is shown with every byte, and so is one of up to so many bytes.
+#: Failed cases, and cases of up to this many bytes, are shown with every byte.
 SHORT = 4096
-#: How many steps of any other are shown, and how many bytes of each.
+#: How many steps of other cases are shown, and how many bytes of each.
 SHOWN_STEPS, SHOWN_BYTES = 10, 64
 
 
@@ -69,7 +69,7 @@ def _names(result: CaseResult) -> str:
 
 
 def _group(results: list[CaseResult], wrong: list[CaseResult], settings: Settings) -> Iterator[str]:
-    """The cases of a group; those that differ by a parameter alone are folded into one."""
+    """The cases of a group; cases that differ only in a parameter are folded into one."""
     keys = dict.fromkeys((each.base, each.requirements) for each in results)
     for base, requirements in keys:
         same = [each for each in results if (each.base, each.requirements) == (base, requirements)]
@@ -145,9 +145,9 @@ def _bytes(log: CaseLog, *, in_full: bool) -> Iterator[str]:
 
 
 def _frames(stream: bytearray, entry: Entry) -> tuple[list[str], list[int]]:
-    """The packets that end with this step, in words, and where in its bytes headers begin.
+    """Describes the packets that end with this step, and says where in its bytes headers begin.
 
-    The first may begin before them, at a negative place, with a packet of which `stream` holds the beginning.
+    The first may begin earlier, at a negative place, if `stream` holds the beginning of its packet.
     """
     words, headers = [], []
     begin = -len(stream)
@@ -181,7 +181,7 @@ def _step(entry: Entry, ended: list[str], headers: list[int], size: int) -> str:
 
 
 def marked(data: bytes, headers: list[int]) -> str:
-    """Bytes as hexadecimal digits, with the fields of the headers that begin at these places marked."""
+    """Bytes as hexadecimal digits, with the fields of the headers at these places marked."""
     parts, done = [], 0
     for begin in headers:
         if begin >= len(data):
@@ -215,7 +215,7 @@ def _coverage(plugin: ConformancePlugin) -> Iterator[str]:
 
 
 def _bases(cases: list[CaseResult]) -> Iterator[tuple[str, CaseResult, int]]:
-    """The functions behind cases: name, first case, how many there are."""
+    """The functions of cases: name, first case, number of cases."""
     for base in dict.fromkeys(each.base for each in cases):
         same = [each for each in cases if each.base == base]
         yield base, same[0], len(same)

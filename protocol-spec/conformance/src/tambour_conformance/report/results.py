@@ -1,4 +1,4 @@
-"""results.json: what programs read. Ids are stable, times are informational."""
+"""results.json, for programs. Ids are stable, times are informational."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tambour_conformance import bundle
 from tambour_conformance.plugin import CaseResult, ConformancePlugin
 from tambour_conformance.verdict import Verdict
 
-#: From worst to best: what a requirement comes to when its cases differ.
+#: From worst to best: the verdict of a requirement whose cases differ.
 SEVERITY = (
     Verdict.ERROR,
     Verdict.FAIL,
@@ -22,7 +22,7 @@ SEVERITY = (
 
 
 def coverage(results: list[CaseResult]) -> dict[str, tuple[Verdict | None, list[CaseResult]]]:
-    """Each requirement: the worst verdict of its cases (None when none ran), and the cases."""
+    """Each requirement: the worst verdict of its cases (None if none ran), and the cases."""
     table: dict[str, tuple[Verdict | None, list[CaseResult]]] = {}
     for requirement in bundle.load().requirements:
         cases = [each for each in results if requirement in each.requirements]
