@@ -7,6 +7,8 @@ package struct StreamReader {
     package var unread: [UInt8] = []
     package var packets: [Packet] = []
 
+    package init() {}
+
     package mutating func receive(_ bytes: [UInt8]) throws {
         unread += bytes
         var offset = 0

@@ -5,15 +5,15 @@
 package struct AuthRequestRequest: WirePayload, Hashable {
     /// Digits, with or without a plus and separators.
     package var phone: String
-    /// START_AUTH or RESEND; its sender is no app of TamTam.
+    /// START_AUTH or RESEND; a TamTam app does not send it.
     package var type: String?
     /// A fingerprint of the app; ignored.
     package var mode: AnyValue?
     /// Language of the message.
     package var language: String?
-    /// Never demanded.
+    /// Never required.
     package var captchaToken: String?
-    /// SMS: without `type`, its sender is an app of TamTam.
+    /// SMS; without `type`, the sender is a TamTam app.
     package var requestType: String?
 
     package init(
@@ -130,19 +130,19 @@ extension AuthRequestRequest: CustomReflectable {
 
 /// The answer to AUTH_REQUEST.
 package struct AuthRequestReply: WirePayload, Hashable {
-    /// Names the code request; goes into AUTH.
+    /// Identifies the code request; goes into AUTH.
     package var token: String
-    /// Digits of the code.
+    /// Number of digits in the code.
     package var codeLength: Int64
-    /// How long to wait before asking again; ms.
+    /// How long to wait before the next request, in ms.
     package var requestMaxDuration: Int64
-    /// How often a code may still be asked for.
+    /// How many more codes may be requested.
     package var requestCountLeft: Int64
-    /// How long until another way is offered; ms.
+    /// How long until another way is offered, in ms.
     package var altActionDuration: Int64
-    /// How long to wait before asking again; seconds. Only in the dialect `tamtam`.
+    /// How long to wait before the next request, in seconds. Only in the dialect `tamtam`.
     package var codeDelay: Int64?
-    /// How long until a call is offered; seconds. Only in the dialect `tamtam`.
+    /// How long until a call is offered, in seconds. Only in the dialect `tamtam`.
     package var callDelay: Int64?
     /// SMS. Only in the dialect `tamtam`.
     package var requestType: String?
@@ -303,7 +303,7 @@ package struct AuthCodeRequest: WirePayload, Hashable {
     package var token: String
     /// The code.
     package var verifyCode: String
-    /// CHECK_CODE, or PHONE from an app of TamTam.
+    /// CHECK_CODE, or PHONE from a TamTam app.
     package var authTokenType: String?
 
     package init(
@@ -381,7 +381,7 @@ extension AuthCodeRequest: CustomReflectable {
 package struct AuthCodeReply: WirePayload, Hashable {
     /// LOGIN or REGISTER.
     package var tokenAttrs: TokenAttrs
-    /// A second factor is asked for.
+    /// A second factor is required.
     package var passwordChallenge: PasswordChallenge?
     /// The account of a known user.
     package var profile: Profile?
@@ -471,8 +471,8 @@ extension AuthCodeRequest: WireRequest {
     package static var opcode: Opcode { .auth }
 }
 
-/// Logs in with a token and brings the client up to date: everything when a mark is absent, 0 or -1,
-/// otherwise what changed after the mark. The reply's `time` is the base of the next marks.
+/// Logs in with a token and brings the client up to date. For a mark that is absent, 0 or -1 the reply holds
+/// everything, otherwise the changes after the mark. The reply's `time` is the next mark.
 package struct LoginRequest: WirePayload, Hashable {
     /// A LOGIN token.
     package var token: String
@@ -480,23 +480,23 @@ package struct LoginRequest: WirePayload, Hashable {
     package var interactive: Bool?
     /// As in SESSION_INIT.
     package var userAgent: UserAgent?
-    /// Mark of the chats held.
+    /// Mark of the chats that the client holds.
     package var chatsSync: Int64?
-    /// Mark of the contacts held.
+    /// Mark of the contacts that the client holds.
     package var contactsSync: Int64?
-    /// Mark of the drafts held.
+    /// Mark of the drafts that the client holds.
     package var draftsSync: Int64?
-    /// Mark of the presences held.
+    /// Mark of the presences that the client holds.
     package var presenceSync: Int64?
-    /// Mark of the calls held.
+    /// Mark of the calls that the client holds.
     package var callsSync: Int64?
-    /// Mark of the banners held.
+    /// Mark of the banners that the client holds.
     package var bannersSync: Int64?
-    /// When the client logged in last.
+    /// When the client last logged in.
     package var lastLogin: Int64?
-    /// How many chats to send; the rest comes by CHATS_LIST, that of a delta by SYNC_MORE.
+    /// How many chats to send; CHATS_LIST returns the rest, or SYNC_MORE for a delta.
     package var chatsCount: Int64?
-    /// Version of the settings held; only a change sends them again.
+    /// Hash of the settings that the client holds; they are sent again only if they changed.
     package var configHash: Text?
     /// Ignored.
     package var chatCacheFingerprint: AnyValue?
@@ -725,20 +725,20 @@ package struct LoginReply: WirePayload, Hashable {
     package var profile: Profile
     /// Newest first. In the dialect `tamtam` without items whose id is 0.
     package var chats: [Chat]
-    /// Kinds that come whole though a mark was sent, chats page by page with CHATS_LIST; absent when there
-    /// are none. Only for clients with the capability `resync`.
+    /// Kinds that come in full although a mark was sent, chats page by page with CHATS_LIST; absent when
+    /// there are none. Only for clients with the capability `resync`.
     package var resync: [SyncKind]?
-    /// What of the deltas is to be asked for with SYNC_MORE; absent when nothing is. Only for clients with
-    /// the capability `sync-more`.
+    /// Parts of the deltas to read with SYNC_MORE; absent when there are none. Only for clients with the
+    /// capability `sync-more`.
     package var more: [SyncRange]?
-    /// Where CHATS_LIST continues, sent as it came; absent or 0 means no more.
+    /// Where CHATS_LIST continues, to be sent back unchanged; absent or 0 at the end.
     package var chatMarker: Int64?
-    /// Messages beside those of the chats.
+    /// Messages other than those in the chats.
     package var messages: IDMap<ChatID, [Message]>
     /// Contacts and dialog partners. With `chatMarker`, and without `resync` of the contacts, only the
-    /// partners of `chats`: those of the chats that CHATS_LIST brings are asked for with CONTACT_INFO.
+    /// partners of `chats`; CONTACT_INFO returns those of the chats in CHATS_LIST.
     package var contacts: [User]
-    /// Who is online, of the partners whom NOTIF_PRESENCE tells of.
+    /// Online users among the partners that NOTIF_PRESENCE covers.
     package var presence: IDMap<UserID, Presence>
     /// Drafts that changed.
     package var drafts: Drafts?
@@ -746,11 +746,11 @@ package struct LoginReply: WirePayload, Hashable {
     package var calls: [AnyValue]
     /// Whether older calls exist.
     package var videoChatHistory: Bool?
-    /// Settings; only when configHash differs.
+    /// Settings; present only when configHash differs.
     package var config: LoginConfig?
     /// A token that replaces the one used.
     package var token: String?
-    /// Base of the next marks: nothing at or below it can still appear.
+    /// The next mark: no later change gets a time at or below it.
     package var time: Int64
     /// Sent by the classic service; not used.
     package var updates: Int64?
@@ -992,18 +992,18 @@ extension LoginRequest: WireRequest {
     package static var opcode: Opcode { .login }
 }
 
-/// Changes that a delta of LOGIN has left out, for clients with `sync-more`, the newest first. A client keeps
-/// the ranges that are still to be read, and the mark of its next login is the end of what it has without a
-/// gap. What changes while it reads leaves the range and comes by a push or with the next login. Any other
-/// range may be asked for, too.
+/// Returns the changes that a delta of LOGIN left out, the newest first, for clients with `sync-more`. A
+/// client stores the ranges it has not read yet. The mark of its next login is the point up to which it has
+/// everything. An item that changes meanwhile leaves the range and comes by a push or with the next login.
+/// Any other range may be requested too.
 package struct SyncMoreRequest: WirePayload, Hashable {
     /// What to read.
     package var kind: SyncKind
     /// From the range: changes at or before it are left out.
     package var since: Int64
-    /// From the range, or from the reply before: changes after it are left out.
+    /// From the range, or from the previous reply: changes after it are left out.
     package var upTo: Int64
-    /// About how many at most; as many as LOGIN brings chats unless given, and `maxChatsPage` at most.
+    /// Approximate page size, at most `maxChatsPage`; by default as many as the chats in a LOGIN.
     package var count: Int64?
 
     package init(
@@ -1078,15 +1078,15 @@ package struct SyncMoreRequest: WirePayload, Hashable {
 
 /// The answer to SYNC_MORE.
 package struct SyncMoreReply: WirePayload, Hashable {
-    /// Chats that changed; those that were left with their status.
+    /// Chats that changed; chats the user left come with that status.
     package var chats: [Chat]
     /// Contacts that changed.
     package var contacts: [User]
     /// Drafts that changed.
     package var drafts: Drafts?
-    /// True when the range cannot be read by parts: a LOGIN with the mark 0 brings everything of the kind.
+    /// True when the range cannot be read in parts: a LOGIN with the mark 0 brings everything of the kind.
     package var resync: Bool?
-    /// Where to go on; absent when the range is read.
+    /// Where to continue; absent when the range has been read.
     package var upTo: Int64?
 
     package init(
@@ -1186,13 +1186,14 @@ extension SyncMoreRequest: WireRequest {
     package static var opcode: Opcode { .syncMore }
 }
 
-/// The second part of a login, or the contacts that changed. The list goes out under both names clients know.
+/// The second part of a login, or the contacts that changed. The list is sent under both names that clients
+/// know.
 package struct Login2Request: WirePayload, Hashable {
     /// Whether to send the profile.
     package var needProfile: Bool?
-    /// Mark of the contacts held; -1: none wanted.
+    /// Mark of the contacts that the client holds; -1 for no contacts.
     package var contactsSync: Int64?
-    /// Version of the settings held.
+    /// Hash of the settings that the client holds.
     package var configHash: Text?
 
     package init(
@@ -1267,10 +1268,10 @@ package struct Login2Reply: WirePayload, Hashable {
     package var contactInfos: [User]
     /// The same list.
     package var contacts: [User]
-    /// Settings; only when configHash differs.
+    /// Settings; present only when configHash differs.
     package var config: LoginConfig?
-    /// What of the contacts is to be asked for with SYNC_MORE; absent when nothing is. Without the capability
-    /// the list ends where the reply is full. Only for clients with the capability `sync-more`.
+    /// Contacts to read with SYNC_MORE; absent when there are none. Without the capability the list ends
+    /// where the reply is full. Only for clients with the capability `sync-more`.
     package var more: [SyncRange]?
 
     package init(
@@ -1373,8 +1374,8 @@ extension Login2Request: WireRequest {
     package static var opcode: Opcode { .login2 }
 }
 
-/// Ends this session. The token dies and the connection is closed after the reply. Links that the session
-/// approved are void.
+/// Ends this session. The token becomes invalid, and the connection is closed after the reply. Links that the
+/// session approved are void.
 package struct LogoutRequest: WirePayload, Hashable {
     package init() {}
 
@@ -1417,17 +1418,17 @@ extension LogoutRequest: WireRequest {
     package static var opcode: Opcode { .logout }
 }
 
-/// Finishes a registration; in the dialect tamtam also the login of a known user, by an AUTH token.
+/// Finishes a registration; in the dialect tamtam also the login of a known user, with an AUTH token.
 package struct AuthConfirmRequest: WirePayload, Hashable {
     /// First name; without it and without `name`, a registration is refused with `proto.payload`.
     package var firstName: Text?
-    /// Whole name of an app of TamTam, where `firstName` is absent.
+    /// Full name from a TamTam app, when `firstName` is absent.
     package var name: Text?
     /// Last name.
     package var lastName: Text?
     /// The token of AUTH: REGISTER, NEW or AUTH.
     package var token: String
-    /// REGISTER, or NEW and AUTH from an app of TamTam. What the token is good for, the server knows.
+    /// REGISTER, or NEW and AUTH from a TamTam app. The server knows the purpose of the token itself.
     package var tokenType: String?
     /// Avatar from the gallery; ignored.
     package var photoID: Int64?
@@ -1688,8 +1689,8 @@ extension AuthConfirmRequest: WireRequest {
     package static var opcode: Opcode { .authConfirm }
 }
 
-/// Asks for a code that moves the caller's account to another phone. It counts among the codes that
-/// AUTH_REQUEST sends to that phone and from that address.
+/// Asks for a code that moves the caller's account to another phone. It counts towards the limits of
+/// AUTH_REQUEST for that phone and address.
 package struct PhoneBindRequestRequest: WirePayload, Hashable {
     /// The new phone: digits, with or without a plus and separators.
     package var phone: String
@@ -1773,15 +1774,15 @@ extension PhoneBindRequestRequest: CustomReflectable {
 
 /// The answer to PHONE_BIND_REQUEST.
 package struct PhoneBindRequestReply: WirePayload, Hashable {
-    /// Names the code request; goes into PHONE_BIND_CONFIRM.
+    /// Identifies the code request; goes into PHONE_BIND_CONFIRM.
     package var token: String
-    /// Digits of the code.
+    /// Number of digits in the code.
     package var codeLength: Int64
-    /// How long to wait before asking again; ms.
+    /// How long to wait before the next request, in ms.
     package var requestMaxDuration: Int64
-    /// How often a code may still be asked for.
+    /// How many more codes may be requested.
     package var requestCountLeft: Int64
-    /// How long until another way is offered; ms.
+    /// How long until another way is offered, in ms.
     package var altActionDuration: Int64
 
     package init(
@@ -1881,8 +1882,8 @@ extension PhoneBindRequestRequest: WireRequest {
     package static var opcode: Opcode { .phoneBindRequest }
 }
 
-/// Moves the caller's account to the phone that the code was sent to. The password is not asked for; it stays
-/// with the account.
+/// Moves the caller's account to the phone that received the code. No password is required; the account keeps
+/// its password.
 package struct PhoneBindConfirmRequest: WirePayload, Hashable {
     /// From PHONE_BIND_REQUEST.
     package var token: String
@@ -1997,10 +1998,10 @@ extension PhoneBindConfirmRequest: WireRequest {
     package static var opcode: Opcode { .phoneBindConfirm }
 }
 
-/// Opens a track: the steps that set, change or remove the caller's password belong to it. It lasts
+/// Opens a track, which groups the steps that set, change or remove the caller's password. It lasts
 /// `trackLifetimeMs` and belongs to the session.
 package struct AuthCreateTrackRequest: WirePayload, Hashable {
-    /// 0: the password of the caller; nothing else is known.
+    /// 0: the caller's password; no other type exists.
     package var type: Int64
 
     package init(
@@ -2041,7 +2042,7 @@ package struct AuthCreateTrackRequest: WirePayload, Hashable {
 
 /// The answer to AUTH_CREATE_TRACK.
 package struct AuthCreateTrackReply: WirePayload, Hashable {
-    /// Names the track.
+    /// Identifies the track.
     package var trackID: String
 
     package init(
@@ -2097,7 +2098,7 @@ extension AuthCreateTrackRequest: WireRequest {
     package static var opcode: Opcode { .authCreateTrack }
 }
 
-/// Whether a new password is good enough. It is stored by AUTH_SET_2FA alone, which asks for it again.
+/// Says whether a new password is acceptable. Only AUTH_SET_2FA stores it, and asks for it again.
 package struct AuthValidatePasswordRequest: WirePayload, Hashable {
     /// From AUTH_CREATE_TRACK.
     package var trackID: String
@@ -2186,11 +2187,11 @@ extension AuthValidatePasswordRequest: WireRequest {
     package static var opcode: Opcode { .authValidatePassword }
 }
 
-/// Whether a hint is good enough. It is stored by AUTH_SET_2FA alone, which asks for it again.
+/// Says whether a hint is acceptable. Only AUTH_SET_2FA stores it, and asks for it again.
 package struct AuthValidateHintRequest: WirePayload, Hashable {
     /// From AUTH_CREATE_TRACK.
     package var trackID: String
-    /// What reminds of the password. Whoever has the code sees it.
+    /// A reminder of the password. Anybody who has the code can see it.
     package var hint: Text
 
     package init(
@@ -2275,7 +2276,7 @@ extension AuthValidateHintRequest: WireRequest {
     package static var opcode: Opcode { .authValidateHint }
 }
 
-/// Sends a code to an e-mail address, by which a forgotten password can be restored later.
+/// Sends a code to an e-mail address that can later restore a forgotten password.
 package struct AuthVerifyEmailRequest: WirePayload, Hashable {
     /// From AUTH_CREATE_TRACK.
     package var trackID: String
@@ -2341,9 +2342,9 @@ extension AuthVerifyEmailRequest: CustomReflectable {
 
 /// The answer to AUTH_VERIFY_EMAIL.
 package struct AuthVerifyEmailReply: WirePayload, Hashable {
-    /// How long to wait before asking again; ms.
+    /// How long to wait before the next request, in ms.
     package var blockingDuration: Int64?
-    /// Digits of the code.
+    /// Number of digits in the code.
     package var codeLength: Int64?
 
     package init(
@@ -2471,7 +2472,7 @@ extension AuthCheckEmailRequest: CustomReflectable {
 
 /// The answer to AUTH_CHECK_EMAIL.
 package struct AuthCheckEmailReply: WirePayload, Hashable {
-    /// The address that is known now.
+    /// The checked address.
     package var email: String?
 
     package init(
@@ -2530,7 +2531,7 @@ extension AuthCheckEmailRequest: WireRequest {
     package static var opcode: Opcode { .authCheckEmail }
 }
 
-/// Checks the caller's password. From then on the track may change or remove it.
+/// Checks the caller's password. After that the track may change or remove it.
 package struct AuthCheckPasswordRequest: WirePayload, Hashable {
     /// From AUTH_CREATE_TRACK.
     package var trackID: String
@@ -2620,18 +2621,18 @@ extension AuthCheckPasswordRequest: WireRequest {
 }
 
 /// Ends a track: sets or changes the caller's password with its hint and e-mail address, or removes all of
-/// them. A change without a hint or an address that was checked keeps the old one.
+/// them. A change without a hint or a checked address keeps the old one.
 package struct AuthSet2faRequest: WirePayload, Hashable {
     /// From AUTH_CREATE_TRACK.
     package var trackID: String
     /// The new password. Absent keeps the old one.
     package var password: String?
-    /// What reminds of the password.
+    /// A reminder of the password.
     package var hint: Text?
     /// Removes the password.
     package var removes: Bool
     /// What the client expects to happen. 0: a password is set, 1: changed, 2: restored, 3: there is a hint,
-    /// 4: an address, 5: it is removed.
+    /// 4: an address, 5: the password is removed.
     package var expectedCapabilities: [Int64]
 
     package init(
@@ -2755,7 +2756,7 @@ extension AuthSet2faRequest: WireRequest {
     package static var opcode: Opcode { .authSet2fa }
 }
 
-/// Whether the caller has a password, and what belongs to it.
+/// Says whether the caller has a password, with its hint and address.
 package struct Auth2faDetailsRequest: WirePayload, Hashable {
     /// From AUTH_CREATE_TRACK; not needed.
     package var trackID: String?
@@ -2988,12 +2989,12 @@ extension AuthLoginCheckPasswordRequest: WireRequest {
     package static var opcode: Opcode { .authLoginCheckPassword }
 }
 
-/// For who has forgotten the password: without a code it sends one to the account's e-mail address; with the
-/// right one it removes the password and logs in.
+/// Restores access after a forgotten password. Without a code it sends one to the account's e-mail address;
+/// with the right code it removes the password and logs in.
 package struct AuthLoginRestorePasswordRequest: WirePayload, Hashable {
     /// From the passwordChallenge.
     package var trackID: String
-    /// The code; absent asks for one.
+    /// The code; when absent, one is sent.
     package var verifyCode: String?
 
     package init(
@@ -3058,9 +3059,9 @@ extension AuthLoginRestorePasswordRequest: CustomReflectable {
 
 /// The answer to AUTH_LOGIN_RESTORE_PASSWORD.
 package struct AuthLoginRestorePasswordReply: WirePayload, Hashable {
-    /// Where the code went, all but its ends hidden.
+    /// Where the code was sent, everything but its ends hidden.
     package var email: String?
-    /// Digits of the code.
+    /// Number of digits in the code.
     package var codeLength: Int64?
     /// LOGIN.
     package var tokenAttrs: TokenAttrs?
@@ -3164,7 +3165,7 @@ extension AuthLoginRestorePasswordRequest: WireRequest {
     package static var opcode: Opcode { .authLoginRestorePassword }
 }
 
-/// Asks for a link to show as a QR code. Somebody who is logged in reads it and approves.
+/// Asks for a link to show as a QR code. A logged-in user scans it and approves.
 package struct GetQrRequest: WirePayload, Hashable {
     package init() {}
 
@@ -3186,13 +3187,13 @@ package struct GetQrRequest: WirePayload, Hashable {
 package struct GetQrReply: WirePayload, Hashable {
     /// What to show.
     package var qrLink: String
-    /// What to ask with, and to get the token by: shown to nobody.
+    /// For polling and for fetching the token; never shown to anybody.
     package var trackID: String
-    /// How long to wait between two GET_QR_STATUS; ms.
+    /// How long to wait between two GET_QR_STATUS, in ms.
     package var pollingInterval: Int64
-    /// How long it lasts; ms.
+    /// How long it lasts, in ms.
     package var ttl: Int64
-    /// When it ends.
+    /// When it expires.
     package var expiresAt: Int64
 
     package init(
@@ -3292,7 +3293,7 @@ extension GetQrRequest: WireRequest {
     package static var opcode: Opcode { .getQr }
 }
 
-/// Whether the link was approved.
+/// Says whether the link was approved.
 package struct GetQrStatusRequest: WirePayload, Hashable {
     /// From GET_QR.
     package var trackID: String
@@ -3345,7 +3346,7 @@ extension GetQrStatusRequest: CustomReflectable {
 
 /// The answer to GET_QR_STATUS.
 package struct GetQrStatusReply: WirePayload, Hashable {
-    /// How it stands.
+    /// The state of the login.
     package var status: QRStatus
 
     package init(
@@ -3394,7 +3395,7 @@ extension GetQrStatusRequest: WireRequest {
 
 /// Lets the device that shows the link log in as the caller.
 package struct AuthQrApproveRequest: WirePayload, Hashable {
-    /// What the code says.
+    /// The link in the QR code.
     package var qrLink: String
 
     package init(
@@ -3523,7 +3524,7 @@ extension LoginByQrRequest: CustomReflectable {
 package struct LoginByQrReply: WirePayload, Hashable {
     /// LOGIN.
     package var tokenAttrs: TokenAttrs
-    /// A second factor is asked for.
+    /// A second factor is required.
     package var passwordChallenge: PasswordChallenge?
     /// The account.
     package var profile: Profile?

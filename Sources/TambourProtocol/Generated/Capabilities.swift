@@ -6,20 +6,21 @@ package struct Capabilities: OptionSet, Hashable, Sendable {
     package let rawValue: UInt64
     package init(rawValue: UInt64) { self.rawValue = rawValue }
 
-    /// The client reads LZ4 blocks of any raw size within the limits and of a factor up to 254. Without it
+    /// The client reads LZ4 blocks of any raw size within the limits and with a factor up to 254. Without it
     /// the server compresses at most 99,999 raw bytes with a factor up to 32, which every known client reads.
     package static let lz4Large = Capabilities(rawValue: 1 << 0)
-    /// Replies to CHAT_HISTORY carry `more`. Without it the field is left out: no other client knows it.
+    /// Replies to CHAT_HISTORY have `more`. Without it the field is left out, because no other client knows
+    /// it.
     package static let historyMore = Capabilities(rawValue: 1 << 1)
-    /// A reply to LOGIN that brings everything though a mark was sent says so by `resync`: what the client
-    /// holds of those kinds and does not find there is no more. Without it the field is left out, and a
-    /// client shows what is no more until it asks for it.
+    /// When a reply to LOGIN holds everything although a mark was sent, `resync` names the kinds: stored
+    /// items of those kinds that are missing from the reply no longer exist. Without the capability the field
+    /// is left out, and a client shows deleted items until it requests them.
     package static let resync = Capabilities(rawValue: 1 << 2)
-    /// A delta of LOGIN brings the newest changes of each kind, and `more` names the ranges that the client
-    /// asks for with SYNC_MORE, when it has shown the first. Without it a delta of chats is never cut: it
-    /// brings all at once, and when that does not fit a reply the whole list of chats.
+    /// A delta of LOGIN returns the newest changes of each kind, and `more` names the ranges that the client
+    /// reads later with SYNC_MORE. Without it a delta of chats is never cut: it returns all changes at once
+    /// or, if they do not fit a reply, the whole list of chats.
     package static let syncMore = Capabilities(rawValue: 1 << 3)
-    /// The client edits objects, and is told by NOTIF_OBJ what the user's other devices do to them.
+    /// The client edits objects, and gets the changes of the user's other devices by NOTIF_OBJ.
     package static let objects = Capabilities(rawValue: 1 << 4)
 
     /// Every known name and what it stands for.
@@ -39,12 +40,12 @@ package struct Capabilities: OptionSet, Hashable, Sendable {
 }
 
 extension Capabilities {
-    /// The client named no capability. It gets all that the known clients of this wire read, also what is
-    /// written for one of them alone.
+    /// The client named no capability. It gets everything that the known clients of this protocol read,
+    /// including fields for a single one of them.
     package static let classic = Capabilities(rawValue: 1 << 48)
-    /// The client is an app of TamTam: its listener or its sign-in says so, and its token keeps it. What
-    /// these apps read otherwise is written as they read it; the numbers whose meaning has moved since are
-    /// not served.
+    /// The client is a TamTam app: its listener or its sign-in says so, and the token stores it. Fields that
+    /// these apps read in another form are written in that form; opcode numbers whose meaning has changed
+    /// since are not served.
     package static let tamtam = Capabilities(rawValue: 1 << 49)
     /// Every dialect, with those that it builds on.
     package static let dialectTable: [(name: String, value: Capabilities)] = [("classic", [.classic]), ("tamtam", [.tamtam, .classic])]
@@ -57,8 +58,8 @@ package struct Features: OptionSet, Hashable, Sendable {
     package let rawValue: UInt64
     package init(rawValue: UInt64) { self.rawValue = rawValue }
 
-    /// Finding people by their phone. The first thing to be let in by steps, or shut, when somebody walks
-    /// through all numbers.
+    /// Finding people by their phone. An operator can roll it out in steps, or switch it off when somebody
+    /// enumerates all numbers.
     package static let phoneLookup = Features(rawValue: 1 << 0)
 
     /// Every known name and what it stands for.

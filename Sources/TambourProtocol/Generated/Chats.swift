@@ -99,22 +99,22 @@ extension ChatInfoRequest: WireRequest {
     package static var opcode: Opcode { .chatInfo }
 }
 
-/// A page of messages around a time: `backward` messages at or before `from` and `forward` messages after it,
-/// oldest first. A `from` in the future or an absent one means the newest.
+/// Returns a page of messages around a time: `backward` messages at or before `from` and `forward` messages
+/// after it, oldest first. A `from` in the future or an absent one means the newest message.
 package struct ChatHistoryRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
     /// The anchor.
     package var from: Int64?
-    /// How many messages later than the anchor.
+    /// How many messages after the anchor.
     package var forward: Int64
     /// How many messages at or before the anchor.
     package var backward: Int64
-    /// Nothing older than this; 0 is no limit.
+    /// No messages older than this; 0 for no limit.
     package var backwardTime: Int64?
-    /// Nothing newer than this; 0 is no limit.
+    /// No messages newer than this; 0 for no limit.
     package var forwardTime: Int64?
-    /// REGULAR unless given.
+    /// Default REGULAR.
     package var itemType: ItemType?
     /// Whether to send messages.
     package var getMessages: Bool
@@ -122,7 +122,7 @@ package struct ChatHistoryRequest: WirePayload, Hashable {
     package var getChat: Bool
     /// Ignored.
     package var interactive: Bool?
-    /// The post of a channel whose comments are meant instead.
+    /// Read the comments on this post of a channel instead.
     package var postID: MessageID?
 
     package init(
@@ -277,7 +277,7 @@ package struct ChatHistoryReply: WirePayload, Hashable {
     package var messages: [Message]?
     /// The chat.
     package var chat: Chat?
-    /// Whether there is more in a direction asked for, also when the page was cut short. Only for clients
+    /// Whether there is more in a requested direction, also when the page was cut short. Only for clients
     /// with the capability `history-more`.
     package var more: Bool?
 
@@ -357,22 +357,22 @@ extension ChatHistoryRequest: WireRequest {
     package static var opcode: Opcode { .chatHistory }
 }
 
-/// What became of the messages of a chat after a mark, oldest change first: those that were edited, reacted
-/// to, voted in, or deleted. For clients that keep histories: what they hold stays right without asking for
-/// it again. The first mark is the `time` of the LOGIN before the first page. A chat whose messages have
-/// changed is in the delta of the next login, so others need not be asked for. Answers show what they answer
-/// as it is now: its change comes by itself, and a client puts it into the answers it holds.
+/// Returns the messages of a chat that were edited, reacted to, voted in or deleted after a mark, oldest
+/// change first. Clients that store histories keep them current without reading them again. The first mark is
+/// the `time` of the LOGIN before the first page. The delta of the next login contains every chat whose
+/// messages have changed, so other chats need no request. A reply shows the message it answers as that is
+/// now. A change to that message comes separately, and the client applies it to the replies it holds.
 package struct ChatChangesRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
-    /// The mark: changes at or before it are left out; 0 for all there were.
+    /// The mark: changes at or before it are left out; 0 for all.
     package var since: Int64
-    /// Where a page before ended: changes in the millisecond `since` to messages behind this one are wanted
-    /// too.
+    /// Where the previous page ended: also return changes in the millisecond `since` to messages after this
+    /// one.
     package var messageID: MessageID?
-    /// How many changes at most; `maxHistoryPage` unless given, and never more.
+    /// The most changes to return; default and maximum `maxHistoryPage`.
     package var count: Int64?
-    /// The post of a channel whose comments are meant instead.
+    /// Read the comments on this post of a channel instead.
     package var postID: MessageID?
 
     package init(
@@ -463,17 +463,17 @@ package struct ChatChangesRequest: WirePayload, Hashable {
 package struct ChatChangesReply: WirePayload, Hashable {
     /// As they are now.
     package var messages: [Message]
-    /// Those that are no more.
+    /// Ids of deleted messages.
     package var removedIDs: [MessageID]
-    /// Up to this message nothing is there for the caller, who cleared the history or joined without it;
-    /// absent when all is.
+    /// The caller sees no messages up to this one, because they cleared the history or joined without it;
+    /// absent when all are visible.
     package var clearedID: MessageID?
-    /// True when nothing that was held before may be trusted any more.
+    /// True when the stored history can no longer be trusted.
     package var resync: Bool?
-    /// The next mark: nothing at or before it is missing. What happened after it may be in the reply already,
-    /// and comes again.
+    /// The next mark: nothing at or before it is missing. Later changes may already be in the reply, and come
+    /// again.
     package var time: Int64
-    /// Where to go on, with `time`; absent when that was all.
+    /// Where to continue, with `time`; absent at the end.
     package var messageID: MessageID?
 
     package init(
@@ -581,8 +581,8 @@ extension ChatChangesRequest: WireRequest {
     package static var opcode: Opcode { .chatChanges }
 }
 
-/// Moves the caller's read mark. It only rises, except by SET_AS_UNREAD; a mark in the future counts as now.
-/// Others see of it what the caller shows (SHOW_READ_MARK).
+/// Moves the caller's read mark. It only moves forward, except by SET_AS_UNREAD; a mark in the future counts
+/// as now. Others see it only if the caller shows it (SHOW_READ_MARK).
 package struct ChatMarkRequest: WirePayload, Hashable {
     /// What to change.
     package var type: MarkType
@@ -590,7 +590,7 @@ package struct ChatMarkRequest: WirePayload, Hashable {
     package var chatID: ChatID
     /// The last message read.
     package var messageID: MessageID?
-    /// Read up to this time.
+    /// Marks everything up to this time as read.
     package var mark: Int64?
 
     package init(
@@ -667,7 +667,7 @@ package struct ChatMarkRequest: WirePayload, Hashable {
 
 /// The answer to CHAT_MARK.
 package struct ChatMarkReply: WirePayload, Hashable {
-    /// Unread messages left.
+    /// Number of unread messages left.
     package var unread: Int64
     /// The mark as stored.
     package var mark: Int64
@@ -728,9 +728,9 @@ extension ChatMarkRequest: WireRequest {
 
 /// A page of chats whose last event is before a time, newest first.
 package struct ChatsListRequest: WirePayload, Hashable {
-    /// A time, or the marker of the page before, sent back as it came; absent means now.
+    /// A time, or the marker of the previous page, sent back unchanged; absent for now.
     package var marker: Int64?
-    /// How many at most; a page may be shorter and have more behind it, which `marker` says.
+    /// Page size; a page may be shorter although more follow, as `marker` says.
     package var count: Int64?
 
     package init(
@@ -789,8 +789,8 @@ package struct ChatsListRequest: WirePayload, Hashable {
 package struct ChatsListReply: WirePayload, Hashable {
     /// The page.
     package var chats: [Chat]
-    /// Where the next page starts: the time of the last chat, or a number above 2^62 where a page ends inside
-    /// a millisecond; 0 is the end.
+    /// Where the next page starts: the time of the last chat, or a number above 2^62 if a page ends within a
+    /// millisecond; 0 at the end.
     package var marker: Int64
 
     package init(
@@ -851,7 +851,7 @@ extension ChatsListRequest: WireRequest {
     package static var opcode: Opcode { .chatsList }
 }
 
-/// One chat as the caller has it.
+/// One chat as the caller sees it.
 package struct ChatPersonalConfigRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
@@ -944,12 +944,12 @@ extension ChatPersonalConfigRequest: WireRequest {
     package static var opcode: Opcode { .chatPersonalConfig }
 }
 
-/// Hides what is pinned in a chat from the caller's own screens, or shows it again. It is the setting
-/// `hidePinned` of the chat, as CONFIG keeps it.
+/// Hides the pinned message of a chat on the caller's own devices, or shows it again. Stored as the setting
+/// `hidePinned` of the chat, as by CONFIG.
 package struct ChatPinSetVisibilityRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
-    /// Whether it is shown.
+    /// Whether to show it.
     package var show: Bool
 
     package init(
@@ -1024,12 +1024,12 @@ extension ChatPinSetVisibilityRequest: WireRequest {
     package static var opcode: Opcode { .chatPinSetVisibility }
 }
 
-/// Puts a chat away for the caller, until something new is said in it, or brings it back. A dialog that has
-/// not begun is away already.
+/// Hides a chat for the caller until it gets a new message, or shows it again. A dialog that has not begun is
+/// hidden already.
 package struct ChatHideRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
-    /// False brings it back; absent or true puts it away.
+    /// False shows it again; absent or true hides it.
     package var hide: Bool?
 
     package init(
@@ -1107,15 +1107,15 @@ extension ChatHideRequest: WireRequest {
     package static var opcode: Opcode { .chatHide }
 }
 
-/// Says that a chat is or is no longer open on the screen. A hint; pushes come either way. Not so with
-/// `postId`: the comments on a post are told to those connections alone that have opened them, until they
-/// close them or end. Who then reads CHAT_HISTORY misses none.
+/// Says whether a chat is open on the screen. It is only a hint; pushes come either way. With `postId` it is
+/// binding: comments on a post are pushed only to connections that have opened them, until those close them
+/// or end. A client that reads CHAT_HISTORY after opening them misses none.
 package struct ChatSubscribeRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
-    /// Opened or closed.
+    /// True opens, false closes.
     package var subscribe: Bool
-    /// The post of a channel whose comments are opened or closed.
+    /// Open or close the comments on this post of a channel.
     package var postID: MessageID?
 
     package init(
@@ -1202,15 +1202,15 @@ extension ChatSubscribeRequest: WireRequest {
     package static var opcode: Opcode { .chatSubscribe }
 }
 
-/// Somebody read a chat, or marked it as unread.
+/// Somebody read a chat or marked it as unread.
 package struct NotifMark: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
-    /// Whose mark.
+    /// The user whose mark it is.
     package var userID: UserID
     /// The mark.
     package var mark: Int64
-    /// True only for the own other sessions.
+    /// True only for the user's own other sessions.
     package var setAsUnread: Bool
 
     package init(
@@ -1282,7 +1282,7 @@ package struct NotifMark: WirePayload, Hashable {
 
 /// A chat was created, changed or left.
 package struct NotifChat: WirePayload, Hashable {
-    /// The chat, without what differs between its members.
+    /// The chat, without data that differs between its members.
     package var chat: Chat
 
     package init(

@@ -5,61 +5,61 @@
 package enum RateBucket: UInt8, CaseIterable, Sendable {
     /// Messages, edits and votes.
     case send
-    /// Groups and channels that are made.
+    /// Groups and channels that are created.
     case create
-    /// Users who are added to a group or channel, also to one that is made.
+    /// Users who are added to a group or channel, also to a new one.
     case invite
     /// Groups that are joined by a link.
     case join
-    /// Changes of a group that its members are told, one for each user concerned.
+    /// Changes to a group that are pushed to its members, one for each user concerned.
     case manage
-    /// Messages that are deleted; clearing or deleting a chat counts as several.
+    /// Deleted messages; clearing or deleting a chat counts as several.
     case remove
     /// Read marks.
     case mark
-    /// Being shown as typing.
+    /// Typing notices.
     case typing
-    /// Reactions that are set or taken back.
+    /// Reactions set or taken back.
     case react
-    /// Rows that are read; a request counts as several by itself, an item that takes many rows too.
+    /// Rows read. A request itself counts as several, and so does an item that takes many rows.
     case read
-    /// Users who are looked up by id, and whose presence is asked for.
+    /// Users who are looked up by id or asked for their presence.
     case people
-    /// Searches, and looks at phones, links and previews.
+    /// Searches, and lookups of phones, links and previews.
     case search
-    /// Pages of the attachments of a chat.
+    /// Pages of a chat's attachments.
     case media
-    /// Numbers of a phone book.
+    /// Phone book numbers.
     case phoneBook
-    /// Changes of contacts.
+    /// Changes to contacts.
     case contact
-    /// Changes of the profile.
+    /// Changes to the profile.
     case profile
-    /// Changes of settings, one for each chat.
+    /// Changes to settings, one for each chat.
     case settings
-    /// Drafts that are saved or discarded.
+    /// Drafts saved or discarded.
     case draft
-    /// Changes of folders.
+    /// Changes to folders.
     case folder
-    /// Operations on objects, also rejected ones.
+    /// Operations on objects, including rejected ones.
     case object
-    /// Messages, users and chats that are reported.
+    /// Reported messages, users and chats.
     case report
-    /// Steps that change the phone, the password or the end of an account.
+    /// Steps that change the phone, the password or the deletion of an account.
     case account
-    /// Logins that are ended. A bucket of its own: no other request of a stolen login can empty it.
+    /// Logins that are ended. A separate bucket, so that no other request of a stolen login can empty it.
     case signOut
-    /// Packets that nothing is read or stored for: PING, receipts, SESSION_INIT.
+    /// Packets that read and store nothing: PING, receipts, SESSION_INIT.
     case signal
-    /// Events of telemetry.
+    /// Telemetry events.
     case log
-    /// What leads to a token, and a LOGIN with a bad one.
+    /// Requests that lead to a token, and LOGIN with a bad token.
     case auth
     /// LOGIN with a good token.
     case login
-    /// What one connection asks for before it logs in, but for LOGIN.
+    /// Requests of one connection before it logs in, except LOGIN.
     case connection
-    /// What all connections of an address ask for before they log in, but for LOGIN.
+    /// Requests of all connections of an address before they log in, except LOGIN.
     case address
 
     /// Whose bucket it is: an account's; before login an address's as well; a connection's or an address's,

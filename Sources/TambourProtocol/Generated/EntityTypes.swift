@@ -2,13 +2,13 @@
 // swift-format-ignore-file
 
 extension EntityType {
-    /// What belongs together, as a household or a practice.
+    /// Data that belongs together, such as a household or a practice.
     public static let account = EntityType("account")
-    /// Somebody or something that notes, preferences and measurements are about.
+    /// A person or thing with notes, preferences and measurements.
     public static let profile = EntityType("profile")
-    /// Something written down. No word of it is lost silently.
+    /// A written note. No change to it is lost silently.
     public static let note = EntityType("note")
-    /// A setting of a profile; the last hand on it counts.
+    /// A setting of a profile; the last write wins.
     public static let preference = EntityType("preference")
     /// One value of a series.
     public static let measurement = EntityType("measurement")

@@ -34,10 +34,10 @@ package struct RequestError: Error, Hashable, Sendable, CustomStringConvertible 
         case protoFrame = "proto.frame"
         /// The opcode is known but not legal before SESSION_INIT or before LOGIN.
         case protoState = "proto.state"
-        /// The number is unknown or known and not served. Without texts: apps ask for such things at every
-        /// start, and some show the text each time.
+        /// The number is unknown, or known and not served. It has no texts: apps send such requests at every
+        /// start, and some would show the text each time.
         case protoOpcode = "proto.opcode"
-        /// The payload is not what the opcode asks for; the message names the field.
+        /// The payload does not match the opcode; the message names the field.
         case protoPayload = "proto.payload"
         /// The token is unknown, closed or expired. Clients look for exactly this message.
         case loginToken = "login.token"
@@ -47,40 +47,41 @@ package struct RequestError: Error, Hashable, Sendable, CustomStringConvertible 
         case loginFlood = "login.flood"
         /// A rate limit is used up.
         case tooManyRequests = "too.many.requests"
-        /// The phone has no 5 to 15 digits, or registration is closed and nobody has it.
+        /// The phone does not have 5 to 15 digits, or registration is closed and it has no account.
         case errorPhoneWrong = "error.phone.wrong"
-        /// The code does not match; some tries are left.
+        /// The code does not match; some attempts are left.
         case errorCodeWrong = "error.code.wrong"
         /// The code request is unknown, too old or used up. Ask for a new code.
         case errorCodeExpired = "error.code.expired"
-        /// Too many codes were asked for (for a phone, from an address, on a track), too many tracks opened
-        /// or too many wrong passwords given; or AUTH_CONFIRM is for a phone whose account is blocked.
+        /// Too many codes were requested (for a phone, from an address, on a track), too many tracks were
+        /// opened, or too many wrong passwords were given; or AUTH_CONFIRM is for a phone whose account is
+        /// blocked.
         case authBlocked = "auth.blocked"
-        /// Unknown chat, or the caller is not a member. The two look alike.
+        /// The chat is unknown, or the caller is not a member. The two look alike.
         case chatNotFound = "chat.not.found"
-        /// No such user, or one the caller may not see. The two look alike.
+        /// The user is unknown, or the caller may not see them. The two look alike.
         case userNotFound = "user.not.found"
-        /// The message, or another thing named by id, does not exist for the caller.
+        /// The message or another object named by id does not exist for the caller.
         case notFound = "not.found"
-        /// The caller sees the thing but has no right to do this to it.
+        /// The caller sees the object but lacks the right to do this to it.
         case notAllowed = "not.allowed"
-        /// Another chat has the public name.
+        /// Another chat has this public name.
         case linkTaken = "link.taken"
-        /// The message has neither text nor attachments nor a forward, or carries something that is not
+        /// The message has neither text nor attachments nor a forward, or contains something that is not
         /// served.
         case errorMessageInvalid = "error.message.invalid"
-        /// The reaction is no emoji.
+        /// The reaction is not an emoji.
         case errorMessageLikeUnknownReaction = "error.message.like.unknown.reaction"
-        /// One more kind of reaction than a message may have. Those that are there can still be used.
+        /// The message would have more kinds of reaction than allowed. Existing kinds can still be used.
         case errorTooManyLikes = "error.too-many-likes"
         /// The chat allows no reactions, or not this one.
         case errorReactionsNotAllowed = "error.reactions.not.allowed"
         /// The track of a password, a QR code or a sign-in is unknown, too old, used up or somebody else's.
-        /// Begin with a new one.
+        /// Start a new one.
         case trackNotFound = "track.not.found"
-        /// The password does not match; some tries are left.
+        /// The password does not match; some attempts are left.
         case errorPasswordWrong = "error.password.wrong"
-        /// The phone that an account was to move to belongs to another one.
+        /// The account cannot move to a phone that belongs to another account.
         case errorPhoneTaken = "error.phone.taken"
         /// The server failed. Nothing was stored; the request may be sent again.
         case internalError = "internal"
@@ -114,21 +115,21 @@ extension RequestError.Code {
     /// What people read; nil where nothing was written for them.
     package func text(in language: RequestError.Language) -> String? {
         switch (self, language) {
-            case (.protoVer, .en): "This app is too old or too new for the server"
-            case (.protoVer, .ru): "Приложение и сервер не понимают друг друга"
-            case (.protoFrame, .en): "The connection broke down"
-            case (.protoFrame, .ru): "Соединение прервалось из-за ошибки"
+            case (.protoVer, .en): "This version of the app does not work with the server. Please update the app"
+            case (.protoVer, .ru): "Эта версия приложения не подходит для сервера. Обновите приложение"
+            case (.protoFrame, .en): "The connection was closed after an error. Please try again"
+            case (.protoFrame, .ru): "Соединение прервано из-за ошибки. Попробуйте ещё раз"
             case (.protoState, .en): "Please sign in first"
             case (.protoState, .ru): "Сначала войдите в аккаунт"
-            case (.protoPayload, .en): "The app sent something wrong"
+            case (.protoPayload, .en): "The app sent an invalid request"
             case (.protoPayload, .ru): "Приложение отправило неверный запрос"
             case (.loginToken, .en): "Your session has ended. Please sign in again"
             case (.loginToken, .ru): "Сеанс завершён. Войдите снова"
-            case (.loginBlocked, .en): "The account is blocked"
-            case (.loginBlocked, .ru): "Аккаунт заблокирован"
+            case (.loginBlocked, .en): "This account is blocked. Please contact the administrator"
+            case (.loginBlocked, .ru): "Аккаунт заблокирован. Обратитесь к администратору"
             case (.loginFlood, .en): "Too many sign-ins. Please try again later"
             case (.loginFlood, .ru): "Слишком много входов. Попробуйте позже"
-            case (.tooManyRequests, .en): "Too often. Please try again later"
+            case (.tooManyRequests, .en): "Too many requests. Please try again later"
             case (.tooManyRequests, .ru): "Слишком часто. Попробуйте позже"
             case (.errorPhoneWrong, .en): "Please check the phone number"
             case (.errorPhoneWrong, .ru): "Проверьте номер телефона"
@@ -136,32 +137,32 @@ extension RequestError.Code {
             case (.errorCodeWrong, .ru): "Неверный код"
             case (.errorCodeExpired, .en): "The code has expired. Ask for a new one"
             case (.errorCodeExpired, .ru): "Код устарел. Запросите новый"
-            case (.authBlocked, .en): "Too many tries. Please try again later"
+            case (.authBlocked, .en): "Too many attempts. Please try again later"
             case (.authBlocked, .ru): "Слишком много попыток. Попробуйте позже"
-            case (.chatNotFound, .en): "There is no such chat"
+            case (.chatNotFound, .en): "Chat not found"
             case (.chatNotFound, .ru): "Чат не найден"
-            case (.userNotFound, .en): "There is no such user"
+            case (.userNotFound, .en): "User not found"
             case (.userNotFound, .ru): "Пользователь не найден"
-            case (.notFound, .en): "There is nothing here any more"
+            case (.notFound, .en): "This is no longer available"
             case (.notFound, .ru): "Здесь больше ничего нет"
-            case (.notAllowed, .en): "You may not do that"
+            case (.notAllowed, .en): "You do not have permission to do this"
             case (.notAllowed, .ru): "У вас нет на это прав"
-            case (.linkTaken, .en): "This name is taken. Choose another one"
-            case (.linkTaken, .ru): "Это имя занято. Выберите другое"
+            case (.linkTaken, .en): "This name is already taken. Please choose another one"
+            case (.linkTaken, .ru): "Это имя уже занято. Выберите другое"
             case (.errorMessageInvalid, .en): "This message cannot be sent"
             case (.errorMessageInvalid, .ru): "Это сообщение нельзя отправить"
             case (.errorMessageLikeUnknownReaction, .en): "There is no such reaction"
             case (.errorMessageLikeUnknownReaction, .ru): "Такой реакции нет"
-            case (.errorTooManyLikes, .en): "This message has too many different reactions"
-            case (.errorTooManyLikes, .ru): "У этого сообщения слишком много разных реакций"
-            case (.errorReactionsNotAllowed, .en): "This reaction is not allowed here"
-            case (.errorReactionsNotAllowed, .ru): "Эта реакция здесь не разрешена"
+            case (.errorTooManyLikes, .en): "This message already has too many different reactions. Please choose one of them"
+            case (.errorTooManyLikes, .ru): "У этого сообщения уже слишком много разных реакций. Выберите одну из них"
+            case (.errorReactionsNotAllowed, .en): "This reaction is not allowed in this chat"
+            case (.errorReactionsNotAllowed, .ru): "Эта реакция не разрешена в этом чате"
             case (.trackNotFound, .en): "This took too long. Please start again"
             case (.trackNotFound, .ru): "Время вышло. Начните сначала"
             case (.errorPasswordWrong, .en): "Wrong password"
             case (.errorPasswordWrong, .ru): "Неверный пароль"
-            case (.errorPhoneTaken, .en): "Another account has this number"
-            case (.errorPhoneTaken, .ru): "Этот номер занят другим аккаунтом"
+            case (.errorPhoneTaken, .en): "This number belongs to another account. Please use a different one"
+            case (.errorPhoneTaken, .ru): "Этот номер занят другим аккаунтом. Укажите другой"
             case (.internalError, .en): "Something went wrong. Please try again later"
             case (.internalError, .ru): "Что-то пошло не так. Попробуйте позже"
             case (.overloaded, .en): "The server is busy. Please try again later"
@@ -200,13 +201,13 @@ extension RequestError {
     package static func protoState(_ message: String) -> RequestError {
         RequestError(code: .protoState, message: message)
     }
-    /// The number is unknown or known and not served. Without texts: apps ask for such things at every start,
-    /// and some show the text each time.
+    /// The number is unknown, or known and not served. It has no texts: apps send such requests at every
+    /// start, and some would show the text each time.
     package static let protoOpcode = RequestError(code: .protoOpcode, message: "Unknown opcode")
     package static func protoOpcode(_ message: String) -> RequestError {
         RequestError(code: .protoOpcode, message: message)
     }
-    /// The payload is not what the opcode asks for; the message names the field.
+    /// The payload does not match the opcode; the message names the field.
     package static func protoPayload(_ message: String) -> RequestError {
         RequestError(code: .protoPayload, message: message)
     }
@@ -230,12 +231,12 @@ extension RequestError {
     package static func tooManyRequests(_ message: String) -> RequestError {
         RequestError(code: .tooManyRequests, message: message)
     }
-    /// The phone has no 5 to 15 digits, or registration is closed and nobody has it.
+    /// The phone does not have 5 to 15 digits, or registration is closed and it has no account.
     package static let errorPhoneWrong = RequestError(code: .errorPhoneWrong, message: "The phone number is not valid")
     package static func errorPhoneWrong(_ message: String) -> RequestError {
         RequestError(code: .errorPhoneWrong, message: message)
     }
-    /// The code does not match; some tries are left.
+    /// The code does not match; some attempts are left.
     package static let errorCodeWrong = RequestError(code: .errorCodeWrong, message: "The code is wrong")
     package static func errorCodeWrong(_ message: String) -> RequestError {
         RequestError(code: .errorCodeWrong, message: message)
@@ -245,48 +246,48 @@ extension RequestError {
     package static func errorCodeExpired(_ message: String) -> RequestError {
         RequestError(code: .errorCodeExpired, message: message)
     }
-    /// Too many codes were asked for (for a phone, from an address, on a track), too many tracks opened or
-    /// too many wrong passwords given; or AUTH_CONFIRM is for a phone whose account is blocked.
+    /// Too many codes were requested (for a phone, from an address, on a track), too many tracks were opened,
+    /// or too many wrong passwords were given; or AUTH_CONFIRM is for a phone whose account is blocked.
     package static let authBlocked = RequestError(code: .authBlocked, message: "Sign-in is blocked for now")
     package static func authBlocked(_ message: String) -> RequestError {
         RequestError(code: .authBlocked, message: message)
     }
-    /// Unknown chat, or the caller is not a member. The two look alike.
+    /// The chat is unknown, or the caller is not a member. The two look alike.
     package static let chatNotFound = RequestError(code: .chatNotFound, message: "Chat not found")
     package static func chatNotFound(_ message: String) -> RequestError {
         RequestError(code: .chatNotFound, message: message)
     }
-    /// No such user, or one the caller may not see. The two look alike.
+    /// The user is unknown, or the caller may not see them. The two look alike.
     package static let userNotFound = RequestError(code: .userNotFound, message: "User not found")
     package static func userNotFound(_ message: String) -> RequestError {
         RequestError(code: .userNotFound, message: message)
     }
-    /// The message, or another thing named by id, does not exist for the caller.
+    /// The message or another object named by id does not exist for the caller.
     package static let notFound = RequestError(code: .notFound, message: "Not found")
     package static func notFound(_ message: String) -> RequestError {
         RequestError(code: .notFound, message: message)
     }
-    /// The caller sees the thing but has no right to do this to it.
+    /// The caller sees the object but lacks the right to do this to it.
     package static let notAllowed = RequestError(code: .notAllowed, message: "Not allowed")
     package static func notAllowed(_ message: String) -> RequestError {
         RequestError(code: .notAllowed, message: message)
     }
-    /// Another chat has the public name.
+    /// Another chat has this public name.
     package static let linkTaken = RequestError(code: .linkTaken, message: "The name is taken")
     package static func linkTaken(_ message: String) -> RequestError {
         RequestError(code: .linkTaken, message: message)
     }
-    /// The message has neither text nor attachments nor a forward, or carries something that is not served.
+    /// The message has neither text nor attachments nor a forward, or contains something that is not served.
     package static let errorMessageInvalid = RequestError(code: .errorMessageInvalid, message: "The message is not valid")
     package static func errorMessageInvalid(_ message: String) -> RequestError {
         RequestError(code: .errorMessageInvalid, message: message)
     }
-    /// The reaction is no emoji.
+    /// The reaction is not an emoji.
     package static let errorMessageLikeUnknownReaction = RequestError(code: .errorMessageLikeUnknownReaction, message: "There is no such reaction")
     package static func errorMessageLikeUnknownReaction(_ message: String) -> RequestError {
         RequestError(code: .errorMessageLikeUnknownReaction, message: message)
     }
-    /// One more kind of reaction than a message may have. Those that are there can still be used.
+    /// The message would have more kinds of reaction than allowed. Existing kinds can still be used.
     package static let errorTooManyLikes = RequestError(code: .errorTooManyLikes, message: "The message has too many different reactions")
     package static func errorTooManyLikes(_ message: String) -> RequestError {
         RequestError(code: .errorTooManyLikes, message: message)
@@ -296,18 +297,18 @@ extension RequestError {
     package static func errorReactionsNotAllowed(_ message: String) -> RequestError {
         RequestError(code: .errorReactionsNotAllowed, message: message)
     }
-    /// The track of a password, a QR code or a sign-in is unknown, too old, used up or somebody else's. Begin
-    /// with a new one.
+    /// The track of a password, a QR code or a sign-in is unknown, too old, used up or somebody else's. Start
+    /// a new one.
     package static let trackNotFound = RequestError(code: .trackNotFound, message: "The track is unknown or has expired")
     package static func trackNotFound(_ message: String) -> RequestError {
         RequestError(code: .trackNotFound, message: message)
     }
-    /// The password does not match; some tries are left.
+    /// The password does not match; some attempts are left.
     package static let errorPasswordWrong = RequestError(code: .errorPasswordWrong, message: "The password is wrong")
     package static func errorPasswordWrong(_ message: String) -> RequestError {
         RequestError(code: .errorPasswordWrong, message: message)
     }
-    /// The phone that an account was to move to belongs to another one.
+    /// The account cannot move to a phone that belongs to another account.
     package static let errorPhoneTaken = RequestError(code: .errorPhoneTaken, message: "The phone has an account")
     package static func errorPhoneTaken(_ message: String) -> RequestError {
         RequestError(code: .errorPhoneTaken, message: message)

@@ -3,7 +3,7 @@
 
 /// The caller's folders, or those that changed.
 package struct FoldersGetRequest: WirePayload, Hashable {
-    /// That of the folders held; absent or 0 for all.
+    /// The mark of the stored folders; absent or 0 for all.
     package var folderSync: Int64?
 
     package init(
@@ -48,11 +48,11 @@ package struct FoldersGetRequest: WirePayload, Hashable {
 
 /// The answer to FOLDERS_GET.
 package struct FoldersGetReply: WirePayload, Hashable {
-    /// Those that changed, in their order; always that of all chats.
+    /// Changed folders, in their order; always includes the folder of all chats.
     package var folders: [Folder]
-    /// The id of each, in their order.
+    /// The id of each folder, in order.
     package var foldersOrder: [Text]
-    /// Folders whose chats the folder of all chats does not show; none are kept.
+    /// Folders whose chats the folder of all chats does not show; always empty.
     package var allFilterExcludeFolders: [AnyValue]
     /// Mark of these folders; 0 while there are none.
     package var folderSync: Int64
@@ -233,20 +233,20 @@ extension FoldersGetByIdRequest: WireRequest {
     package static var opcode: Opcode { .foldersGetById }
 }
 
-/// Makes a folder, which goes to the end, or replaces what is in one.
+/// Creates a folder at the end of the list, or replaces the content of one.
 package struct FoldersUpdateRequest: WirePayload, Hashable {
-    /// Its id, a UUID of the client's. A request without one makes a new folder each time, and the reply
-    /// names it; only a request with one is idempotent.
+    /// Its id, a UUID from the client. A request without an id creates a new folder each time, and the reply
+    /// has its id; only a request with an id is idempotent.
     package var id: Text?
     /// Its name.
     package var title: Text
     /// Chats in it.
     package var include: [ChatID]
-    /// What else belongs into it.
+    /// Filters for other chats in it.
     package var filters: [AnyValue]
-    /// What clients keep with it.
+    /// Data that clients store with it.
     package var options: [AnyValue]
-    /// Chats on top of it.
+    /// Chats at its top.
     package var favorites: [ChatID]
 
     package init(
@@ -350,7 +350,7 @@ package struct FoldersUpdateRequest: WirePayload, Hashable {
 package struct FoldersUpdateReply: WirePayload, Hashable {
     /// The folder.
     package var folder: Folder
-    /// The id of each, in their order.
+    /// The id of each folder, in order.
     package var foldersOrder: [Text]
     /// Mark of the folders as they are now.
     package var folderSync: Int64
@@ -421,9 +421,9 @@ extension FoldersUpdateRequest: WireRequest {
     package static var opcode: Opcode { .foldersUpdate }
 }
 
-/// Puts folders into another order. Those that are not named follow as they stood.
+/// Changes the order of folders. Folders that are not named follow in their old order.
 package struct FoldersReorderRequest: WirePayload, Hashable {
-    /// The ids, in their order.
+    /// The ids in the new order.
     package var foldersOrder: [Text]
 
     package init(
@@ -468,7 +468,7 @@ package struct FoldersReorderRequest: WirePayload, Hashable {
 
 /// The answer to FOLDERS_REORDER.
 package struct FoldersReorderReply: WirePayload, Hashable {
-    /// The id of each, in their order.
+    /// The id of each folder, in order.
     package var foldersOrder: [Text]
     /// Mark of the folders as they are now.
     package var folderSync: Int64
@@ -576,7 +576,7 @@ package struct FoldersDeleteRequest: WirePayload, Hashable {
 
 /// The answer to FOLDERS_DELETE.
 package struct FoldersDeleteReply: WirePayload, Hashable {
-    /// The id of each, in their order.
+    /// The id of each folder, in order.
     package var foldersOrder: [Text]
     /// Mark of the folders as they are now.
     package var folderSync: Int64
@@ -639,9 +639,9 @@ extension FoldersDeleteRequest: WireRequest {
 
 /// The receiver changed folders on another device.
 package struct NotifFolders: WirePayload, Hashable {
-    /// The folder that is new or has changed.
+    /// The new or changed folder.
     package var folder: Folder?
-    /// The id of each, in their order.
+    /// The id of each folder, in order.
     package var foldersOrder: [Text]
     /// Mark of the folders as they are now.
     package var folderSync: Int64

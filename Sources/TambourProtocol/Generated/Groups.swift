@@ -6,9 +6,9 @@
 package struct ChatDeleteRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
-    /// What the caller has seen of it; not looked at.
+    /// How much of it the caller has seen; ignored.
     package var lastEventTime: Int64?
-    /// For everybody.
+    /// Deletes it for everybody.
     package var forAll: Bool
 
     package init(
@@ -96,14 +96,14 @@ extension ChatDeleteRequest: WireRequest {
 }
 
 /// Clears the history of a chat up to a time, for the caller or for everybody. The chat stays. For everybody,
-/// `purgedRowsPerStep` messages at most go before the reply, the newest; the rest follow by themselves, and
-/// each part is told.
+/// at most the newest `purgedRowsPerStep` messages are deleted before the reply; the rest follow, and each
+/// part is pushed.
 package struct ChatClearRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
     /// Up to this time; absent means all.
     package var lastEventTime: Int64?
-    /// For everybody.
+    /// Clears it for everybody.
     package var forAll: Bool
 
     package init(
@@ -216,9 +216,9 @@ extension ChatClearRequest: WireRequest {
     package static var opcode: Opcode { .chatClear }
 }
 
-/// Whether an invitation or a public name is good.
+/// Says whether an invitation or a public name is valid.
 package struct ChatCheckLinkRequest: WirePayload, Hashable {
-    /// The invitation, from `join/` on or with what stands before that, or a public name.
+    /// The invitation, in full or from `join/` on, or a public name.
     package var link: Text
 
     package init(
@@ -283,11 +283,11 @@ extension ChatCheckLinkRequest: WireRequest {
     package static var opcode: Opcode { .chatCheckLink }
 }
 
-/// Joins a group or channel by its invitation or public name. Who is a member already gets the chat. With the
-/// option JOIN_REQUEST the caller is not let in but waits among those who ask; the reply then holds what
-/// LINK_INFO shows.
+/// Joins a group or channel by its invitation or public name. A caller who is already a member gets the chat.
+/// With the option JOIN_REQUEST the caller does not join but asks to; the reply then holds the chat as
+/// LINK_INFO shows it.
 package struct ChatJoinRequest: WirePayload, Hashable {
-    /// The invitation, from `join/` on or with what stands before that, or a public name.
+    /// The invitation, in full or from `join/` on, or a public name.
     package var link: Text
 
     package init(
@@ -378,8 +378,8 @@ extension ChatJoinRequest: WireRequest {
     package static var opcode: Opcode { .chatJoin }
 }
 
-/// Changes title, description, options, pinned message, invitation, public name or owner of a chat; what is
-/// not named stays. All of it is done or nothing is.
+/// Changes title, description, options, pinned message, invitation, public name or owner of a chat; absent
+/// fields stay unchanged. All changes are made or none.
 package struct ChatUpdateRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
@@ -387,19 +387,19 @@ package struct ChatUpdateRequest: WirePayload, Hashable {
     package var theme: Text?
     /// The new description; empty for none.
     package var description: Text?
-    /// Switches by name, those that change.
+    /// The options to change, by name.
     package var options: NameMap<Bool>?
-    /// The message to pin; 0 takes the pinned one down.
+    /// The message to pin; 0 unpins.
     package var pinMessageID: MessageID?
-    /// With `pinMessageId`: whether an event says so.
+    /// With `pinMessageId`: whether an event announces it.
     package var notifyPin: Bool
-    /// A new invitation, in the reply as `link` of the chat.
+    /// Makes a new invitation, in the reply as `link` of the chat.
     package var revokePrivateLink: Bool
     /// The new owner.
     package var changeOwnerID: UserID?
     /// A new picture; not served yet.
     package var photoToken: Text?
-    /// PUBLIC, with a name, or PRIVATE, which gives the name up. A name alone means PUBLIC.
+    /// PUBLIC, with a name, or PRIVATE, which releases the name. A name alone means PUBLIC.
     package var access: ChatAccess?
     /// The public name, alone or as the end of an address; a chat that has one has no invitation.
     package var link: Text?
@@ -607,9 +607,9 @@ extension ChatUpdateRequest: WireRequest {
     package static var opcode: Opcode { .chatUpdate }
 }
 
-/// Leaves a group or channel. The owner gives it to somebody else first. Whoever has left is answered
-/// `chat.not.found`, also when the request comes again. Whoever asks to be let in, and is not yet, takes that
-/// back.
+/// Leaves a group or channel. The owner must give it to somebody else first. A caller who has already left
+/// gets `chat.not.found`, also for a retry. A caller who has asked to join and is not a member yet withdraws
+/// that request.
 package struct ChatLeaveRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
@@ -676,17 +676,17 @@ extension ChatLeaveRequest: WireRequest {
     package static var opcode: Opcode { .chatLeave }
 }
 
-/// A page of a chat's members, or of those who ask to be let in, in the order of their ids.
+/// Lists a chat's members, or the users who ask to join, in the order of their ids.
 package struct ChatMembersRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
-    /// MEMBER unless given.
+    /// Default MEMBER.
     package var type: MemberType?
-    /// Where the page begins; absent or 0 is the beginning.
+    /// Where the page begins; absent or 0 for the beginning.
     package var marker: Int64?
-    /// How many; `membersPageSize` unless given, at most `maxMembersPage`.
+    /// Page size, default `membersPageSize`, at most `maxMembersPage`.
     package var count: Int64?
-    /// How a name begins.
+    /// The beginning of a name.
     package var query: Text?
 
     package init(
@@ -777,8 +777,8 @@ package struct ChatMembersRequest: WirePayload, Hashable {
 
 /// The answer to CHAT_MEMBERS.
 package struct ChatMembersReply: WirePayload, Hashable {
-    /// The page. With `query` it may be short or empty and have a marker: no more than `maxScannedRows`
-    /// members are looked at.
+    /// The page. With `query` it may be short or empty and still have a marker: at most `maxScannedRows`
+    /// members are examined.
     package var members: [ChatMember]
     /// Where the next page begins; absent at the end.
     package var marker: Int64?
@@ -844,29 +844,29 @@ extension ChatMembersRequest: WireRequest {
     package static var opcode: Opcode { .chatMembers }
 }
 
-/// Adds members to a group or channel, removes them, lets in who asks or declines it, or gives and takes the
-/// rights of administrators. Users to whom nothing is to be done, as members that are added again, are passed
-/// over; a check that fails for one of them refuses the whole.
+/// Adds or removes members of a group or channel, accepts or declines requests to join, or grants and revokes
+/// administrator rights. Users who need no change, such as members who are added again, are skipped. If a
+/// check fails for one user, the whole request is refused.
 package struct ChatMembersUpdateRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
-    /// Whom; at least one.
+    /// The users; at least one.
     package var userIDs: [UserID]
     /// What to do.
     package var operation: MemberOperation
-    /// MEMBER unless given; ADMIN gives and takes rights, JOIN_REQUEST accepts or declines requests to join,
+    /// Default MEMBER; ADMIN grants and revokes rights, JOIN_REQUEST accepts or declines requests to join,
     /// COMMENTS_BLACKLIST bans from commenting in a channel, BLOCKED answers `not.allowed`.
     package var type: MemberType?
-    /// With add: whether they see what was said before.
+    /// With add: whether they see earlier messages.
     package var showHistory: Bool
-    /// With remove: 0 keeps their messages, -1 deletes them, many of them in parts as CHAT_CLEAR does;
-    /// comments on posts stay. With COMMENTS_BLACKLIST add those under the post `postId`.
+    /// With remove: 0 keeps their messages, -1 deletes them, a large number in parts like CHAT_CLEAR;
+    /// comments on posts stay. With COMMENTS_BLACKLIST add: the comments under the post `postId`.
     package var cleanMsgPeriod: Int64
-    /// With ADMIN add: bits of the role table; absent for all but making administrators.
+    /// With ADMIN add: bits of the role table; absent for all except making administrators.
     package var permissions: Int64?
-    /// With COMMENTS_BLACKLIST: the post whose comments are meant.
+    /// With COMMENTS_BLACKLIST: the post.
     package var postID: MessageID?
-    /// The comment that led to it; not looked at.
+    /// The comment that caused it; ignored.
     package var messageID: MessageID?
 
     package init(
@@ -1047,9 +1047,9 @@ extension ChatMembersUpdateRequest: WireRequest {
     package static var opcode: Opcode { .chatMembersUpdate }
 }
 
-/// What an invitation or a public name leads to.
+/// Shows the chat of an invitation or a public name.
 package struct LinkInfoRequest: WirePayload, Hashable {
-    /// The invitation, from `join/` on or with what stands before that, or a public name.
+    /// The invitation, in full or from `join/` on, or a public name.
     package var link: Text
 
     package init(
@@ -1091,7 +1091,7 @@ package struct LinkInfoRequest: WirePayload, Hashable {
 
 /// The answer to LINK_INFO.
 package struct LinkInfoReply: WirePayload, Hashable {
-    /// The chat; absent when there is none. Who is no member sees what one may know before joining.
+    /// The chat; absent when there is none. A caller who is not a member sees only what outsiders may see.
     package var chat: Chat?
 
     package init(
@@ -1143,9 +1143,9 @@ extension LinkInfoRequest: WireRequest {
     package static var opcode: Opcode { .linkInfo }
 }
 
-/// Public chats one may like to join.
+/// Suggests public chats to join.
 package struct ChatSuggestRequest: WirePayload, Hashable {
-    /// How many, `searchPageSize` if absent, at most `maxSearchPage`.
+    /// Page size, default `searchPageSize`, at most `maxSearchPage`.
     package var count: Int64?
 
     package init(

@@ -3,140 +3,140 @@
 
 /// Every limit there is. Immutable; an override makes another one.
 package final class Limits: Sendable {
-    /// 1_048_576 bytes. A logged-in client may send long texts and lists but never a flood in one frame.
+    /// 1_048_576 bytes. A logged-in client may send long texts and lists, but not a flood in one frame.
     package let maxFrameBytes: Int
-    /// 8192 bytes. Strangers get less; the largest handshake seen is below 2 KiB.
+    /// 8192 bytes. Less before login; the largest known handshake is below 2 KiB.
     package let maxFrameBytesBeforeLogin: Int
-    /// 1_048_576 bytes. An LZ4 bomb may not allocate more than a plain frame could carry.
+    /// 1_048_576 bytes. An LZ4 bomb cannot allocate more than a plain frame could carry.
     package let maxInflatedBytes: Int
-    /// 921_600 bytes. Some clients refuse more than 1 MiB; a reply that would be longer becomes a shorter
-    /// page.
+    /// 921_600 bytes. Some clients refuse more than 1 MiB; a longer reply becomes a shorter page.
     package let maxReplyBytes: Int
-    /// 512 bytes. Below it LZ4 saves nothing that a packet on the network would notice.
+    /// 512 bytes. Below this, LZ4 saves nothing noticeable on the network.
     package let compressFromBytes: Int
-    /// 32 levels. Deep nesting costs stack, and nothing legal nests deeper than 12.
+    /// 32 levels. Deep nesting costs stack, and nothing legal nests deeper than 17.
     package let maxDepth: Int
-    /// 65_536 items. Bounds the work of one payload, counted over all its containers.
+    /// 65_536 items. Bounds the work for one payload, over all its containers.
     package let maxElements: Int
-    /// 8 levels. Lists and maps inside each other in an `any`. It stands up to nine levels deep in a reply,
-    /// and readers stop at maxDepth.
+    /// 8 levels. Nested lists and maps in an `any`. It is up to nine levels deep in a reply, and readers stop
+    /// at maxDepth.
     package let maxAnyDepth: Int
-    /// 10_000 ms. A connection that says nothing costs a descriptor.
+    /// 10_000 ms. A silent connection costs a descriptor.
     package let sessionInitTimeoutMs: Int
-    /// 120_000 ms. A person needs time to read the code and type it.
+    /// 120_000 ms. A user needs time to read and type the code.
     package let loginTimeoutMs: Int
     /// 15_000 ms. A frame that has begun must end; slow senders hold a buffer.
     package let partialFrameTimeoutMs: Int
-    /// 300_000 ms. Clients ping every 30 s; ten missed pings are a dead peer.
+    /// 300_000 ms. Clients ping every 30 s; ten missed pings mean a dead peer.
     package let idleTimeoutMs: Int
     /// 1000 ms. The last error should reach the peer before the close.
     package let closeDrainMs: Int
-    /// 15_000 ms. Who has ended its side and has no network for some seconds still gets its answers.
+    /// 15_000 ms. A client that shut down its side and lost its network for some seconds still gets its
+    /// replies.
     package let lastRepliesTimeoutMs: Int
-    /// 256 requests. Reading pauses above it; a client waits for replies long before.
+    /// 256 requests. Reading pauses above it; a client waits for replies long before that.
     package let maxRequestsInFlight: Int
-    /// 65_536 bytes. What one connection may have handled in a turn, inflated bytes counted; the rest waits
-    /// until the others had theirs.
+    /// 65_536 bytes. What one connection may process in a turn, counting inflated bytes; the rest waits until
+    /// the others had their turn.
     package let maxTurnBytes: Int
-    /// 64 frames. Small frames cost more than their bytes.
+    /// 64 frames. Small frames cost more than their size suggests.
     package let maxTurnFrames: Int
-    /// 8192 bytes. Strangers get less; a handshake fits one turn.
+    /// 8192 bytes. Less before login; a handshake fits one turn.
     package let maxTurnBytesBeforeLogin: Int
     /// 8 frames. A handshake is three frames.
     package let maxTurnFramesBeforeLogin: Int
-    /// 16_384 bytes. What all strangers of a lane may have handled before the others get their next turn,
-    /// however many strangers there are.
+    /// 16_384 bytes. What all connections without a login on one lane may process before the others get their
+    /// next turn, whatever their number.
     package let maxStrangerBytesPerRound: Int
-    /// 262_144 bytes. The pages that a lane writes before the others get their turn; accounts take turns with
-    /// theirs. A page that has begun is finished.
+    /// 262_144 bytes. The pages that a lane writes before the others get their turn; accounts take turns. A
+    /// page that has begun is finished.
     package let maxReplyBytesPerRound: Int
-    /// 262_144 bytes. A client that has more to read than this gets nothing further begun until it has read
-    /// all of it.
+    /// 262_144 bytes. When a client has more than this to read, the server starts nothing more for it until
+    /// it has read all of it.
     package let maxOutboundBytesToStart: Int
-    /// 10_000 ms. A client whose requests wait for it to read, and that takes nothing for so long, is closed.
+    /// 10_000 ms. A client whose requests wait for it to read, and that reads nothing for this long, is
+    /// closed.
     package let stalledReaderTimeoutMs: Int
-    /// 2_097_152 bytes. What one slow reader may hold before it is closed.
+    /// 2_097_152 bytes. The most that a slow reader may hold before it is closed.
     package let maxOutboundBytes: Int
     /// 65_536 bytes. The same before login, where replies are short and connections may be many.
     package let maxOutboundBytesBeforeLogin: Int
-    /// 262_144 bytes. Pushes can be had again by a new login; replies cannot.
+    /// 262_144 bytes. Pushes can be recovered by a new login; replies cannot.
     package let maxOutboundPushBytes: Int
     /// 16 errors. A peer that keeps sending nonsense is not a client.
     package let maxSoftErrors: Int
-    /// 32 requests. Apps ask for numbers that no list names, some at every start; a peer that does nothing
-    /// else is not a client.
+    /// 32 requests. Apps send unknown opcodes, some at every start; a peer that sends nothing else is not a
+    /// client.
     package let unknownOpcodesPerSoftError: Int
-    /// 60_000 ms. The window in which maxSoftErrors counts.
+    /// 60_000 ms. The window for maxSoftErrors.
     package let softErrorWindowMs: Int
-    /// 100 sessions. Logins of one user. With one more the one that was seen longest ago ends, of those that
-    /// are not connected if there are any: nobody has so many devices.
+    /// 100 sessions. Logins of one user. One more ends the session seen longest ago, preferably one that is
+    /// not connected: nobody has so many devices.
     package let maxSessions: Int
-    /// 4 connections. A reconnecting client may overlap with itself; the oldest goes.
+    /// 4 connections. A reconnecting client may overlap with itself; the oldest connection is closed.
     package let maxConnectionsPerToken: Int
-    /// 64 connections. Twenty devices that each overlap with themselves; the oldest goes.
+    /// 64 connections. Twenty devices that each overlap with themselves; the oldest connection is closed.
     package let maxConnectionsPerUser: Int
-    /// 1000 connections. Connections that are not logged in, from one IPv4 address or one IPv6 /64; above it
-    /// the oldest that has said least is closed. An office behind one address reconnects at once.
+    /// 1000 connections. Connections without a login from one IPv4 address or one IPv6 /64; above it the
+    /// oldest one that has sent least is closed. An office behind one address reconnects at once.
     package let maxStrangersPerAddress: Int
     /// 2000 ms. Younger connections do not count as idle strangers; after an outage a thousand phones behind
     /// one address need a second to log in.
     package let strangerGraceMs: Int
-    /// 64 descriptors. Connections leave these to administrators, the store and the operator's programs; from
-    /// here on the oldest connection without a login makes room for a new one.
+    /// 64 descriptors. Reserved for administrators, the store and the operator's programs; once only these
+    /// are left, a new connection replaces the oldest one without a login.
     package let reservedDescriptors: Int
-    /// 16 connections. Administrators are few, and each may hold a thread.
+    /// 16 connections. There are few administrators, and each may hold a thread.
     package let maxAdminConnections: Int
     /// 6 digits. A known client accepts exactly six.
     package let loginCodeDigits: Int
     /// 5 tries. Five guesses at a million codes.
     package let loginCodeTries: Int
-    /// 600_000 ms. A code that arrives late is still good.
+    /// 600_000 ms. A code that arrives late still works.
     package let loginCodeLifetimeMs: Int
-    /// 5 codes an hour. Each costs the operator money and the owner a message; counted for each address that
-    /// asks.
+    /// 5 codes an hour. Each code costs the operator money and sends the owner a message; counted for each
+    /// requesting address.
     package let maxCodesPerPhonePerHour: Int
-    /// 20 codes an hour. Over all addresses, so that one of them alone cannot keep the owner from getting
-    /// codes; it does not hold for an address where the account is logged in.
+    /// 20 codes an hour. Over all addresses; a single address cannot keep the owner from getting codes. It
+    /// does not apply to an address where the account is logged in.
     package let maxCodesPerPhoneFromAllPerHour: Int
-    /// 20 codes an hour. An office behind one address still signs in.
+    /// 20 codes an hour. An office behind one address can still sign in.
     package let maxCodesPerAddressPerHour: Int
-    /// 6 UTF-16 units. The length clients are told; tries are bounded, so short ones do.
+    /// 6 UTF-16 units. The length clients are told; attempts are limited, so short passwords are enough.
     package let minPasswordUnits: Int
     /// 64 UTF-16 units. The length clients are told.
     package let maxPasswordUnits: Int
-    /// 256 bytes. Four bytes for each unit is more than UTF-8 ever needs.
+    /// 256 bytes. Four bytes per unit is more than UTF-8 ever needs.
     package let maxPasswordBytes: Int
     /// 30 UTF-16 units. The length clients are told.
     package let maxHintUnits: Int
-    /// 15 powers of two. scrypt with 2^15 rounds takes 32 MiB and about a tenth of a second for each guess.
+    /// 15 powers of two. scrypt with 2^15 rounds takes 32 MiB and about a tenth of a second per guess.
     package let passwordHashLogRounds: Int
-    /// 10 tries an hour. Who forgot it asks for the e-mail after fewer.
+    /// 10 tries an hour. A user who forgot it asks for the e-mail after fewer attempts.
     package let maxPasswordTriesPerHour: Int
-    /// 64 passwords. Hashing is slow on purpose; later requests are refused with `overloaded`.
+    /// 64 passwords. Hashing is slow on purpose; further requests are refused with `overloaded`.
     package let maxPasswordsWaiting: Int
-    /// 8 passwords. One account, or one address before login, holds a small share of the line; callers take
+    /// 8 passwords. One account, or one address before login, gets a small share of the queue; callers take
     /// turns.
     package let maxPasswordsWaitingPerCaller: Int
     /// 600_000 ms. As long as a login code.
     package let trackLifetimeMs: Int
     /// 20 tracks an hour. Each may send e-mail.
     package let maxTracksPerHour: Int
-    /// 3 codes. The address was mistyped twice.
+    /// 3 codes. Enough for a user who mistypes the address twice.
     package let maxEmailCodesPerTrack: Int
-    /// 5 codes an hour. For an address that is not checked yet, whoever asks: it may be somebody else's.
+    /// 5 codes an hour. For an address that is not checked yet, whoever asks: it may belong to somebody else.
     package let maxCodesPerEmailPerHour: Int
-    /// 10 codes an hour. Three tracks of somebody who mistypes.
+    /// 10 codes an hour. Three tracks of a user who mistypes.
     package let maxEmailCodesPerUserPerHour: Int
-    /// 8 programs. Each is a process of the operator that delivers a code.
+    /// 8 programs. Each is a process of the operator's program that delivers a code.
     package let maxCodeProgramsRunning: Int
-    /// 20_000 ms. What delivers a code answers in seconds; a program that hangs is ended then, and tried
-    /// again.
+    /// 20_000 ms. A delivery takes seconds; a program that hangs is killed after this time and retried.
     package let codeProgramTimeoutMs: Int
-    /// 256 codes. Codes for which the program has still to run or to run again; beyond them a request for a
-    /// code is refused with `overloaded`. Codes count once their batch of commands is committed, so one batch
-    /// may exceed it.
+    /// 256 codes. Codes that still wait for the program's first run or a retry; above it a request for a code
+    /// is refused with `overloaded`. Codes count once their batch of commands is committed, so one batch may
+    /// exceed it.
     package let maxCodesWaiting: Int
-    /// 120_000 ms. As long as it takes to find the phone; a photo of the code is worth nothing soon.
+    /// 120_000 ms. As long as it takes to find the phone; a photo of the code soon becomes useless.
     package let qrLifetimeMs: Int
     /// 20 links an hour. Each becomes a login; nobody signs in on more devices by hand.
     package let maxQRApprovalsPerHour: Int
@@ -144,127 +144,127 @@ package final class Limits: Sendable {
     package let qrPollingIntervalMs: Int
     /// 604_800_000 ms. A week to think about it.
     package let profileDeleteDelayMs: Int
-    /// 86_400_000 ms. After a longer time without the server nobody is erased for being away until they had
+    /// 86_400_000 ms. After a longer outage nobody is erased for inactivity until they had
     /// profileDeleteDelayMs to come back.
     package let outageMs: Int
-    /// 60_000 ms. How late an account may be erased.
+    /// 60_000 ms. The most by which the erasure of an account can be late.
     package let housekeepingIntervalMs: Int
-    /// 16 chats. Erasing an account must not keep others waiting.
+    /// 16 chats. Erasing an account must not delay others.
     package let erasedChatsPerStep: Int
-    /// 1000 rows. The same in a chat with a long history, and of contacts and objects by the thousand.
+    /// 1000 rows. The same for chats with long histories, and for thousands of contacts and objects.
     package let erasedRowsPerStep: Int
-    /// 200 ms. Slows guessing of tokens, and lets a PING sent along be answered first.
+    /// 200 ms. Slows down guessing of tokens, and lets a PING sent with it be answered first.
     package let loginRefusalDelayMs: Int
-    /// 300 messages. An outbox that was offline for a day is emptied at once.
+    /// 300 messages. Empties an outbox at once after a day offline.
     package let sendBurst: Int
     /// 120 messages a minute. Two a second, for hours: faster than people write, slower than a flood.
     package let sendsPerMinute: Int
-    /// 20 groups. Who moves a community here makes its groups in one go.
+    /// 20 groups. A user who moves a community here creates its groups in one go.
     package let createBurst: Int
-    /// 2 groups a minute. Each tells all its members.
+    /// 2 groups a minute. Each is announced to all its members.
     package let createsPerMinute: Int
-    /// 500 users. A large group is filled in one go; a longer list counts as so many.
+    /// 500 users. A large group is filled in one go; a longer list counts as this many.
     package let inviteBurst: Int
-    /// 30 users a minute. Each is told of a chat that they did not ask for.
+    /// 30 users a minute. Each user gets a chat that they did not ask for.
     package let invitesPerMinute: Int
-    /// 30 groups. Who is new follows the links of a whole community.
+    /// 30 groups. A new user follows the links of a whole community.
     package let joinBurst: Int
     /// 3 groups a minute. Each join is an event for all members.
     package let joinsPerMinute: Int
-    /// 120 searches. One search for each letter that is typed.
+    /// 120 searches. One search per typed letter.
     package let searchBurst: Int
-    /// 60 searches a minute. Walking through all numbers must take years.
+    /// 60 searches a minute. Enumerating all numbers must take years.
     package let searchesPerMinute: Int
-    /// 5000 numbers. A phone book of many years.
+    /// 5000 numbers. A phone book filled over many years.
     package let phoneBookBurst: Int
     /// 20 numbers a minute. People add a few a day.
     package let phoneBookPerMinute: Int
     /// 100 tries. An office behind one address signs in on Monday morning.
     package let authBurst: Int
-    /// 30 tries a minute. Slows guessing of codes, passwords and tokens from one address.
+    /// 30 tries a minute. Slows down guessing of codes, passwords and tokens from one address.
     package let authsPerMinute: Int
     /// 60 logins. A few devices on a bad network.
     package let loginBurst: Int
-    /// 20 logins a minute. A client that reconnects in a loop must not cost its snapshot each time.
+    /// 20 logins a minute. A client that reconnects in a loop must not cost a snapshot each time.
     package let loginsPerMinute: Int
     /// 300 changes. A group is set up, or cleared of a wave of spammers, in one go.
     package let manageBurst: Int
     /// 60 changes a minute. Each is a message or a push to every member.
     package let managesPerMinute: Int
-    /// 3000 messages. Three of the longest lists of ids, or the clearing of 150 chats.
+    /// 3000 messages. Three of the longest lists of ids, or clearing 150 chats.
     package let removeBurst: Int
-    /// 600 messages a minute. Each is told to every member; nobody deletes ten messages a second for long.
+    /// 600 messages a minute. Each is pushed to every member; nobody deletes ten messages a second for long.
     package let removesPerMinute: Int
-    /// 600 marks. A client that comes back marks a chat after the other.
+    /// 600 marks. A reconnecting client marks one chat after another.
     package let markBurst: Int
-    /// 1500 marks a minute. Twenty-five a second: a group where twenty people write each second is read
-    /// along.
+    /// 1500 marks a minute. Twenty-five a second: reading along in a group where twenty people write each
+    /// second.
     package let marksPerMinute: Int
-    /// 120 pushes. A bot says so in many chats at once.
+    /// 120 pushes. A bot types in many chats at once.
     package let typingBurst: Int
     /// 240 pushes a minute. Every three seconds in twelve chats; each is a push to every member.
     package let typingsPerMinute: Int
-    /// 240 reactions. One for each message of a few screens.
+    /// 240 reactions. One per message for a few screens.
     package let reactBurst: Int
     /// 120 reactions a minute. Two a second; each is a push to every member.
     package let reactsPerMinute: Int
-    /// 500_000 rows. A client that catches up with 1,000 chats reads two pages of 200 of each; a second or
+    /// 500_000 rows. A client that catches up with 1,000 chats reads two pages of 200 for each: a second or
     /// two of one reader.
     package let readBurst: Int
-    /// 120_000 rows a minute. Ten pages of 200 messages a second: faster than people scroll, and some
+    /// 120_000 rows a minute. Ten pages of 200 messages a second: faster than people scroll, and a few
     /// hundredths of a reader.
     package let readsPerMinute: Int
-    /// 1024 bytes. What a reply has of them is paid as rows are: to build and send a KiB costs about what
-    /// reading a row does.
+    /// 1024 bytes. This many bytes of a reply cost as much as a row: building and sending a KiB takes about
+    /// as long as reading a row.
     package let replyBytesPerRow: Int
-    /// 4 rows. An item of a page takes about four: itself, what it answers, reactions and votes. A request
-    /// that reads more rows than its price stands for pays for them afterwards.
+    /// 4 rows. An item of a page takes about four rows: itself, the message it answers, reactions and votes.
+    /// A request that reads more rows than its cost covers pays for them afterwards.
     package let rowsPerReadUnit: Int
-    /// 5000 users. As many as a phone book of many years holds.
+    /// 5000 users. As many as a phone book filled over many years.
     package let peopleBurst: Int
-    /// 600 users a minute. Ten new faces a second; walking through all ids must take years.
+    /// 600 users a minute. Ten new users a second; enumerating all ids must take years.
     package let peoplePerMinute: Int
-    /// 120 pages. The media of all chats that are looked at in one sitting.
+    /// 120 pages. The media of all chats viewed in one sitting.
     package let mediaBurst: Int
-    /// 120 pages a minute. A page may have to look at thousands of messages.
+    /// 120 pages a minute. A page may have to examine thousands of messages.
     package let mediaPerMinute: Int
-    /// 500 contacts. A phone book is brought over by hand or by a script.
+    /// 500 contacts. A phone book is imported by hand or by a script.
     package let contactBurst: Int
     /// 60 contacts a minute. People add a few a day.
     package let contactsPerMinute: Int
     /// 20 changes. Name, text and picture, until they are right.
     package let profileBurst: Int
-    /// 4 changes a minute. Each is told to maxContactAudience users.
+    /// 4 changes a minute. Each is pushed to maxContactAudience users.
     package let profilesPerMinute: Int
-    /// 2000 chats. All that an account may have settings of.
+    /// 2000 chats. All chats for which an account may have settings.
     package let settingsBurst: Int
     /// 120 chats a minute. Faster than people tap through their chats.
     package let settingsPerMinute: Int
     /// 300 drafts. More than an account keeps.
     package let draftBurst: Int
-    /// 120 drafts a minute. A client that saves while somebody types saves every second or two.
+    /// 120 drafts a minute. A client that saves during typing does so every second or two.
     package let draftsPerMinute: Int
-    /// 100 changes. All folders of an account are set up three times over.
+    /// 100 changes. Sets up all folders of an account three times.
     package let folderBurst: Int
-    /// 30 changes a minute. Each may be of maxFolderBytes.
+    /// 30 changes a minute. Each may take maxFolderBytes.
     package let foldersPerMinute: Int
     /// 20_000 operations. All objects of an account in one go.
     package let objectBurst: Int
-    /// 6000 operations a minute. A year of values, one a minute, is brought over within an hour and a half.
+    /// 6000 operations a minute. A year of values, one a minute, is imported within an hour and a half.
     package let objectsPerMinute: Int
-    /// 200 reports. Twice as many as one request may hold.
+    /// 200 reports. Twice as many as one request may contain.
     package let reportBurst: Int
-    /// 20 reports a minute. A person has to look at each.
+    /// 20 reports a minute. A person must review each.
     package let reportsPerMinute: Int
-    /// 60 steps. A password is set in five or six steps, with mistakes.
+    /// 60 steps. Setting a password takes five or six steps, with mistakes.
     package let accountBurst: Int
     /// 20 steps a minute. Some of them hash a password or send e-mail.
     package let accountsPerMinute: Int
-    /// 30 requests. A test of a client signs in and out.
+    /// 30 requests. A client test signs in and out.
     package let signOutBurst: Int
-    /// 10 requests a minute. Each ends logins for good.
+    /// 10 requests a minute. Each ends logins permanently.
     package let signOutsPerMinute: Int
-    /// 3000 packets. A client that answers every push comes back to a busy group.
+    /// 3000 packets. A client that acknowledges every push returns to a busy group.
     package let signalBurst: Int
     /// 6000 packets a minute. A hundred a second: one for each push of five busy groups.
     package let signalsPerMinute: Int
@@ -272,48 +272,49 @@ package final class Limits: Sendable {
     package let logBurst: Int
     /// 600 events a minute. Telemetry is counted and dropped.
     package let logsPerMinute: Int
-    /// 100 requests. A login with mistakes, a QR code that is waited for, or what a client sends along behind
-    /// its LOGIN.
+    /// 100 requests. A login with mistakes, polling for a QR code, or requests that a client sends along
+    /// after its LOGIN.
     package let strangerBurst: Int
-    /// 60 requests a minute. A QR code is asked about every qrPollingIntervalMs, and nothing else is that
+    /// 60 requests a minute. A QR code is polled every qrPollingIntervalMs, and nothing else is that
     /// frequent.
     package let strangerRequestsPerMinute: Int
     /// 3000 requests. An office of a thousand behind one address reconnects after a power cut.
     package let addressBurst: Int
-    /// 1200 requests a minute. Twenty a second, for all who are not logged in behind one address.
+    /// 1200 requests a minute. Twenty a second for all connections without a login behind one address.
     package let addressRequestsPerMinute: Int
-    /// 100_000 buckets. Some 12 MB for users, and as much for addresses; full buckets are not kept, and above
-    /// the limit those nearest to full are forgotten first.
+    /// 100_000 buckets. Some 12 MB for users, and as much for addresses; full buckets are not stored, and
+    /// above the limit the fullest are dropped first.
     package let maxRateBuckets: Int
     /// 50 dialogs an hour. Nobody meets so many people; a spammer must.
     package let maxNewDialogsPerHour: Int
-    /// 10_000 ms. What one who has typed a link waits for; the program is ended then.
+    /// 10_000 ms. How long a user waits after typing a link; then the program is killed.
     package let linkPreviewTimeoutMs: Int
-    /// 65_536 bytes. Of what the program prints; a preview is a few lines, and what prints more is ended.
+    /// 65_536 bytes. Output of the program; a preview is a few lines, and a program that prints more is
+    /// killed.
     package let maxLinkPreviewBytes: Int
     /// 4 programs. Each is a process.
     package let maxLinkPreviewsRunning: Int
-    /// 64 links. Who comes behind so many gets no preview.
+    /// 64 links. Requests beyond this get no preview.
     package let maxLinkPreviewsWaiting: Int
-    /// 4 previews. Of one connection at a time, so that one client does not take all the turns; further ones
+    /// 4 previews. For one connection at a time, so that one client does not take all turns; further requests
     /// get none.
     package let maxLinkPreviewsAsked: Int
-    /// 4096 previews. A few MB in memory; of more than so many the oldest are forgotten.
+    /// 4096 previews. A few MB in memory; above it the oldest are dropped.
     package let maxLinkPreviewsKept: Int
-    /// 3_600_000 ms. Pages change, and a text is written in less; a `shareId` is good for as long after it
-    /// was told.
+    /// 3_600_000 ms. Pages change, and a text is written in less time; a `shareId` is valid for as long after
+    /// it was returned.
     package let linkPreviewLifetimeMs: Int
-    /// 60_000 ms. A program that has just failed at a link is not run for it again at once.
+    /// 60_000 ms. The program is not run again at once for a link on which it just failed.
     package let linkPreviewRetryMs: Int
     /// 4000 UTF-16 units. The unit of formatting ranges and the length clients are told.
     package let maxTextUnits: Int
-    /// 16_000 bytes. Four bytes for each unit is more than UTF-8 ever needs.
+    /// 16_000 bytes. Four bytes per unit is more than UTF-8 ever needs.
     package let maxTextBytes: Int
-    /// 65_536 bytes. A whole message with everything embedded in it: what can be stored can be sent in every
-    /// reply and push.
+    /// 65_536 bytes. A whole message with everything embedded in it: any stored message fits every reply and
+    /// push.
     package let maxMessageBytes: Int
-    /// 28_672 bytes. Text, elements and attachments of one message, a poll with all votes it may show. Twice
-    /// this, with reactions, fits maxMessageBytes: a message may embed another one.
+    /// 28_672 bytes. Text, elements and attachments of one message, counting a poll with all votes it can
+    /// show. Twice this, with reactions, fits maxMessageBytes, because a message may embed another one.
     package let maxMessageContentBytes: Int
     /// 200 UTF-16 units. The length clients are told.
     package let maxTitleUnits: Int
@@ -325,249 +326,247 @@ package final class Limits: Sendable {
     package let maxFullNameBytes: Int
     /// 4 names. The user's own name, and the one the asking user gave.
     package let maxUserNames: Int
-    /// 100 settings. Clients have about forty of a user's and five of a chat.
+    /// 100 settings. Clients have about forty settings of a user and five of a chat.
     package let maxSettings: Int
-    /// 256 bytes. A name or a value; the longest known one is a sound's address.
+    /// 256 bytes. A name or a value; the longest known one is the address of a sound.
     package let maxSettingBytes: Int
-    /// 66_560 bytes. maxSettings of them at their longest, and what clients do without the others.
+    /// 66_560 bytes. maxSettings of them at their longest, and the clients' defaults for the others.
     package let maxUserSettingsBytes: Int
-    /// 2000 chats. Every login whose client does not hold the settings brings them.
+    /// 2000 chats. They come with every login whose client does not hold the settings.
     package let maxChatSettings: Int
-    /// 262_144 bytes. All settings of the chats that one CONFIG names travel in its reply and in a push.
+    /// 262_144 bytes. A CONFIG returns and pushes all settings of the chats that it names.
     package let maxConfigReplyBytes: Int
-    /// 262_144 bytes. Names and values of all settings of a user and their chats: a login brings them
+    /// 262_144 bytes. Names and values of all settings of a user and their chats: a login returns them
     /// together.
     package let maxSettingsBytes: Int
     /// 1000 chats. A client changes one chat, or mutes those of a folder; nobody changes more at once.
     package let maxConfigChats: Int
-    /// 4096 bytes. What vendors' push services say their tokens may have.
+    /// 4096 bytes. The longest token according to the vendors' push services.
     package let maxPushTokenBytes: Int
-    /// 200 users. Who is told of a new name at once; the others see it at their next login.
+    /// 200 users. Users who are told of a new name at once; the others see it at their next login.
     package let maxContactAudience: Int
     /// 512 bytes. Tokens, device ids, hashes, enumeration values: all are shorter.
     package let maxShortStringBytes: Int
-    /// 8192 bytes. What a refusal says; it may repeat names of the request, which have maxShortStringBytes
+    /// 8192 bytes. The text of a refusal; it may repeat names from the request, of up to maxShortStringBytes
     /// each.
     package let maxErrorMessageBytes: Int
-    /// 256 bytes. The longest browser names itself in less.
+    /// 256 bytes. The longest user agent of a browser is shorter.
     package let maxAgentStringBytes: Int
-    /// 1024 bytes. Of a session: up to three of what a client says about itself, in one line.
+    /// 1024 bytes. For a session: up to three values that a client gave about itself, in one line.
     package let maxDeviceTextBytes: Int
-    /// 2048 bytes. What browsers and servers agree to carry.
+    /// 2048 bytes. The length that browsers and servers agree to carry.
     package let maxURLBytes: Int
     /// 8192 bytes. A card with a small picture.
     package let maxVCardBytes: Int
-    /// 64 items. More than will ever be known at once.
+    /// 64 items. More than will ever exist at once.
     package let maxCapabilities: Int
-    /// 64 features. What an operator may add rules for; a login is asked about each that it names.
+    /// 64 features. The most features with rules of the operator; a login evaluates each one it names.
     package let maxFeatures: Int
-    /// 16 items. Kinds, options and other lists that the server makes of a few.
+    /// 16 items. Kinds, options and other short lists from the server.
     package let maxFewItems: Int
     /// 300 countries. There are about 250.
     package let maxCountries: Int
     /// 16_384 bytes. Some forty settings of the service, the same for everybody.
     package let maxServiceConfigBytes: Int
-    /// 262_144 bytes. Reading the rules may not keep other admin commands waiting.
+    /// 262_144 bytes. Reading the rules must not delay other admin commands.
     package let maxFeatureFileBytes: Int
     /// 12 items. An album of twelve.
     package let maxAttaches: Int
     /// 1000 items. One range for every four units of the longest text.
     package let maxElementsPerText: Int
-    /// 512 bytes. What a formatting range carries is a few words; a link has a limit of its own.
+    /// 512 bytes. The attributes of a formatting range are a few words; a link has its own limit.
     package let maxElementAttributesBytes: Int
-    /// 2304 bytes. A map about an address of maxURLBytes: the attributes of a LINK, the picture of a preview.
+    /// 2304 bytes. A map with an address of maxURLBytes: the attributes of a LINK, the picture of a preview.
     package let maxLinkAttributesBytes: Int
-    /// 1000 items. One request may not make the store look up more.
+    /// 1000 items. One request must not make the store look up more.
     package let maxIDsPerRequest: Int
     /// 1000 items. Telemetry is counted and dropped.
     package let maxLogEvents: Int
-    /// 32 versions. Each is a label of every histogram of timings; further ones share one.
+    /// 32 versions. Each is a label of every timing histogram; further ones share one.
     package let maxTelemetryVersions: Int
     /// 20_000 members. The size clients are told.
     package let maxGroupMembers: Int
-    /// 64 options. Six times as many as are known.
+    /// 64 options. Six times the known number.
     package let maxChatOptions: Int
-    /// 200 members. All of them travel with the chat, with the rights of each.
+    /// 200 members. All of them are sent with the chat, each with their rights.
     package let maxChatAdmins: Int
     /// 64 bytes. An id and the bits of the rights, with their names.
     package let maxAdminRightsBytes: Int
-    /// 5 characters. Shorter ones are gone on the first day.
+    /// 5 characters. Shorter names are gone on the first day.
     package let minPublicNameUnits: Int
-    /// 32 characters. People write it down and say it to each other.
+    /// 32 characters. People write it down and tell it to each other.
     package let maxPublicNameUnits: Int
     /// 64 bytes. The longest emoji, a family with skin tones, takes 41.
     package let maxReactionBytes: Int
-    /// 8 kinds. What fits below a message, and what clients are told.
+    /// 8 kinds. The number that fits below a message, and that clients are told.
     package let maxReactionKinds: Int
     /// 64 items. More than a menu of reactions shows.
     package let maxChosenReactions: Int
-    /// 12 items. More than people read through before they vote.
+    /// 12 items. More than people read before they vote.
     package let maxPollAnswers: Int
     /// 512 bytes. A line or two of text.
     package let maxPollAnswerBytes: Int
-    /// 100 items. What a screen can show.
+    /// 100 items. The number that fits a screen.
     package let maxPollsPerRequest: Int
-    /// 20_000 contacts. Larger than any phone book; as many users may be blocked.
+    /// 20_000 contacts. Larger than any phone book; as many users can be blocked.
     package let maxContacts: Int
-    /// 60_000 contacts. maxContacts that are added, as many that are blocked, and as many that were: a
-    /// removed contact stays, so that devices learn of it.
+    /// 60_000 contacts. maxContacts that are added, as many blocked, and as many removed: a removed contact
+    /// stays as a tombstone for other devices.
     package let maxContactRows: Int
     /// 200 drafts. Nobody writes to more chats at once.
     package let maxDrafts: Int
-    /// 20_000 objects. More than anybody writes by hand, and still a store that a phone holds.
+    /// 20_000 objects. More than anybody writes by hand, and still a store that fits a phone.
     package let maxObjects: Int
     /// 1_000_000 objects. A value every minute for two years.
     package let maxSeriesElements: Int
     /// 16_384 bytes. A long note; files are not objects.
     package let maxObjectBytes: Int
-    /// 64 fields. No type has as many; unknown ones are rejected one operation at a time.
+    /// 64 fields. No type has that many; unknown fields are rejected one operation at a time.
     package let maxObjectFields: Int
     /// 256 bytes. A value with its time and unit.
     package let maxSeriesElementBytes: Int
-    /// 200 operations. A device with more sends them in turn.
+    /// 200 operations. A device with more sends them in several requests.
     package let maxObjectOperations: Int
-    /// 200 objects. A few round trips for a new device with thousands.
+    /// 200 objects. A few round trips for a new device with thousands of objects.
     package let objectsPageSize: Int
-    /// 1000 objects. Above it a page of series is no page.
+    /// 1000 objects. A larger page of a series is no longer a page.
     package let maxObjectsPage: Int
-    /// 10_000 answers. What all devices of a user may have lost together; of more the oldest are forgotten.
+    /// 10_000 answers. Lost replies for all devices of a user together; above it the oldest are dropped.
     package let maxObjectReplies: Int
-    /// 250 rows. What goes with something that was deleted must not keep others waiting.
+    /// 250 rows. The data of a deleted object must not delay others.
     package let purgedRowsPerStep: Int
-    /// 25 operations. A large push takes several transactions; requests of others run between them.
+    /// 25 operations. A large push takes several transactions; other users' requests run between them.
     package let objectOperationsPerStep: Int
-    /// 150 messages. A deletion of many messages takes several transactions; requests of others run between
-    /// them.
+    /// 150 messages. A deletion of many messages takes several transactions; other users' requests run
+    /// between them.
     package let deletedPerStep: Int
-    /// 7 days. A device that lost a reply asks again within days.
+    /// 7 days. A device that lost a reply retries within days.
     package let objectRepliesDays: Int
-    /// 10_000 messages. One request may not make the store change more.
+    /// 10_000 messages. One request must not make the store change more.
     package let maxDeletedRange: Int
-    /// 16 posts. The comments that a connection may have open at once; each comment is told to all that have
-    /// opened them.
+    /// 16 posts. Posts whose comments a connection may have open at once; each comment is pushed to every
+    /// connection that has them open.
     package let maxOpenThreads: Int
-    /// 10_000 users. Rows that one channel can make, and the list that its administrators page through.
+    /// 10_000 users. Rows that one channel can create, and the list that its administrators page through.
     package let maxCommentBans: Int
-    /// 2000 messages. The number of unread messages leaves out messages that a user deleted for themselves,
-    /// and counting reads a row for each. Who wants more of them gone clears the chat.
+    /// 2000 messages. Unread counts exclude messages that a user deleted only for themselves, and counting
+    /// reads a row for each. To delete more of them, the user clears the chat.
     package let maxHiddenPerChat: Int
-    /// 500 messages. More scheduled messages than anybody plans; of as many deleted ones the keys are kept.
+    /// 500 messages. More scheduled messages than anybody plans; the keys of as many deleted ones are kept.
     package let maxDelayed: Int
     /// 100 messages. The list of a chat fits one reply.
     package let maxDelayedPerChat: Int
-    /// 31_622_400_000 ms. A year; beyond it nobody knows who still wants it.
+    /// 31_622_400_000 ms. A year; after that nobody knows who still wants it.
     package let maxDelayMs: Int
-    /// 64 messages. What came due while the server was away shares the engine with the others.
+    /// 64 messages. Messages that came due while the server was down share the engine with other work.
     package let delayedPerStep: Int
-    /// 30 folders. More tabs than a screen has room for.
+    /// 30 folders. More tabs than fit a screen.
     package let maxFolders: Int
     /// 16_384 bytes. All folders of a user fit one reply.
     package let maxFolderBytes: Int
     /// 200 messages. The largest page a known client asks for.
     package let maxHistoryPage: Int
-    /// 50 chats. What clients that name no number expect.
+    /// 50 chats. The number that clients expect when they name none.
     package let chatsPageSize: Int
-    /// 50 members. What clients that name no number expect.
+    /// 50 members. The number that clients expect when they name none.
     package let membersPageSize: Int
-    /// 200 members. A page of complete users stays below maxReplyBytes.
+    /// 200 members. A page of full user records stays below maxReplyBytes.
     package let maxMembersPage: Int
-    /// 40 reactions. What clients that name no number expect.
+    /// 40 reactions. The number that clients expect when they name none.
     package let reactionsPageSize: Int
-    /// 1000 reactions. One request may not make the store read more.
+    /// 1000 reactions. One request must not make the store read more.
     package let maxReactionsPage: Int
-    /// 40 votes. What clients that name no number expect.
+    /// 40 votes. The number that clients expect when they name none.
     package let votersPageSize: Int
-    /// 1000 votes. One request may not make the store read more.
+    /// 1000 votes. One request must not make the store read more.
     package let maxVotersPage: Int
-    /// 5 votes. What of each answer travels with the message; the others are asked for.
+    /// 5 votes. Votes per answer that a message carries; the others are fetched.
     package let pollVotesShown: Int
-    /// 16 votes. The votes of an answer that travel with a message: pollVotesShown, but never more, the
-    /// receiver's own among them.
+    /// 16 votes. Votes per answer that a message carries: pollVotesShown, but never more than this, including
+    /// the receiver's own.
     package let maxPollVotesShown: Int
-    /// 5 users. As many pictures as stand in a row below a poll.
+    /// 5 users. The number of pictures that fit a row below a poll.
     package let pollVotersShown: Int
-    /// 200 chats. A page of complete chats stays below maxReplyBytes.
+    /// 200 chats. A page of full chat records stays below maxReplyBytes.
     package let maxChatsPage: Int
-    /// 30 items. What fits a screen or two of results.
+    /// 30 items. A screen or two of results.
     package let searchPageSize: Int
-    /// 100 items. A page of search costs more than one of history.
+    /// 100 items. A page of search results costs more than a page of history.
     package let maxSearchPage: Int
-    /// 32 words. A sentence that was pasted; of a longer query the first ones count.
+    /// 32 words. A pasted sentence; only the first words of a longer query count.
     package let maxSearchWords: Int
     /// 256 users. A commit counts the unread messages of at most this many receivers, which takes some
-    /// milliseconds. The other receivers get that push without a number; a later push brings it.
+    /// milliseconds. The other receivers get that push without a number; a later push has it.
     package let maxUnreadCounts: Int
-    /// 3000 rows. Others wait for some milliseconds of a reader: then a page of chats ends, and a list of ids
-    /// goes on after them.
+    /// 3000 rows. Others wait some milliseconds for a reader: after this many rows a page of chats ends, and
+    /// a list of ids continues after their turn.
     package let rowsPerReadStep: Int
     /// 250 items. The same for ids that take few rows but many statements each.
     package let itemsPerReadStep: Int
-    /// 64 requests. Each holds what it has read so far, up to a reply. Counted for queries and for LOGIN;
-    /// while that many wait, a request goes on at once.
+    /// 64 requests. Each holds the rows it has read so far, up to a reply. Counts queries and LOGIN; while
+    /// this many wait, a request continues at once.
     package let maxUnfinishedReads: Int
-    /// 4000 rows. What one request may look at while it looks for something, some milliseconds; its reply
-    /// says where the next one goes on.
+    /// 4000 rows. Rows that one search may examine, which takes some milliseconds; its reply says where the
+    /// next one continues.
     package let maxScannedRows: Int
-    /// 1_048_576 bytes. The same of the texts and attachments in those rows.
+    /// 1_048_576 bytes. The same for the texts and attachments in those rows.
     package let maxScannedBytes: Int
-    /// 50_000 members. Counting reads a row for each reader of a message; of more readers so many are
+    /// 50_000 members. Counting reads a row for each reader of a message; readers beyond this are not
     /// counted.
     package let maxCountedReaders: Int
-    /// 10_000 messages. The number of unread messages leaves out removed and hidden ones. Counting them reads
-    /// a row for each; those above this limit count as unread.
+    /// 10_000 messages. Unread counts exclude deleted and hidden messages, and counting them reads a row for
+    /// each. Those beyond this limit count as unread.
     package let maxSubtractedMessages: Int
-    /// 5000 chats. A search of all chats looks at each; of more than so many, at those that changed last.
+    /// 5000 chats. A search of all chats examines each; above this, only the most recently changed.
     package let maxSearchedChats: Int
-    /// 5000 chats. Two people may share a chat; of somebody who is in more than so many, that many are
+    /// 5000 chats. Finds out whether two people share a chat; for somebody in more chats, only this many are
     /// compared.
     package let maxComparedChats: Int
-    /// 100_000 rows. Memberships that one request compares to say who may be seen, some ten milliseconds;
-    /// after them whoever is no contact is a stranger.
+    /// 100_000 rows. Memberships that one request compares to decide who may be seen, some ten milliseconds;
+    /// beyond it anybody who is not a contact is a stranger.
     package let maxComparedRows: Int
-    /// 256 users. Whom one user has found by a phone, a name or a link and not written to or added yet: the
+    /// 256 users. Users whom one user has found by phone, name or link and not yet written to or added: the
     /// last few searches.
     package let maxFoundPeople: Int
-    /// 20_000 users. Those of whom the server remembers whom they have found: 40 MB when all have found their
-    /// most.
+    /// 20_000 users. Users whose found people the server remembers: 40 MB when all of them have the most.
     package let maxFinders: Int
-    /// 200 people. Who finds more asks for more letters.
+    /// 200 people. A user who finds more types more letters.
     package let maxPeopleFound: Int
-    /// 100_000 rows. Each page of a search of names skips the rows of the pages before it. A name behind more
-    /// rows than this is found only by typing more letters.
+    /// 100_000 rows. Each page of a name search skips the rows of the previous pages. A name after more rows
+    /// than this is found only by typing more letters.
     package let maxSkippedNames: Int
-    /// 100 requests. Chats that one user waits to be let into; nobody remembers more.
+    /// 100 requests. Chats that one user waits to join; nobody remembers more.
     package let maxJoinRequests: Int
-    /// 1000 reports. Open ones of one user; the same subject again is no further report, and a closed one
-    /// makes room.
+    /// 1000 reports. Open reports of one user; the same subject again adds none, and a closed one makes room.
     package let maxReports: Int
-    /// 8192 bytes. What somebody says of it, encoded: a page of text.
+    /// 8192 bytes. The reporter's text, encoded: a page.
     package let maxReportBytes: Int
     /// 400 items. maxPeopleFound people and as many chats.
     package let maxPublicResults: Int
-    /// 100 items. What one person can have looked at.
+    /// 100 items. The number that one person can have reviewed.
     package let maxReportedIDs: Int
-    /// 32 members. Above it change rows cost more than joining the chat's clock.
+    /// 32 members. Above it, change rows cost more than joining the chat's clock.
     package let fanOutMembers: Int
     /// 40 users. Dialog partners whose presence one connection follows.
     package let presenceWatch: Int
-    /// 30 days. Who has not written for a month is looked at when their dialog is opened.
+    /// 30 days. The presence of a partner who has not written for a month is read when the dialog is opened.
     package let presenceDays: Int
-    /// 200 users. Somebody whom thousands follow comes and goes at the price of a few; who began to follow
-    /// last is told.
+    /// 200 users. A user whom thousands follow comes and goes at the cost of a few pushes; the most recent
+    /// followers get them.
     package let presencePushes: Int
-    /// 10_000 ms. How exactly it is stored when somebody was last there: an app that comes and goes does not
-    /// write each time.
+    /// 10_000 ms. The precision of the stored last-seen time: an app that comes and goes does not write each
+    /// time.
     package let seenStepMs: Int
-    /// 3000 ms. A reconnect within it is not worth two pushes.
+    /// 3000 ms. A reconnect within this time is not worth two pushes.
     package let presenceOfflineDelayMs: Int
-    /// 250 ms. How far a login's time may go past the wall of the last commit.
+    /// 250 ms. How far a login's time may exceed the clock of the last commit.
     package let commitLeaseMs: Int
     /// 1024 commands. A batch shares one fsync; a longer one only adds latency.
     package let maxBatchCommands: Int
-    /// 25 ms. A batch that runs for longer is committed, so that nobody waits for the commands behind it.
+    /// 25 ms. A batch that runs longer is committed, so that nobody waits for the commands after it.
     package let maxBatchMs: Int
-    /// 5 ms. The commands of one user that take longer wait for the next batch, so that the others' commands
-    /// are in this one.
+    /// 5 ms. One user's commands beyond this time wait for the next batch, so that other users' commands are
+    /// in this one.
     package let maxBatchMsPerUser: Int
 
     /// The values of the specification.

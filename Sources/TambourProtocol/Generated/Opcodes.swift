@@ -7,7 +7,7 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
 
     package init(rawValue: UInt16) { self.rawValue = rawValue }
 
-    /// Keeps the connection and tells whether the app is in the foreground.
+    /// Keeps the connection open and says whether the app is in the foreground.
     package static let ping = Opcode(rawValue: 1)
     /// Telemetry.
     package static let log = Opcode(rawValue: 5)
@@ -15,53 +15,52 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let sessionInit = Opcode(rawValue: 6)
     /// The second part of a login, or the contacts that changed.
     package static let login2 = Opcode(rawValue: 8)
-    /// Changes the caller's names and what they say about themselves.
+    /// Changes the caller's names and description.
     package static let profile = Opcode(rawValue: 16)
     /// Asks for a login code.
     package static let authRequest = Opcode(rawValue: 17)
     /// Checks a login code.
     package static let auth = Opcode(rawValue: 18)
-    /// Logs in with a token and brings the client up to date: everything when a mark is absent, 0 or -1,
-    /// otherwise what changed after the mark.
+    /// Logs in with a token and brings the client up to date.
     package static let login = Opcode(rawValue: 19)
     /// Ends this session.
     package static let logout = Opcode(rawValue: 20)
-    /// Makes contacts of the entries of a phone book that have an account.
+    /// Makes contacts of the phone book entries that have an account, with the names of the phone book.
     package static let sync = Opcode(rawValue: 21)
     /// Changes settings of the caller: their own by name, and those of their chats.
     package static let config = Opcode(rawValue: 22)
-    /// Finishes a registration; in the dialect tamtam also the login of a known user, by an AUTH token.
+    /// Finishes a registration; in the dialect tamtam also the login of a known user, with an AUTH token.
     package static let authConfirm = Opcode(rawValue: 23)
-    /// A page of sticker sets.
+    /// Returns a page of sticker sets.
     package static let assetsGet = Opcode(rawValue: 26)
-    /// Sections of stickers that changed.
+    /// Returns sections of stickers that changed.
     package static let assetsUpdate = Opcode(rawValue: 27)
-    /// Stickers and sets by id.
+    /// Returns stickers and sets by id.
     package static let assetsGetByIds = Opcode(rawValue: 28)
-    /// Users by id.
+    /// Returns users by id.
     package static let contactInfo = Opcode(rawValue: 32)
     /// Adds, renames, removes, blocks or unblocks a user among the caller's contacts.
     package static let contactUpdate = Opcode(rawValue: 34)
-    /// Presence of contacts, partners of dialogs and members of common groups.
+    /// Returns the presence of contacts, dialog partners and members of common groups.
     package static let contactPresence = Opcode(rawValue: 35)
-    /// The caller's contacts of one status, in the order of their ids.
+    /// Lists the caller's contacts of one status, in the order of their ids.
     package static let contactList = Opcode(rawValue: 36)
-    /// Photos of a user whom the caller has met.
+    /// Lists photos of a user whom the caller has met.
     package static let contactPhotos = Opcode(rawValue: 39)
-    /// Makes a contact of whoever has a phone.
+    /// Makes a contact of the user with a phone.
     package static let contactCreate = Opcode(rawValue: 41)
     /// Deletes a photo of the caller.
     package static let removeContactPhoto = Opcode(rawValue: 43)
-    /// A user by phone.
+    /// Finds a user by phone.
     package static let contactInfoByPhone = Opcode(rawValue: 46)
     /// Chats by id.
     package static let chatInfo = Opcode(rawValue: 48)
-    /// A page of messages around a time: `backward` messages at or before `from` and `forward` messages after
-    /// it, oldest first.
+    /// Returns a page of messages around a time: `backward` messages at or before `from` and `forward`
+    /// messages after it, oldest first.
     package static let chatHistory = Opcode(rawValue: 49)
     /// Moves the caller's read mark.
     package static let chatMark = Opcode(rawValue: 50)
-    /// Messages of a chat by the kinds of their attachments, events left out.
+    /// Lists messages of a chat by the kinds of their attachments, without events.
     package static let chatMedia = Opcode(rawValue: 51)
     /// Deletes a group or channel for everybody.
     package static let chatDelete = Opcode(rawValue: 52)
@@ -69,60 +68,61 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let chatsList = Opcode(rawValue: 53)
     /// Clears the history of a chat up to a time, for the caller or for everybody.
     package static let chatClear = Opcode(rawValue: 54)
-    /// Changes title, description, options, pinned message, invitation, public name or owner of a chat; what
-    /// is not named stays.
+    /// Changes title, description, options, pinned message, invitation, public name or owner of a chat;
+    /// absent fields stay unchanged.
     package static let chatUpdate = Opcode(rawValue: 55)
-    /// Whether an invitation or a public name is good.
+    /// Says whether an invitation or a public name is valid.
     package static let chatCheckLink = Opcode(rawValue: 56)
     /// Joins a group or channel by its invitation or public name.
     package static let chatJoin = Opcode(rawValue: 57)
     /// Leaves a group or channel.
     package static let chatLeave = Opcode(rawValue: 58)
-    /// A page of a chat's members, or of those who ask to be let in, in the order of their ids.
+    /// Lists a chat's members, or the users who ask to join, in the order of their ids.
     package static let chatMembers = Opcode(rawValue: 59)
-    /// People by name or by their whole phone number, and behind them public chats by title and name.
+    /// Finds people by name or by their whole phone number, followed by public chats by title and name.
     package static let publicSearch = Opcode(rawValue: 60)
-    /// One chat as the caller has it.
+    /// One chat as the caller sees it.
     package static let chatPersonalConfig = Opcode(rawValue: 61)
-    /// Stores a message and tells every other session of every member.
+    /// Stores a message and pushes it to every other session of every member.
     package static let msgSend = Opcode(rawValue: 64)
-    /// Says that the caller is typing.
+    /// Tells others that the caller is typing.
     package static let msgTyping = Opcode(rawValue: 65)
     /// Deletes messages for the caller or for everybody.
     package static let msgDelete = Opcode(rawValue: 66)
-    /// Changes an own message, or a post of others in a channel as the table of roles says.
+    /// Changes the caller's own message, or somebody else's post in a channel as the table of roles allows.
     package static let msgEdit = Opcode(rawValue: 67)
-    /// Messages of all chats of the caller in which every word of the query begins a word, newest first.
+    /// Finds messages in all chats of the caller in which every word of the query begins a word, newest
+    /// first.
     package static let chatSearch = Opcode(rawValue: 68)
-    /// A preview of the first `http:` or `https:` link of a text that is being written.
+    /// Returns a preview of the first `http:` or `https:` link in a text that is being written.
     package static let msgSharePreview = Opcode(rawValue: 70)
-    /// Messages by id.
+    /// Returns messages by id.
     package static let msgGet = Opcode(rawValue: 71)
-    /// Says that a result was opened.
+    /// Reports that a result was opened.
     package static let msgSearchTouch = Opcode(rawValue: 72)
-    /// As CHAT_SEARCH, in one chat or in all.
+    /// Like CHAT_SEARCH, in one chat or in all.
     package static let msgSearch = Opcode(rawValue: 73)
-    /// How many members beside its author have read each message, as their read marks say that the caller
-    /// sees.
+    /// Returns how many members other than its author have read each message, according to the read marks
+    /// that the caller sees.
     package static let msgGetStat = Opcode(rawValue: 74)
-    /// Says that a chat is or is no longer open on the screen.
+    /// Says whether a chat is open on the screen.
     package static let chatSubscribe = Opcode(rawValue: 75)
-    /// Adds members to a group or channel, removes them, lets in who asks or declines it, or gives and takes
-    /// the rights of administrators.
+    /// Adds or removes members of a group or channel, accepts or declines requests to join, or grants and
+    /// revokes administrator rights.
     package static let chatMembersUpdate = Opcode(rawValue: 77)
-    /// Calls that took place.
+    /// Lists past calls.
     package static let videoChatHistory = Opcode(rawValue: 79)
-    /// Hides what is pinned in a chat from the caller's own screens, or shows it again.
+    /// Hides the pinned message of a chat on the caller's own devices, or shows it again.
     package static let chatPinSetVisibility = Opcode(rawValue: 86)
-    /// What an invitation or a public name leads to.
+    /// Shows the chat of an invitation or a public name.
     package static let linkInfo = Opcode(rawValue: 89)
-    /// How many comments posts have.
+    /// Returns the number of comments on posts.
     package static let msgGetCommentsInfo = Opcode(rawValue: 91)
-    /// Deletes for everybody what was sent between two times: everything where the caller may clear the
-    /// history (see the table of roles), the caller's own messages elsewhere, of whoever may write.
+    /// Deletes for everybody the messages sent between two times: all messages where the caller may clear the
+    /// history (see the table of roles), elsewhere the caller's own messages if the caller may write.
     package static let msgDeleteRange = Opcode(rawValue: 92)
-    /// Deletes for everybody what one user has written under a post, or without `postId` in a chat, in parts
-    /// as CHAT_CLEAR does.
+    /// Deletes for everybody one user's comments on a post or, without `postId`, one user's messages in a
+    /// chat, in parts like CHAT_CLEAR.
     package static let msgDeleteUserComments = Opcode(rawValue: 94)
     /// Lists the signed-in devices of the caller.
     package static let sessionsInfo = Opcode(rawValue: 96)
@@ -130,25 +130,24 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let sessionsClose = Opcode(rawValue: 97)
     /// Asks for a code that moves the caller's account to another phone.
     package static let phoneBindRequest = Opcode(rawValue: 98)
-    /// Moves the caller's account to the phone that the code was sent to.
+    /// Moves the caller's account to the phone that received the code.
     package static let phoneBindConfirm = Opcode(rawValue: 99)
-    /// For who has forgotten the password: without a code it sends one to the account's e-mail address; with
-    /// the right one it removes the password and logs in.
+    /// Restores access after a forgotten password.
     package static let authLoginRestorePassword = Opcode(rawValue: 101)
-    /// Whether the caller has a password, and what belongs to it.
+    /// Says whether the caller has a password, with its hint and address.
     package static let auth2faDetails = Opcode(rawValue: 104)
-    /// Whether a new password is good enough.
+    /// Says whether a new password is acceptable.
     package static let authValidatePassword = Opcode(rawValue: 107)
-    /// Whether a hint is good enough.
+    /// Says whether a hint is acceptable.
     package static let authValidateHint = Opcode(rawValue: 108)
-    /// Sends a code to an e-mail address, by which a forgotten password can be restored later.
+    /// Sends a code to an e-mail address that can later restore a forgotten password.
     package static let authVerifyEmail = Opcode(rawValue: 109)
     /// Checks the code that was sent to an e-mail address.
     package static let authCheckEmail = Opcode(rawValue: 110)
     /// Ends a track: sets or changes the caller's password with its hint and e-mail address, or removes all
     /// of them.
     package static let authSet2fa = Opcode(rawValue: 111)
-    /// Opens a track: the steps that set, change or remove the caller's password belong to it.
+    /// Opens a track, which groups the steps that set, change or remove the caller's password.
     package static let authCreateTrack = Opcode(rawValue: 112)
     /// Checks the caller's password.
     package static let authCheckPassword = Opcode(rawValue: 113)
@@ -158,81 +157,79 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let chatComplain = Opcode(rawValue: 117)
     /// Stops a bot.
     package static let suspendBot = Opcode(rawValue: 119)
-    /// A message is new, edited or removed, or somebody has voted in its poll: then with the status EDITED
-    /// too.
+    /// A message is new, edited or deleted, or got a vote in its poll: then it has the status EDITED too.
     package static let notifMessage = Opcode(rawValue: 128)
     /// Somebody is typing.
     package static let notifTyping = Opcode(rawValue: 129)
-    /// Somebody read a chat, or marked it as unread.
+    /// Somebody read a chat or marked it as unread.
     package static let notifMark = Opcode(rawValue: 130)
     /// A contact changed.
     package static let notifContact = Opcode(rawValue: 131)
     /// A user went online or offline.
     package static let notifPresence = Opcode(rawValue: 132)
-    /// Settings changed: those of the user on another device, with `user` and `chats` as in the reply to
-    /// CONFIG, or the answer about a feature, for a client that named features, with all answers.
+    /// Settings changed.
     package static let notifConfig = Opcode(rawValue: 134)
     /// A chat was created, changed or left.
     package static let notifChat = Opcode(rawValue: 135)
-    /// Everything between two times was deleted.
+    /// All messages between two times were deleted.
     package static let notifMsgDeleteRange = Opcode(rawValue: 140)
     /// Messages were deleted.
     package static let notifMsgDelete = Opcode(rawValue: 142)
-    /// What the bots of a chat can be told.
+    /// The commands of the bots of a chat.
     package static let chatBotCommands = Opcode(rawValue: 144)
-    /// What a bot says of itself.
+    /// The description of a bot.
     package static let botInfo = Opcode(rawValue: 145)
     /// The receiver saved a draft on another device.
     package static let notifDraft = Opcode(rawValue: 152)
-    /// The receiver threw a draft away on another device.
+    /// The receiver discarded a draft on another device.
     package static let notifDraftDiscard = Opcode(rawValue: 153)
-    /// The receiver's scheduled messages of a chat have changed, on another device or because one was sent or
-    /// could not be.
+    /// The receiver's scheduled messages of a chat changed, on another device or because one was sent or
+    /// failed.
     package static let notifMsgDelayed = Opcode(rawValue: 154)
     /// Others reacted to a message.
     package static let notifMsgReactionsChanged = Opcode(rawValue: 155)
-    /// The receiver reacted on another device, or took that back.
+    /// The receiver reacted on another device, or took a reaction back there.
     package static let notifMsgYouReacted = Opcode(rawValue: 156)
-    /// The user's own account changed, on another device or as to its second factor.
+    /// The user's own account changed, on another device or in its second factor.
     package static let notifProfile = Opcode(rawValue: 159)
     /// Reports messages of a chat, comments on a post, or users.
     package static let complain = Opcode(rawValue: 161)
-    /// The reasons to choose from, in the language of the client.
+    /// Lists the reasons to choose from, in the language of the client.
     package static let complainReasonsGet = Opcode(rawValue: 162)
-    /// Saves the draft of a chat in place of the one before.
+    /// Saves the draft of a chat and replaces the previous one.
     package static let draftSave = Opcode(rawValue: 176)
-    /// Throws a draft away, unless it is newer than what the caller knows.
+    /// Discards a draft, unless it is newer than the one the caller knows.
     package static let draftDiscard = Opcode(rawValue: 177)
     /// Reacts to a message.
     package static let msgReaction = Opcode(rawValue: 178)
-    /// Takes the caller's reaction back.
+    /// Takes the caller's reaction back, even if the caller may no longer react or the chat allows no
+    /// reactions.
     package static let msgCancelReaction = Opcode(rawValue: 179)
-    /// The reactions to messages by id.
+    /// Returns the reactions to messages by id.
     package static let msgGetReactions = Opcode(rawValue: 180)
-    /// Who reacted to a message, a page in the order of the users' ids.
+    /// Lists who reacted to a message, in the order of the users' ids.
     package static let msgGetDetailedReactions = Opcode(rawValue: 181)
-    /// Puts a chat away for the caller, until something new is said in it, or brings it back.
+    /// Hides a chat for the caller until it gets a new message, or shows it again.
     package static let chatHide = Opcode(rawValue: 196)
-    /// Groups that the caller and other users have in common.
+    /// Lists groups that the caller and other users have in common.
     package static let chatSearchCommonParticipants = Opcode(rawValue: 198)
-    /// Sets the time at which the caller's account is erased, `profileDeleteDelayMs` from now, or takes that
-    /// back.
+    /// Schedules the caller's account to be erased `profileDeleteDelayMs` from now, or cancels that.
     package static let profileDelete = Opcode(rawValue: 199)
-    /// When the caller's account is erased.
+    /// Says when the caller's account is erased.
     package static let profileDeleteTime = Opcode(rawValue: 200)
-    /// Stories of people the caller knows.
+    /// Lists stories of people the caller knows.
     package static let storiesFeed = Opcode(rawValue: 208)
-    /// Says which reactions a group allows.
+    /// Sets which reactions a group allows.
     package static let chatReactionsSettingsSet = Opcode(rawValue: 257)
-    /// Which reactions chats allow.
+    /// Returns which reactions chats allow.
     package static let chatReactionsSettingsGetByChatId = Opcode(rawValue: 258)
     /// The caller's folders, or those that changed.
     package static let foldersGet = Opcode(rawValue: 272)
     /// Folders by id.
     package static let foldersGetById = Opcode(rawValue: 273)
-    /// Makes a folder, which goes to the end, or replaces what is in one.
+    /// Creates a folder at the end of the list, or replaces the content of one.
     package static let foldersUpdate = Opcode(rawValue: 274)
-    /// Puts folders into another order.
+    /// Changes the order of folders.
     package static let foldersReorder = Opcode(rawValue: 275)
     /// Deletes folders.
     package static let foldersDelete = Opcode(rawValue: 276)
@@ -240,13 +237,13 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let notifFolders = Opcode(rawValue: 277)
     /// Asks for a link to show as a QR code.
     package static let getQr = Opcode(rawValue: 288)
-    /// Whether the link was approved.
+    /// Says whether the link was approved.
     package static let getQrStatus = Opcode(rawValue: 289)
     /// Lets the device that shows the link log in as the caller.
     package static let authQrApprove = Opcode(rawValue: 290)
     /// Exchanges an approved track for a LOGIN token, or for a challenge if the user has a password.
     package static let loginByQr = Opcode(rawValue: 291)
-    /// Public chats one may like to join.
+    /// Suggests public chats to join.
     package static let chatSuggest = Opcode(rawValue: 300)
     /// Banners of the service.
     package static let bannersGet = Opcode(rawValue: 302)
@@ -254,19 +251,19 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let msgDelivery = Opcode(rawValue: 303)
     /// Votes.
     package static let sendVote = Opcode(rawValue: 304)
-    /// Who voted for an answer, a page in the order of the users' ids.
+    /// Lists who voted for an answer, in the order of the users' ids.
     package static let votersListByAnswer = Opcode(rawValue: 305)
-    /// Polls as they are now, for clients that show them for long.
+    /// Returns the current state of polls, for clients that show them for a long time.
     package static let getPollUpdates = Opcode(rawValue: 306)
-    /// What became of the messages of a chat after a mark, oldest change first: those that were edited,
-    /// reacted to, voted in, or deleted.
+    /// Returns the messages of a chat that were edited, reacted to, voted in or deleted after a mark, oldest
+    /// change first.
     package static let chatChanges = Opcode(rawValue: 1030)
-    /// Changes that a delta of LOGIN has left out, for clients with `sync-more`, the newest first.
+    /// Returns the changes that a delta of LOGIN left out, the newest first, for clients with `sync-more`.
     package static let syncMore = Opcode(rawValue: 1031)
-    /// What changed among the caller's objects after a mark, the oldest change first, deletions among it; or,
-    /// with `series`, the elements of a series in a range.
+    /// Returns the changes to the caller's objects after a mark, the oldest change first, including
+    /// deletions; or, with `series`, the elements of a series in a range.
     package static let objPull = Opcode(rawValue: 1040)
-    /// Changes that a device made, perhaps long ago: first deletions, then creations, parents before
+    /// Stores changes that a device made, perhaps long ago: first deletions, then creations, parents before
     /// children, then updates.
     package static let objPush = Opcode(rawValue: 1041)
     /// The receiver changed objects on another device.
@@ -297,11 +294,11 @@ package struct OpInfo: Sendable {
     package struct States: OptionSet, Sendable {
         package let rawValue: UInt8
         package init(rawValue: UInt8) { self.rawValue = rawValue }
-        /// Nothing but PING and SESSION_INIT may be sent.
+        /// Only PING and SESSION_INIT may be sent.
         package static let connected = States(rawValue: 1)
         /// SESSION_INIT was answered; the client may authenticate.
         package static let initialized = States(rawValue: 2)
-        /// LOGIN was answered, or a request that leads to a token was: everything but authentication is
+        /// LOGIN, or a request that leads to a token, was answered: everything except authentication is
         /// served.
         package static let loggedIn = States(rawValue: 4)
     }

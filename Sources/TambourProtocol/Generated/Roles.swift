@@ -7,7 +7,7 @@ package enum RoleTable {
     package enum Kind: Int, CaseIterable, Sendable {
         /// Two people.
         case dialog
-        /// What one keeps for oneself.
+        /// A user's saved messages.
         case saved
         /// A chat of type CHAT.
         case group
@@ -19,11 +19,11 @@ package enum RoleTable {
 
     /// What somebody is in a chat.
     package enum Role: Int, CaseIterable, Sendable {
-        /// Who made it or was given it.
+        /// The user who created the chat or received ownership.
         case owner
         /// A member with permissions.
         case admin
-        /// A member without.
+        /// A member without permissions.
         case member
         /// A member of a channel who may not comment there.
         case banned
@@ -35,7 +35,7 @@ package enum RoleTable {
     package enum Action: Int, CaseIterable, Sendable {
         /// See the chat and its messages.
         case read
-        /// Write a message, edit and delete own messages; own comments everybody deletes who sees them.
+        /// Write a message, edit and delete own messages. Everybody who sees comments may delete their own.
         case send
         /// Delete messages of others for everybody.
         case deleteOthers
@@ -45,33 +45,33 @@ package enum RoleTable {
         case addMember
         /// Remove a member without permissions.
         case removeMember
-        /// Make an administrator, change what one may, take it all, or remove one.
+        /// Appoint, change, demote or remove an administrator.
         case appoint
         /// See who the members are.
         case seeMembers
-        /// See who asks to be let in, and let them in or not.
+        /// See requests to join, and accept or decline them.
         case decideRequests
-        /// Be shown the invitation.
+        /// See the invitation.
         case seeLink
         /// Make the chat public under a name, or private again.
         case changeAccess
-        /// Make a new invitation, which ends the one before.
+        /// Make a new invitation, which invalidates the previous one.
         case changeLink
-        /// Clear the history for oneself.
+        /// Clear the history for the caller only.
         case clear
         /// Clear the history for everybody.
         case clearForAll
         /// Delete the chat for everybody.
         case deleteChat
-        /// Leave. Owners give the chat to somebody else first.
+        /// Leave. Owners must give the chat to somebody else first.
         case leave
         /// Change the title.
         case changeTitle
         /// Change the description.
         case changeDescription
-        /// Change the options, which say what members may.
+        /// Change the options, which control what members may do.
         case changeOptions
-        /// Pin a message, or take it down.
+        /// Pin or unpin a message.
         case pin
         /// Give the chat to another member.
         case changeOwner
@@ -79,9 +79,9 @@ package enum RoleTable {
         case react
         /// See who reacted with what, or voted for what.
         case seeReactions
-        /// Say which reactions a chat allows.
+        /// Set which reactions a chat allows.
         case changeReactions
-        /// Say who may not comment on the posts of a channel, and see who that is.
+        /// Ban users from commenting on the posts of a channel, and see who is banned.
         case banCommenters
     }
 
@@ -89,11 +89,11 @@ package enum RoleTable {
     package struct Permissions: OptionSet, Hashable, Sendable {
         package let rawValue: Int64
         package init(rawValue: Int64) { self.rawValue = rawValue }
-        /// Adds members although only administrators may; removes them.
+        /// Adds members, even if only administrators may; removes members.
         package static let members = Permissions(rawValue: 2)
-        /// Makes administrators and takes their rights.
+        /// Appoints administrators and revokes their rights.
         package static let admins = Permissions(rawValue: 4)
-        /// Changes the description; the title of a channel too.
+        /// Changes the description; also the title of a channel.
         package static let info = Permissions(rawValue: 8)
         /// Pins messages.
         package static let pin = Permissions(rawValue: 16)
@@ -122,15 +122,15 @@ package enum RoleTable {
         package init(rawValue: Int64) { self.rawValue = rawValue }
         /// Every member may pin a message.
         package static let allCanPinMessage = Options(rawValue: 1)
-        /// Nobody but the owner may change the title.
+        /// Only the owner may change the title.
         package static let onlyOwnerCanChangeIconTitle = Options(rawValue: 2)
-        /// Nobody but the owner and administrators with the permission may add members.
+        /// Only the owner and administrators with the permission may add members.
         package static let onlyAdminCanAddMember = Options(rawValue: 4)
         /// Kept for clients; there are no calls.
         package static let onlyAdminCanCall = Options(rawValue: 8)
-        /// Every member is shown the invitation.
+        /// Every member sees the invitation.
         package static let membersCanSeePrivateLink = Options(rawValue: 16)
-        /// Who follows the link or the public name asks to be let in.
+        /// Users who follow the link or the public name must ask to join.
         package static let joinRequest = Options(rawValue: 32)
         /// Of a channel: its posts may be commented on.
         package static let comments = Options(rawValue: 64)
