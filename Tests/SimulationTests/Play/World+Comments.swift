@@ -1,6 +1,7 @@
 import TambourProtocol
 import TambourServer
 import TambourStore
+import TambourTesting
 
 @testable import TambourClient
 

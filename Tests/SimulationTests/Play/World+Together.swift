@@ -1,4 +1,5 @@
 import TambourProtocol
+import TambourTesting
 
 @testable import TambourClient
 

@@ -26,12 +26,3 @@ func encode(_ value: some WireValue) -> [UInt8] {
     value.write(to: &writer)
     return writer.finish()
 }
-
-/// What an error says; what was read if there was none.
-func complaint<Value>(_ body: () throws(PayloadError) -> Value) -> String {
-    do throws(PayloadError) {
-        return "no error: \(try body())"
-    } catch {
-        return error.description
-    }
-}

@@ -1,4 +1,5 @@
 import Synchronization
+import TambourFraming
 import TambourProtocol
 import TambourStore
 import TambourTesting

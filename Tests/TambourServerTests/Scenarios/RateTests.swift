@@ -1,3 +1,4 @@
+import TambourFraming
 import TambourProtocol
 import TambourServer
 import TambourTesting

@@ -1,7 +1,7 @@
 import Foundation
 
 /// The most memory this process has held at once, bytes; 0 where that cannot be read.
-func peakResidentBytes() -> Int {
+package func peakResidentBytes() -> Int {
     guard let text = try? String(contentsOfFile: "/proc/self/status", encoding: .utf8),
         let line = text.split(separator: "\n").first(where: { $0.hasPrefix("VmHWM:") })
     else { return 0 }
