@@ -47,16 +47,6 @@ struct ArithmeticTests {
             "",
             "bytes and lengths: the reader compares each with what is there"
         ),
-        Exception(
-            "TambourFraming/LZ4",
-            "",
-            "bytes and lengths: a block is as long as a frame at most"
-        ),
-        Exception(
-            "TambourFraming/",
-            "",
-            "the header's own bytes; a payload is as long as 24 bits say at most"
-        ),
         Exception("TambourProtocol/Generated/Opcodes.swift", "", "numbers of the table, 16 bits"),
         Exception("TambourProtocol/Generated/Costs.swift", "1 << 32", "between 0 and 2^32"),
         Exception("TambourProtocol/Ids.swift", "UInt64(Self.channelBit)", "a constant"),
