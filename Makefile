@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help run tambour chat build test conformance lint format generate docs mutants release-spec record-sessions soak asan tsan fuzz fuzz-long bench bench-full bench-growth bench-compare bench-peers bench-link bench-screen bench-tools captures clients deps docs-client clean
+.PHONY: help run tambour chat build test conformance lint format generate docs mutants release-spec record-sessions soak asan tsan fuzz fuzz-long bench bench-full bench-growth bench-compare bench-peers bench-link bench-screen bench-tools captures picture clients deps docs-client clean
 
 LISTEN ?= 127.0.0.1:7770
 DATA ?= ./var
@@ -202,6 +202,9 @@ captures: deps-run ## Draws twelve situations of the screen in three themes and 
 	swift build --product tambour
 	python3 Tests/SystemTests/Captures/capture.py --tambour .build/debug/tambour --tambourd .build/debug/tambourd \
 		--out .build/captures
+
+picture: captures deps-test ## Draws docs/terminal.svg from a capture
+	.build/venv/bin/python Tests/SystemTests/Captures/picture.py .build/captures/dark-80x24/02-chat.ansi docs/terminal.svg
 
 clean: ## Removes everything that was built
 	rm -rf .build
