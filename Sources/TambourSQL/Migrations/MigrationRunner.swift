@@ -80,19 +80,23 @@ package enum MigrationRunner {
         var checksum: Int64
     }
 
+    private enum StepColumn: Int, SQLColumn {
+        case version, name, checksum
+    }
+
     private static func recordedSteps(
         on connection: any SQLConnection
     ) throws(SQLError) -> [Step] {
-        let select = try connection.prepare(
-            "SELECT version, name, checksum FROM schema_migration ORDER BY version"
+        let select: SQLQuery<StepColumn> = try connection.query(
+            "SELECT \(StepColumn.list) FROM schema_migration ORDER BY version"
         )
         var steps: [Step] = []
-        while try select.step() {
+        while let row = try select.next() {
             steps.append(
                 Step(
-                    version: Int(select.int(0)),
-                    name: select.string(1),
-                    checksum: select.int(2)
+                    version: Int(row.int(.version)),
+                    name: row.string(.name),
+                    checksum: row.int(.checksum)
                 )
             )
         }

@@ -12,6 +12,7 @@ final class SQLiteStatement: SQLStatement {
     private let isReadOnly: Bool
     /// SQLite's number of `$n`, at index n - 1: SQLite numbers parameters by first appearance.
     private let positions: [Int32]
+    let columnCount: Int
     private var state = State.ready
     /// The first error since the last reset in a call that cannot throw; `step` throws it.
     private var failure: SQLError?
@@ -36,6 +37,7 @@ final class SQLiteStatement: SQLStatement {
         self.sql = sql
         self.isReadOnly = sqlite3_stmt_readonly(compiled) != 0
         self.positions = positions
+        columnCount = Int(sqlite3_column_count(compiled))
     }
 
     deinit {
@@ -112,10 +114,6 @@ final class SQLiteStatement: SQLStatement {
     }
 
     // MARK: - Reading
-
-    var columnCount: Int {
-        Int(sqlite3_column_count(compiled))
-    }
 
     func isNull(_ column: Int) -> Bool {
         sqlite3_column_type(handle, Int32(column)) == SQLITE_NULL

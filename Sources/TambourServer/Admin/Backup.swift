@@ -224,9 +224,7 @@ extension Backup {
 
         init(of connection: SQLiteConnection, taken: Int64) throws {
             self.taken = taken
-            let statement = try connection.prepare("SELECT v FROM meta WHERE k = 'ct'")
-            defer { statement.reset() }
-            clock = try statement.step() ? statement.int(0) : 0
+            clock = try connection.prepare("SELECT v FROM meta WHERE k = 'ct'").oneInt() ?? 0
             tables = try StoreDigest.tables(of: connection)
         }
 

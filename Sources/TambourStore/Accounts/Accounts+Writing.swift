@@ -12,13 +12,13 @@ extension WriteTransaction {
     ) throws -> UserID {
         writes += 1
         let id = try newUserID()
-        let statement = store.accounts.insert
-        statement.bind(1, id.rawValue)
-        statement.bind(2, phone)
-        statement.bindWords(3, firstName)
-        statement.bindWords(4, lastName)
-        statement.bind(5, ct)
-        try statement.run()
+        try store.accounts.insert.run {
+            $0.bind(1, id.rawValue)
+            $0.bind(2, phone)
+            $0.bindWords(3, firstName)
+            $0.bindWords(4, lastName)
+            $0.bind(5, ct)
+        }
         try indexName(of: id, firstName: firstName, lastName: lastName)
         return id
     }
@@ -35,11 +35,11 @@ extension WriteTransaction {
     package func setBlocked(_ isBlocked: Bool, _ user: UserID) throws {
         writes += 1
         listed.remove(user)
-        let statement = store.accounts.setBlocked
-        statement.bind(1, user.rawValue)
-        statement.bind(2, isBlocked ? 1 : 0)
-        statement.bind(3, ct)
-        try statement.run()
+        try store.accounts.setBlocked.run {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, isBlocked ? 1 : 0)
+            $0.bind(3, ct)
+        }
         try touchContacts(of: user)
     }
 
@@ -53,18 +53,20 @@ extension WriteTransaction {
         address: String? = nil
     ) throws {
         try setSeen(time, of: user)
-        store.sessions.setSeen.bind(1, session.rawValue)
-        store.sessions.setSeen.bind(2, time)
-        store.sessions.setSeen.bindText(3, address)
-        try store.sessions.setSeen.run()
+        try store.sessions.setSeen.run {
+            $0.bind(1, session.rawValue)
+            $0.bind(2, time)
+            $0.bindText(3, address)
+        }
     }
 
     /// Records that the user was online at `time`, Unix milliseconds.
     package func setSeen(_ time: Int64, of user: UserID) throws {
         writes += 1
-        store.accounts.setSeen.bind(1, user.rawValue)
-        store.accounts.setSeen.bind(2, time)
-        try store.accounts.setSeen.run()
+        try store.accounts.setSeen.run {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, time)
+        }
     }
 
     /// Opens a session on the device that `origin` names; the device keeps its identity across
@@ -83,32 +85,32 @@ extension WriteTransaction {
         let installation =
             origin.installation.isEmpty ? "device \(lastDeviceID + 1)" : origin.installation
         let device = try device(of: user, installation: installation)
-        let statement = store.sessions.insert
-        statement.bind(1, lastSessionID)
-        statement.bind(2, user.rawValue)
-        statement.bind(3, device.rawValue)
-        statement.bindBlob(4, tokenHash)
-        statement.bind(5, ct)
-        statement.bindWords(6, origin.client)
-        statement.bindWords(7, origin.info)
-        statement.bindText(8, origin.address)
-        statement.bindText(9, origin.dialect)
-        try statement.run()
+        try store.sessions.insert.run {
+            $0.bind(1, lastSessionID)
+            $0.bind(2, user.rawValue)
+            $0.bind(3, device.rawValue)
+            $0.bindBlob(4, tokenHash)
+            $0.bind(5, ct)
+            $0.bindWords(6, origin.client)
+            $0.bindWords(7, origin.info)
+            $0.bindText(8, origin.address)
+            $0.bindText(9, origin.dialect)
+        }
         return SessionID(lastSessionID)
     }
 
     private func device(of user: UserID, installation: String) throws -> DeviceID {
-        let known = store.sessions.device
-        known.bind(1, user.rawValue)
-        known.bindWords(2, installation)
-        defer { known.reset() }
-        if try known.step() { return DeviceID(known.int(0)) }
+        let known = try store.sessions.device.oneInt {
+            $0.bind(1, user.rawValue)
+            $0.bindWords(2, installation)
+        }
+        if let known { return DeviceID(known) }
         lastDeviceID += 1
-        let insert = store.sessions.insertDevice
-        insert.bind(1, lastDeviceID)
-        insert.bind(2, user.rawValue)
-        insert.bindWords(3, installation)
-        try insert.run()
+        try store.sessions.insertDevice.run {
+            $0.bind(1, lastDeviceID)
+            $0.bind(2, user.rawValue)
+            $0.bindWords(3, installation)
+        }
         return DeviceID(lastDeviceID)
     }
 
@@ -151,8 +153,7 @@ extension WriteTransaction {
         guard !sessions.isEmpty else { return }
         openSessions.subtract(sessions)
         for session in sessions {
-            store.sessions.delete.bind(1, session.rawValue)
-            try store.sessions.delete.run()
+            try store.sessions.delete.run { $0.bind(1, session.rawValue) }
         }
         emit(.sessionsClosed(sessions, of: user))
     }
@@ -171,46 +172,41 @@ extension WriteTransaction {
         keptSince: Int64
     ) throws {
         writes += 1
-        store.sessions.pruneCodes.bind(1, keptSince)
-        try store.sessions.pruneCodes.run()
-        store.sessions.pruneRegistrations.bind(1, now)
-        try store.sessions.pruneRegistrations.run()
-        let statement = store.sessions.insertCode
-        statement.bindBlob(1, tokenHash)
-        statement.bind(2, phone)
-        statement.bindBlob(3, codeHash)
-        statement.bindText(4, address)
-        statement.bind(5, now)
-        statement.bind(6, expires)
-        statement.bind(7, user?.rawValue ?? 0)
-        try statement.run()
+        try store.sessions.pruneCodes.run { $0.bind(1, keptSince) }
+        try store.sessions.pruneRegistrations.run { $0.bind(1, now) }
+        try store.sessions.insertCode.run {
+            $0.bindBlob(1, tokenHash)
+            $0.bind(2, phone)
+            $0.bindBlob(3, codeHash)
+            $0.bindText(4, address)
+            $0.bind(5, now)
+            $0.bind(6, expires)
+            $0.bind(7, user?.rawValue ?? 0)
+        }
     }
 
     package func countLoginTry(tokenHash: [UInt8]) throws {
         writes += 1
-        store.sessions.countTry.bindBlob(1, tokenHash)
-        try store.sessions.countTry.run()
+        try store.sessions.countTry.run { $0.bindBlob(1, tokenHash) }
     }
 
     /// Marks a code as used. Its row stays for a while because it counts against the hourly limit.
     package func spendLoginCode(tokenHash: [UInt8]) throws {
         writes += 1
-        store.sessions.spendCode.bindBlob(1, tokenHash)
-        try store.sessions.spendCode.run()
+        try store.sessions.spendCode.run { $0.bindBlob(1, tokenHash) }
     }
 
     package func createRegistration(tokenHash: [UInt8], phone: Int64, expires: Int64) throws {
         writes += 1
-        let statement = store.sessions.insertRegistration
-        statement.bindBlob(1, tokenHash)
-        statement.bind(2, phone)
-        statement.bind(3, expires)
-        try statement.run()
+        try store.sessions.insertRegistration.run {
+            $0.bindBlob(1, tokenHash)
+            $0.bind(2, phone)
+            $0.bind(3, expires)
+        }
     }
 
     package func spendRegistration(tokenHash: [UInt8]) throws {
         writes += 1
-        store.sessions.deleteRegistration.bindBlob(1, tokenHash)
-        try store.sessions.deleteRegistration.run()
+        try store.sessions.deleteRegistration.run { $0.bindBlob(1, tokenHash) }
     }
 }

@@ -1,32 +1,27 @@
 package import TambourProtocol
 import TambourSQL
 
-struct AccountStatements {
-    static let columns =
-        "id, phone, first_name, last_name, registered, updated, blocked, seen, description, "
-        + "privacy, settings_ct"
-    static let columnCount = 11
-    /// Returns the columns prefixed with the table's name, for joins.
-    static func columns(of table: String) -> String {
-        columns.split(separator: ", ").map { "\(table).\($0)" }.joined(separator: ", ")
-    }
+enum AccountColumn: Int, SQLColumn {
+    case id, phone, firstName, lastName, registered, updated, blocked, seen, description, privacy
+    case settingsCT
+}
 
-    let byID: any SQLStatement
+struct AccountStatements {
+    let byID: SQLQuery<AccountColumn>
     let blocked: any SQLStatement
-    let byPhone: any SQLStatement
-    let page: any SQLStatement
+    let byPhone: SQLQuery<AccountColumn>
+    let page: SQLQuery<AccountColumn>
     let insert: any SQLStatement
     let setSeen: any SQLStatement
     let setBlocked: any SQLStatement
     let setProfile: any SQLStatement
 
     init(_ sql: any SQLConnection) throws {
-        byID = try sql.prepare("SELECT \(Self.columns) FROM account WHERE id = $1")
+        let select = "SELECT \(AccountColumn.list) FROM account"
+        byID = try sql.query("\(select) WHERE id = $1")
         blocked = try sql.prepare("SELECT blocked FROM account WHERE id = $1")
-        byPhone = try sql.prepare("SELECT \(Self.columns) FROM account WHERE phone = $1")
-        page = try sql.prepare(
-            "SELECT \(Self.columns) FROM account WHERE id > $1 ORDER BY id LIMIT $2"
-        )
+        byPhone = try sql.query("\(select) WHERE phone = $1")
+        page = try sql.query("\(select) WHERE id > $1 ORDER BY id LIMIT $2")
         insert = try sql.prepare(
             """
             INSERT INTO account (id, phone, first_name, last_name, registered, updated)
@@ -51,27 +46,22 @@ struct AccountStatements {
 extension ReadTransaction {
     /// Returns the account with this id, even when blocked.
     package func account(_ id: UserID) throws -> Account? {
-        let statement = store.accounts.byID
-        statement.bind(1, id.rawValue)
-        return try first(of: statement)
+        try store.accounts.byID.one({ $0.bind(1, id.rawValue) }, read: Account.init(row:))
     }
 
     /// The account with this number (digits without the plus).
     package func account(phone: Int64) throws -> Account? {
-        let statement = store.accounts.byPhone
-        statement.bind(1, phone)
-        return try first(of: statement)
+        try store.accounts.byPhone.one({ $0.bind(1, phone) }, read: Account.init(row:))
     }
 
     /// Accounts in the order of their ids, from the one after `id`.
     package func accounts(after id: UserID, limit: Int) throws -> [Account] {
-        let statement = store.accounts.page
-        defer { statement.reset() }
-        statement.bind(1, id.rawValue)
-        statement.bind(2, Int64(limit))
-        var accounts: [Account] = []
-        while try statement.step() { accounts.append(Account(row: statement)) }
-        return accounts
+        try store.accounts.page.all {
+            $0.bind(1, id.rawValue)
+            $0.bind(2, Int64(limit))
+        } read: {
+            Account(row: $0)
+        }
     }
 
     /// Returns the account as others see it: nil when unknown or blocked by the administrator.
@@ -82,33 +72,25 @@ extension ReadTransaction {
 
     /// Whether others can see this user, for callers that need nothing else of the account.
     package func isListed(_ id: UserID) throws -> Bool {
-        let statement = store.accounts.blocked
-        defer { statement.reset() }
-        statement.bind(1, id.rawValue)
-        return try statement.step() && statement.int(0) == 0
-    }
-
-    private func first(of statement: any SQLStatement) throws -> Account? {
-        defer { statement.reset() }
-        return try statement.step() ? Account(row: statement) : nil
+        try store.accounts.blocked.oneInt { $0.bind(1, id.rawValue) } == 0
     }
 }
 
 extension Account {
-    init(row: any SQLStatement) {
+    init(row: SQLRow<AccountColumn>) {
         self.init(
-            id: UserID(row.int(0)),
-            phone: row.int(1),
-            firstName: row.string(2),
-            lastName: row.isNull(3) ? nil : row.string(3),
-            registered: row.int(4),
-            updated: row.int(5),
-            isBlocked: row.int(6) != 0,
-            isErased: row.int(6) == 2,
-            seen: row.int(7),
-            description: row.isNull(8) ? nil : row.string(8),
-            privacy: Privacy(column: row.int(9)),
-            settingsVersion: row.int(10)
+            id: UserID(row.int(.id)),
+            phone: row.int(.phone),
+            firstName: row.string(.firstName),
+            lastName: row.optionalString(.lastName),
+            registered: row.int(.registered),
+            updated: row.int(.updated),
+            isBlocked: row.bool(.blocked),
+            isErased: row.int(.blocked) == 2,
+            seen: row.int(.seen),
+            description: row.optionalString(.description),
+            privacy: Privacy(column: row.int(.privacy)),
+            settingsVersion: row.int(.settingsCT)
         )
     }
 

@@ -52,22 +52,23 @@ extension WriteTransaction {
             changed: ct,
             wasMet: true
         )
-        let statement = store.contacts.upsert
-        statement.bind(1, owner.rawValue)
-        statement.bind(2, user.id.rawValue)
-        statement.bind(3, contact.isAdded ? 1 : 0)
-        statement.bind(4, contact.isBlocked ? 1 : 0)
-        statement.bind(5, contact.isPartner ? 1 : 0)
-        statement.bindWords(6, contact.firstName)
-        statement.bindWords(7, contact.lastName)
-        statement.bind(8, ct)
-        try statement.run()
+        try store.contacts.upsert.run {
+            $0.bind(1, owner.rawValue)
+            $0.bind(2, user.id.rawValue)
+            $0.bind(3, contact.isAdded ? 1 : 0)
+            $0.bind(4, contact.isBlocked ? 1 : 0)
+            $0.bind(5, contact.isPartner ? 1 : 0)
+            $0.bindWords(6, contact.firstName)
+            $0.bindWords(7, contact.lastName)
+            $0.bind(8, ct)
+        }
         // Some users show their phone only to people they have added.
         if contact.isAdded != known.isAdded {
-            store.contacts.touchOne.bind(1, user.id.rawValue)
-            store.contacts.touchOne.bind(2, owner.rawValue)
-            store.contacts.touchOne.bind(3, ct)
-            try store.contacts.touchOne.run()
+            try store.contacts.touchOne.run {
+                $0.bind(1, user.id.rawValue)
+                $0.bind(2, owner.rawValue)
+                $0.bind(3, ct)
+            }
         }
         if contact.isBlocked != known.isBlocked,
             let dialog = try chat(of: owner, and: user.id)
@@ -80,10 +81,11 @@ extension WriteTransaction {
     /// Makes the two users of a dialog contacts of each other.
     func addPartners(_ a: UserID, _ b: UserID) throws {
         for (owner, user) in [(a, b), (b, a)] {
-            store.contacts.addPartner.bind(1, owner.rawValue)
-            store.contacts.addPartner.bind(2, user.rawValue)
-            store.contacts.addPartner.bind(3, ct)
-            try store.contacts.addPartner.run()
+            try store.contacts.addPartner.run {
+                $0.bind(1, owner.rawValue)
+                $0.bind(2, user.rawValue)
+                $0.bind(3, ct)
+            }
         }
     }
 
@@ -96,20 +98,21 @@ extension WriteTransaction {
         description: String?
     ) throws {
         writes += 1
-        let statement = store.accounts.setProfile
-        statement.bind(1, user.rawValue)
-        statement.bindWords(2, firstName)
-        statement.bindWords(3, lastName)
-        statement.bindWords(4, description)
-        statement.bind(5, ct)
-        try statement.run()
+        try store.accounts.setProfile.run {
+            $0.bind(1, user.rawValue)
+            $0.bindWords(2, firstName)
+            $0.bindWords(3, lastName)
+            $0.bindWords(4, description)
+            $0.bind(5, ct)
+        }
         try indexName(of: user, firstName: firstName, lastName: lastName)
         try touchContacts(of: user)
     }
 
     func touchContacts(of user: UserID) throws {
-        store.contacts.touch.bind(1, user.rawValue)
-        store.contacts.touch.bind(2, ct)
-        try store.contacts.touch.run()
+        try store.contacts.touch.run {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, ct)
+        }
     }
 }

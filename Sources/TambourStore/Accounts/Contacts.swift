@@ -36,22 +36,53 @@ package struct Standing: Sendable {
     package let isInvitable: Bool
 }
 
-struct ContactStatements {
-    private static let columns =
-        "k.added, k.blocked, k.partner, k.first_name, k.last_name, k.ct, "
-        + "(SELECT r.added FROM contact r WHERE r.owner = k.user_id AND r.user_id = k.owner)"
+/// The columns of `contact k`.
+enum ContactColumn: Int, SQLColumn {
+    case added, blocked, partner, firstName, lastName, ct
+    /// Whether the user has added the owner.
+    case isMutual
 
-    let byID: any SQLStatement
+    var sql: String {
+        switch self {
+        case .isMutual:
+            "(SELECT r.added FROM contact r WHERE r.owner = k.user_id AND r.user_id = k.owner)"
+        default: "k.\(snakeCase)"
+        }
+    }
+}
+
+typealias PersonColumn = SQLPair<AccountColumn, ContactColumn>
+
+enum OwnerColumn: Int, SQLColumn {
+    case owner
+}
+
+enum StandingColumn: Int, SQLColumn {
+    case blocked, privacy
+    /// Whether the user has added or blocked the caller.
+    case hasAdded, hasBlocked
+
+    var sql: String {
+        switch self {
+        case .blocked, .privacy: "a.\(snakeCase)"
+        case .hasAdded: "k.added"
+        case .hasBlocked: "k.blocked"
+        }
+    }
+}
+
+struct ContactStatements {
+    let byID: SQLQuery<ContactColumn>
     /// An account, with the owner's contact row if there is one.
-    let person: any SQLStatement
-    let standing: any SQLStatement
-    let changed: any SQLStatement
-    let current: any SQLStatement
+    let person: SQLQuery<PersonColumn>
+    let standing: SQLQuery<StandingColumn>
+    let changed: SQLQuery<PersonColumn>
+    let current: SQLQuery<PersonColumn>
     /// The contacts that the owner added or blocked.
-    let chosen: any SQLStatement
-    let blocks: any SQLStatement
+    let chosen: SQLQuery<PersonColumn>
+    let blocks: SQLQuery<OwnerColumn>
     /// The contacts of one status.
-    let listed: any SQLStatement
+    let listed: SQLQuery<PersonColumn>
     let countAdded: any SQLStatement
     let countBlocked: any SQLStatement
     let countKept: any SQLStatement
@@ -59,55 +90,51 @@ struct ContactStatements {
     let addPartner: any SQLStatement
     let touch: any SQLStatement
     let touchOne: any SQLStatement
-    let owners: any SQLStatement
+    let owners: SQLQuery<SQLPair<OwnerColumn, ContactColumn>>
 
     init(_ sql: any SQLConnection) throws {
-        let account = AccountStatements.columns(of: "a")
-        byID = try sql.prepare(
-            "SELECT \(Self.columns) FROM contact k WHERE k.owner = $1 AND k.user_id = $2"
-        )
-        person = try sql.prepare(
+        let person = "\(AccountColumn.list(of: "a")), \(ContactColumn.list)"
+        byID = try sql.query(
             """
-            SELECT \(account), \(Self.columns)
+            SELECT \(ContactColumn.list) FROM contact k WHERE k.owner = $1 AND k.user_id = $2
+            """
+        )
+        self.person = try sql.query(
+            """
+            SELECT \(person)
             FROM account a LEFT JOIN contact k ON k.owner = $1 AND k.user_id = a.id
             WHERE a.id = $2
             """
         )
-        standing = try sql.prepare(
+        standing = try sql.query(
             """
-            SELECT a.blocked, a.privacy, k.added, k.blocked
+            SELECT \(StandingColumn.list)
             FROM account a LEFT JOIN contact k ON k.owner = a.id AND k.user_id = $1
             WHERE a.id = $2
             """
         )
-        changed = try sql.prepare(
-            """
-            SELECT \(account), \(Self.columns)
+        let ofOwner = """
+            SELECT \(person)
             FROM contact k JOIN account a ON a.id = k.user_id
-            WHERE k.owner = $1 AND k.ct > $2 AND k.ct <= $3
-            ORDER BY k.ct DESC, a.id
+            WHERE k.owner = $1
+            """
+        let newestFirst = "ORDER BY k.ct DESC, a.id"
+        changed = try sql.query("\(ofOwner) AND k.ct > $2 AND k.ct <= $3 \(newestFirst)")
+        current = try sql.query(
+            "\(ofOwner) AND (k.added = 1 OR k.blocked = 1 OR k.partner = 1) \(newestFirst)"
+        )
+        chosen = try sql.query("\(ofOwner) AND (k.added = 1 OR k.blocked = 1) \(newestFirst)")
+        listed = try sql.query(
+            """
+            \(ofOwner) AND k.user_id > $2 AND k.blocked = $4
+              AND (k.blocked = 1 OR k.added = $5 AND (k.added = 1 OR k.partner = 0))
+            ORDER BY k.user_id LIMIT $3
             """
         )
-        current = try sql.prepare(
+        blocks = try sql.query(
             """
-            SELECT \(account), \(Self.columns)
-            FROM contact k JOIN account a ON a.id = k.user_id
-            WHERE k.owner = $1 AND (k.added = 1 OR k.blocked = 1 OR k.partner = 1)
-            ORDER BY k.ct DESC, a.id
-            """
-        )
-        chosen = try sql.prepare(
-            """
-            SELECT \(account), \(Self.columns)
-            FROM contact k JOIN account a ON a.id = k.user_id
-            WHERE k.owner = $1 AND (k.added = 1 OR k.blocked = 1)
-            ORDER BY k.ct DESC, a.id
-            """
-        )
-        blocks = try sql.prepare(
-            """
-            SELECT owner FROM contact
-            WHERE blocked = 1 AND (owner = $1 AND user_id = $2 OR owner = $2 AND user_id = $1)
+            SELECT \(OwnerColumn.list) FROM contact WHERE blocked = 1
+              AND (owner = $1 AND user_id = $2 OR owner = $2 AND user_id = $1)
             """
         )
         countAdded = try sql.prepare(
@@ -120,15 +147,6 @@ struct ContactStatements {
             """
             SELECT count(*) FROM contact
             WHERE owner = $1 AND (added = 1 OR blocked = 1 OR partner = 0)
-            """
-        )
-        listed = try sql.prepare(
-            """
-            SELECT \(account), \(Self.columns)
-            FROM contact k JOIN account a ON a.id = k.user_id
-            WHERE k.owner = $1 AND k.user_id > $2 AND k.blocked = $4
-              AND (k.blocked = 1 OR k.added = $5 AND (k.added = 1 OR k.partner = 0))
-            ORDER BY k.user_id LIMIT $3
             """
         )
         upsert = try sql.prepare(
@@ -152,9 +170,9 @@ struct ContactStatements {
         touchOne = try sql.prepare(
             "UPDATE contact SET ct = $3 WHERE owner = $1 AND user_id = $2"
         )
-        owners = try sql.prepare(
+        owners = try sql.query(
             """
-            SELECT k.owner, \(Self.columns) FROM contact k
+            SELECT \(OwnerColumn.list(of: "k")), \(ContactColumn.list) FROM contact k
             WHERE k.user_id = $1 AND (k.added = 1 OR k.partner = 1)
             ORDER BY k.owner LIMIT $2
             """
@@ -163,22 +181,21 @@ struct ContactStatements {
 }
 
 extension Contact {
-    /// - Parameter row: the columns of an account, then those of the contact.
-    init(row: any SQLStatement) {
-        self.init(account: Account(row: row), row: row, from: AccountStatements.columnCount)
+    init(row: SQLRow<PersonColumn>) {
+        self.init(account: Account(row: row.first()), row: row.second())
     }
 
-    init(account: Account, row: any SQLStatement, from first: Int) {
+    init(account: Account, row: SQLRow<ContactColumn>) {
         self.init(
             account: account,
-            isAdded: row.int(first) != 0,
-            isBlocked: row.int(first + 1) != 0,
-            isPartner: row.int(first + 2) != 0,
-            firstName: row.isNull(first + 3) ? nil : row.string(first + 3),
-            lastName: row.isNull(first + 4) ? nil : row.string(first + 4),
-            isMutual: row.int(first + 6) != 0,
-            changed: row.int(first + 5),
-            wasMet: !row.isNull(first)
+            isAdded: row.bool(.added),
+            isBlocked: row.bool(.blocked),
+            isPartner: row.bool(.partner),
+            firstName: row.optionalString(.firstName),
+            lastName: row.optionalString(.lastName),
+            isMutual: row.bool(.isMutual),
+            changed: row.int(.ct),
+            wasMet: !row.isNull(.added)
         )
     }
 
@@ -240,22 +257,24 @@ extension Contact {
 extension ReadTransaction {
     /// Returns the contact that `owner` has for `user`, or a stranger.
     package func contact(_ user: Account, of owner: UserID) throws -> Contact {
-        let statement = store.contacts.byID
-        defer { statement.reset() }
-        statement.bind(1, owner.rawValue)
-        statement.bind(2, user.id.rawValue)
-        guard try statement.step() else { return Contact(stranger: user) }
-        return Contact(account: user, row: statement, from: 0).orStranger
+        let contact = try store.contacts.byID.one {
+            $0.bind(1, owner.rawValue)
+            $0.bind(2, user.id.rawValue)
+        } read: {
+            Contact(account: user, row: $0)
+        }
+        return contact?.orStranger ?? Contact(stranger: user)
     }
 
     /// Returns the contact that `owner` has for the user with this id, or a stranger; nil for an
     /// unknown user.
     package func contact(_ user: UserID, of owner: UserID) throws -> Contact? {
-        let statement = store.contacts.person
-        defer { statement.reset() }
-        statement.bind(1, owner.rawValue)
-        statement.bind(2, user.rawValue)
-        return try statement.step() ? Contact(row: statement).orStranger : nil
+        try store.contacts.person.one {
+            $0.bind(1, owner.rawValue)
+            $0.bind(2, user.rawValue)
+        } read: {
+            Contact(row: $0).orStranger
+        }
     }
 
     /// Returns the contacts of `owner` that changed after `since` and up to `end` (commit clock),
@@ -265,43 +284,36 @@ extension ReadTransaction {
         since: Int64,
         upTo end: Int64 = .max
     ) throws -> [Contact] {
-        let statement = store.contacts.changed
-        defer { statement.reset() }
-        statement.bind(1, owner.rawValue)
-        statement.bind(2, since)
-        statement.bind(3, end)
-        return try contacts(statement)
+        try store.contacts.changed.all {
+            $0.bind(1, owner.rawValue)
+            $0.bind(2, since)
+            $0.bind(3, end)
+        } read: {
+            Contact(row: $0)
+        }
     }
 
     /// Returns the existing contacts of `owner`, the newest change first.
     ///
     /// - Parameter withPartners: includes users who are contacts only by a dialog.
     package func contacts(of owner: UserID, withPartners: Bool) throws -> [Contact] {
-        let statement = withPartners ? store.contacts.current : store.contacts.chosen
-        defer { statement.reset() }
-        statement.bind(1, owner.rawValue)
-        return try contacts(statement)
+        let query = withPartners ? store.contacts.current : store.contacts.chosen
+        return try query.all({ $0.bind(1, owner.rawValue) }, read: Contact.init(row:))
     }
 
     /// The number of users whom `owner` has added.
     package func addedContactCount(of owner: UserID) throws -> Int {
-        try count(store.contacts.countAdded, of: owner)
+        try store.contacts.countAdded.oneCount { $0.bind(1, owner.rawValue) }
     }
 
     /// The number of users whom `owner` has blocked.
     package func blockedContactCount(of owner: UserID) throws -> Int {
-        try count(store.contacts.countBlocked, of: owner)
+        try store.contacts.countBlocked.oneCount { $0.bind(1, owner.rawValue) }
     }
 
     /// Returns the number of users whom `owner` has added or blocked, now or in the past.
     package func keptContactCount(of owner: UserID) throws -> Int {
-        try count(store.contacts.countKept, of: owner)
-    }
-
-    private func count(_ statement: any SQLStatement, of owner: UserID) throws -> Int {
-        defer { statement.reset() }
-        statement.bind(1, owner.rawValue)
-        return try statement.step() ? statement.count(0) : 0
+        try store.contacts.countKept.oneCount { $0.bind(1, owner.rawValue) }
     }
 
     /// Returns contacts of `owner` after `id`, in the order of their ids: blocked ones, added ones
@@ -312,39 +324,41 @@ extension ReadTransaction {
         after id: Int64,
         limit: Int
     ) throws -> [Contact] {
-        let statement = store.contacts.listed
-        defer { statement.reset() }
-        statement.bind(1, owner.rawValue)
-        statement.bind(2, id)
-        statement.bind(3, Int64(limit))
-        statement.bind(4, status == .blocked ? 1 : 0)
-        statement.bind(5, status == .active ? 1 : 0)
-        return try contacts(statement)
+        try store.contacts.listed.all {
+            $0.bind(1, owner.rawValue)
+            $0.bind(2, id)
+            $0.bind(3, Int64(limit))
+            $0.bind(4, status == .blocked ? 1 : 0)
+            $0.bind(5, status == .active ? 1 : 0)
+        } read: {
+            Contact(row: $0)
+        }
     }
 
     /// Returns which of the two users have blocked the other.
     package func blockers(_ a: UserID, _ b: UserID) throws -> Set<UserID> {
-        let statement = store.contacts.blocks
-        defer { statement.reset() }
-        statement.bind(1, a.rawValue)
-        statement.bind(2, b.rawValue)
         var blockers: Set<UserID> = []
-        while try statement.step() { blockers.insert(UserID(statement.int(0))) }
+        try store.contacts.blocks.each {
+            $0.bind(1, a.rawValue)
+            $0.bind(2, b.rawValue)
+        } do: {
+            blockers.insert(UserID($0.int(.owner)))
+        }
         return blockers
     }
 
     /// Returns what `user` allows `caller` to do; nil for an unknown user.
     package func standing(of caller: UserID, with user: UserID) throws -> Standing? {
-        let statement = store.contacts.standing
-        defer { statement.reset() }
-        statement.bind(1, caller.rawValue)
-        statement.bind(2, user.rawValue)
-        guard try statement.step() else { return nil }
-        let audience = Privacy(column: statement.int(1)).chatsInvite
-        return Standing(
-            isReachable: statement.int(0) == 0 && statement.int(3) == 0,
-            isInvitable: audience.includes(isAdded: statement.int(2) != 0)
-        )
+        try store.contacts.standing.one {
+            $0.bind(1, caller.rawValue)
+            $0.bind(2, user.rawValue)
+        } read: { row in
+            let audience = Privacy(column: row.int(.privacy)).chatsInvite
+            return Standing(
+                isReachable: !row.bool(.blocked) && !row.bool(.hasBlocked),
+                isInvitable: audience.includes(isAdded: row.bool(.hasAdded))
+            )
+        }
     }
 
     package func isReachable(_ user: UserID, for caller: UserID) throws -> Bool {
@@ -353,11 +367,12 @@ extension ReadTransaction {
 
     /// Whether `owner` has added `user`.
     package func hasAdded(_ owner: UserID, _ user: UserID) throws -> Bool {
-        let statement = store.contacts.byID
-        defer { statement.reset() }
-        statement.bind(1, owner.rawValue)
-        statement.bind(2, user.rawValue)
-        return try statement.step() && statement.int(0) != 0
+        try store.contacts.byID.one {
+            $0.bind(1, owner.rawValue)
+            $0.bind(2, user.rawValue)
+        } read: {
+            $0.bool(.added)
+        } ?? false
     }
 
     /// Returns the account with `phone` if its user lets `caller` find them by it.
@@ -375,22 +390,11 @@ extension ReadTransaction {
         of user: Account,
         limit: Int
     ) throws -> [(owner: UserID, contact: Contact)] {
-        let statement = store.contacts.owners
-        defer { statement.reset() }
-        statement.bind(1, user.id.rawValue)
-        statement.bind(2, Int64(limit))
-        var owners: [(owner: UserID, contact: Contact)] = []
-        while try statement.step() {
-            owners.append(
-                (UserID(statement.int(0)), Contact(account: user, row: statement, from: 1))
-            )
+        try store.contacts.owners.all {
+            $0.bind(1, user.id.rawValue)
+            $0.bind(2, Int64(limit))
+        } read: {
+            (UserID($0.int(.first(.owner))), Contact(account: user, row: $0.second()))
         }
-        return owners
-    }
-
-    private func contacts(_ statement: any SQLStatement) throws -> [Contact] {
-        var contacts: [Contact] = []
-        while try statement.step() { contacts.append(Contact(row: statement)) }
-        return contacts
     }
 }

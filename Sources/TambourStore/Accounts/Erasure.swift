@@ -1,21 +1,38 @@
 package import TambourProtocol
 import TambourSQL
 
+enum AccountEndColumn: Int, SQLColumn {
+    case deleteAt, inactiveDays, erasing, erasedUpTo
+}
+
+/// The messages of a part of a chat.
+enum MessagePartColumn: Int, SQLColumn {
+    case count, last, lastNumber
+
+    var sql: String {
+        switch self {
+        case .count: "count(*)"
+        case .last: "max(id)"
+        case .lastNumber: "max(n)"
+        }
+    }
+}
+
 struct ErasureStatements {
-    let plan: any SQLStatement
+    let plan: SQLQuery<AccountEndColumn>
     let setDeletion: any SQLStatement
     let setInactivity: any SQLStatement
     let due: any SQLStatement
     let begin: any SQLStatement
     let end: any SQLStatement
-    let chats: any SQLStatement
+    let chats: SQLQuery<ChatKeyColumn>
     let successor: any SQLStatement
     let setDue: any SQLStatement
     let setErased: any SQLStatement
-    let part: any SQLStatement
+    let part: SQLQuery<MessagePartColumn>
     let deletePart: any SQLStatement
-    let reacted: any SQLStatement
-    let voted: any SQLStatement
+    let reacted: SQLQuery<MessageIDColumn>
+    let voted: SQLQuery<MessageIDColumn>
     /// Deletes rows that concern only one user and that no login delta needs.
     let ofUser: [any SQLStatement]
     /// Deletes a part of such rows from the tables that hold many of one user.
@@ -28,11 +45,8 @@ struct ErasureStatements {
     let setPhone: any SQLStatement
 
     init(_ sql: any SQLConnection) throws {
-        plan = try sql.prepare(
-            """
-            SELECT delete_at, inactive_days, erasing, erased_up_to FROM account_end
-            WHERE user_id = $1
-            """
+        plan = try sql.query(
+            "SELECT \(AccountEndColumn.list) FROM account_end WHERE user_id = $1"
         )
         setDeletion = try sql.prepare(
             """
@@ -61,11 +75,11 @@ struct ErasureStatements {
             """
         )
         end = try sql.prepare("DELETE FROM account_end WHERE user_id = $1")
-        chats = try sql.prepare(
+        chats = try sql.query(
             """
-            SELECT chat FROM member WHERE user_id = $1
-            UNION SELECT chat FROM former_member WHERE user_id = $1
-            UNION SELECT chat FROM commenter WHERE user_id = $1
+            SELECT \(ChatKeyColumn.list) FROM member WHERE user_id = $1
+            UNION SELECT \(ChatKeyColumn.list) FROM former_member WHERE user_id = $1
+            UNION SELECT \(ChatKeyColumn.list) FROM commenter WHERE user_id = $1
             ORDER BY 1 LIMIT $2
             """
         )
@@ -77,22 +91,24 @@ struct ErasureStatements {
             LIMIT 1
             """
         )
-        part = try sql.prepare(
+        part = try sql.query(
             """
-            SELECT count(*), max(id), max(n) FROM
-              (SELECT id, n FROM message WHERE chat = $1 AND id > $2 ORDER BY id LIMIT $3) AS part
+            SELECT \(MessagePartColumn.list) FROM (
+              SELECT id, n FROM message WHERE chat = $1 AND id > $2 ORDER BY id LIMIT $3
+            ) AS part
             """
         )
         deletePart = try sql.prepare("DELETE FROM message WHERE chat = $1 AND id <= $2")
-        reacted = try sql.prepare(
+        reacted = try sql.query(
             """
-            SELECT message FROM reaction WHERE chat = $1 AND user_id = $2
+            SELECT \(MessageIDColumn.list) FROM reaction WHERE chat = $1 AND user_id = $2
             ORDER BY message LIMIT $3
             """
         )
-        voted = try sql.prepare(
+        voted = try sql.query(
             """
-            SELECT DISTINCT message FROM poll_vote WHERE chat = $1 AND user_id = $2
+            SELECT DISTINCT \(MessageIDColumn.list) FROM poll_vote
+            WHERE chat = $1 AND user_id = $2
             ORDER BY message LIMIT $3
             """
         )
@@ -159,6 +175,13 @@ package struct AccountEnd: Equatable, Sendable {
 }
 
 extension AccountEnd {
+    fileprivate static let unplanned = AccountEnd(
+        deleteAt: 0,
+        inactiveDays: 0,
+        isErasing: false,
+        erasedUpTo: MessageID(0)
+    )
+
     /// The milliseconds of inactivity after which the account is erased; nil for never.
     private var inactiveMs: Int64? { inactiveDays > 0 ? Int64(inactiveDays) * 86_400_000 : nil }
 
@@ -177,43 +200,33 @@ extension AccountEnd {
 
 extension ReadTransaction {
     package func end(of user: UserID) throws -> AccountEnd {
-        let statement = store.erasure.plan
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        guard try statement.step() else {
-            return AccountEnd(
-                deleteAt: 0,
-                inactiveDays: 0,
-                isErasing: false,
-                erasedUpTo: MessageID(0)
+        let end = try store.erasure.plan.one {
+            $0.bind(1, user.rawValue)
+        } read: {
+            AccountEnd(
+                deleteAt: $0.int(.deleteAt),
+                inactiveDays: $0.count(.inactiveDays),
+                isErasing: $0.bool(.erasing),
+                erasedUpTo: MessageID($0.int(.erasedUpTo))
             )
         }
-        return AccountEnd(
-            deleteAt: statement.int(0),
-            inactiveDays: statement.count(1),
-            isErasing: statement.int(2) != 0,
-            erasedUpTo: MessageID(statement.int(3))
-        )
+        return end ?? .unplanned
     }
 
     /// Returns an account that is being erased, or else one that may be due by `now`. The caller
     /// checks again, because activity does not update the due time.
     package func accountToErase(now: Int64) throws -> UserID? {
-        let statement = store.erasure.due
-        defer { statement.reset() }
-        statement.bind(1, now)
-        return try statement.step() ? UserID(statement.int(0)) : nil
+        try store.erasure.due.oneInt { $0.bind(1, now) }.map { UserID($0) }
     }
 
     /// Returns the first chats that the user is or was a member of, or has commented in.
     package func chatsToErase(of user: UserID, limit: Int) throws -> [ChatKey] {
-        let statement = store.erasure.chats
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        statement.bind(2, Int64(limit))
-        var keys: [ChatKey] = []
-        while try statement.step() { keys.append(ChatKey(statement.int(0))) }
-        return keys
+        try store.erasure.chats.all {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, Int64(limit))
+        } read: {
+            ChatKey($0.int(.chat))
+        }
     }
 }
 
@@ -224,32 +237,33 @@ extension WriteTransaction {
     /// else. A password challenge opened by a code to the old phone is void too.
     package func setPhone(_ phone: Int64, of user: UserID) throws {
         writes += 1
-        store.sessions.voidCodesOfPhone.bind(1, phone)
-        try store.sessions.voidCodesOfPhone.run()
+        try store.sessions.voidCodesOfPhone.run { $0.bind(1, phone) }
         try voidChallenges(of: user)
-        let statement = store.erasure.setPhone
-        statement.bind(1, user.rawValue)
-        statement.bind(2, phone)
-        statement.bind(3, ct)
-        try statement.run()
+        try store.erasure.setPhone.run {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, phone)
+            $0.bind(3, ct)
+        }
         try touchContacts(of: user)
     }
 
     /// Sets when the account is erased, Unix milliseconds; 0 for never.
     package func setDeletion(at time: Int64, of user: UserID) throws {
         writes += 1
-        store.erasure.setDeletion.bind(1, user.rawValue)
-        store.erasure.setDeletion.bind(2, time)
-        try store.erasure.setDeletion.run()
+        try store.erasure.setDeletion.run {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, time)
+        }
         try noteDue(of: user)
     }
 
     /// Sets the days of inactivity after which the account is erased; 0 for never.
     package func setInactivity(days: Int, of user: UserID) throws {
         writes += 1
-        store.erasure.setInactivity.bind(1, user.rawValue)
-        store.erasure.setInactivity.bind(2, Int64(days))
-        try store.erasure.setInactivity.run()
+        try store.erasure.setInactivity.run {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, Int64(days))
+        }
         try noteDue(of: user)
     }
 
@@ -280,9 +294,10 @@ extension WriteTransaction {
     /// Records that the account need not be checked before `time`, Unix milliseconds.
     package func setDue(at time: Int64, of user: UserID) throws {
         writes += 1
-        store.erasure.setDue.bind(1, user.rawValue)
-        store.erasure.setDue.bind(2, time)
-        try store.erasure.setDue.run()
+        try store.erasure.setDue.run {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, time)
+        }
     }
 
     /// The keys in `meta` of when the server last ran, and until when no account counts as
@@ -299,9 +314,10 @@ extension WriteTransaction {
     package func beginErasure(of account: Account) throws {
         writes += 1
         try flush()
-        store.erasure.forgetContacts.bind(1, account.id.rawValue)
-        store.erasure.forgetContacts.bind(2, ct)
-        try store.erasure.forgetContacts.run()
+        try store.erasure.forgetContacts.run {
+            $0.bind(1, account.id.rawValue)
+            $0.bind(2, ct)
+        }
         try closeSessions(reader.sessions(of: account.id).map(\.id), of: account.id)
         for statement in store.erasure.ofUser {
             statement.bind(1, account.id.rawValue)
@@ -311,14 +327,13 @@ extension WriteTransaction {
             statement.bind(1, account.phone)
             try statement.run()
         }
-        let erase = store.erasure.eraseAccount
-        erase.bind(1, account.id.rawValue)
-        erase.bindWords(2, Text.empty)
-        erase.bind(3, ct)
-        try erase.run()
+        try store.erasure.eraseAccount.run {
+            $0.bind(1, account.id.rawValue)
+            $0.bindWords(2, Text.empty)
+            $0.bind(3, ct)
+        }
         listed.remove(account.id)
-        store.erasure.begin.bind(1, account.id.rawValue)
-        try store.erasure.begin.run()
+        try store.erasure.begin.run { $0.bind(1, account.id.rawValue) }
     }
 
     /// Runs a further step: removes rows that have been invisible since the first one.
@@ -341,9 +356,10 @@ extension WriteTransaction {
     /// Records how far the first of the remaining chats is erased.
     package func setErased(upTo last: MessageID, of user: UserID) throws {
         writes += 1
-        store.erasure.setErased.bind(1, user.rawValue)
-        store.erasure.setErased.bind(2, last.rawValue)
-        try store.erasure.setErased.run()
+        try store.erasure.setErased.run {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, last.rawValue)
+        }
     }
 
     /// Finds the end of a part of a chat.
@@ -356,13 +372,15 @@ extension WriteTransaction {
         limit: Int
     ) throws -> (last: MessageID, number: Int64, count: Int)? {
         try flush()
-        let statement = store.erasure.part
-        defer { statement.reset() }
-        statement.bind(1, chat.key.rawValue)
-        statement.bind(2, first.rawValue)
-        statement.bind(3, Int64(limit))
-        guard try statement.step(), statement.int(0) > 0 else { return nil }
-        return (MessageID(statement.int(1)), statement.int(2), statement.count(0))
+        let part = try store.erasure.part.one {
+            $0.bind(1, chat.key.rawValue)
+            $0.bind(2, first.rawValue)
+            $0.bind(3, Int64(limit))
+        } read: {
+            (last: MessageID($0.int(.last)), number: $0.int(.lastNumber), count: $0.count(.count))
+        }
+        guard let part, part.count > 0 else { return nil }
+        return part
     }
 
     /// Returns the messages of a chat to which `user` has reacted.
@@ -384,39 +402,41 @@ extension WriteTransaction {
     }
 
     private func messages(
-        _ statement: any SQLStatement,
+        _ query: SQLQuery<MessageIDColumn>,
         of user: UserID,
         in chat: ChatState,
         _ limit: Int
     ) throws -> [MessageID] {
-        defer { statement.reset() }
-        statement.bind(1, chat.key.rawValue)
-        statement.bind(2, user.rawValue)
-        statement.bind(3, Int64(limit))
-        var ids: [MessageID] = []
-        while try statement.step() { ids.append(MessageID(statement.int(0))) }
-        return ids
+        try query.all {
+            $0.bind(1, chat.key.rawValue)
+            $0.bind(2, user.rawValue)
+            $0.bind(3, Int64(limit))
+        } read: {
+            MessageID($0.int(.message))
+        }
     }
 
     /// Returns the new owner when `user` leaves; nil when nobody else is there.
     package func successor(of user: UserID, in chat: ChatState) throws -> UserID? {
         try flush()
-        let statement = store.erasure.successor
-        defer { statement.reset() }
-        statement.bind(1, chat.key.rawValue)
-        statement.bind(2, user.rawValue)
-        return try statement.step() ? UserID(statement.int(0)) : nil
+        let successor = try store.erasure.successor.oneInt {
+            $0.bind(1, chat.key.rawValue)
+            $0.bind(2, user.rawValue)
+        }
+        return successor.map { UserID($0) }
     }
 
     /// Deletes the record that `user` was in a chat that others still have.
     package func forget(_ user: UserID, in chat: ChatKey) throws {
         writes += 1
-        store.members.revive.bind(1, user.rawValue)
-        store.members.revive.bind(2, chat.rawValue)
-        try store.members.revive.run()
-        store.comments.forgetCommenter.bind(1, user.rawValue)
-        store.comments.forgetCommenter.bind(2, chat.rawValue)
-        try store.comments.forgetCommenter.run()
+        try store.members.revive.statement.run {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, chat.rawValue)
+        }
+        try store.comments.forgetCommenter.run {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, chat.rawValue)
+        }
     }
 
     /// Deletes the messages of a chat without members; then deletes a dialog, saved messages or
@@ -435,9 +455,10 @@ extension WriteTransaction {
         limit -= comments
         let part = try part(of: chat, after: MessageID(0), limit: limit)
         if let part {
-            store.erasure.deletePart.bind(1, chat.key.rawValue)
-            store.erasure.deletePart.bind(2, part.last.rawValue)
-            try store.erasure.deletePart.run()
+            try store.erasure.deletePart.run {
+                $0.bind(1, chat.key.rawValue)
+                $0.bind(2, part.last.rawValue)
+            }
             try dropReactions(upTo: part.last, in: chat)
             try dropIndex(of: chat.key, upTo: part.number)
             if part.count == limit { return comments + limit }
@@ -453,8 +474,7 @@ extension WriteTransaction {
             }
         }
         if !chat.kind.isJoined {
-            store.erasure.deleteChat.bind(1, chat.key.rawValue)
-            try store.erasure.deleteChat.run()
+            try store.erasure.deleteChat.run { $0.bind(1, chat.key.rawValue) }
         }
         try flush()
         chats[chat.key] = nil
@@ -467,7 +487,6 @@ extension WriteTransaction {
     /// Runs the last step: only the empty row of the account is left.
     package func endErasure(of user: UserID) throws {
         writes += 1
-        store.erasure.end.bind(1, user.rawValue)
-        try store.erasure.end.run()
+        try store.erasure.end.run { $0.bind(1, user.rawValue) }
     }
 }

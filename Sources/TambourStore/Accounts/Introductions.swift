@@ -9,6 +9,10 @@ struct IntroductionStatements {
         ON CONFLICT (user_id, chat) DO NOTHING
         """
 
+    private enum NamingColumn: Int, SQLColumn {
+        case chat, attaches, forward
+    }
+
     let add: any SQLStatement
 
     init(_ sql: any SQLConnection) throws {
@@ -19,23 +23,21 @@ struct IntroductionStatements {
     @Sendable
     static func introduceNamed(on sql: any SQLConnection) throws(SQLError) {
         let add = try sql.prepare(Self.add)
-        let messages = try sql.prepare(
+        let messages: SQLQuery<NamingColumn> = try sql.query(
             """
-            SELECT chat, attaches, forward FROM message
+            SELECT \(NamingColumn.list) FROM message
             WHERE attaches IS NOT NULL OR forward IS NOT NULL
             """
         )
-        defer { messages.reset() }
-        while try messages.step() {
-            let attaches = messages.isNull(1) ? nil : Bytes(messages.bytes(1))
-            let forward = messages.isNull(2) ? nil : Bytes(messages.bytes(2))
+        defer { messages.statement.reset() }
+        while let message = try messages.next() {
             let named = People.named(
-                attaches: attaches.map { Packed(unchecked: $0) },
-                forward: forward.map { Packed(unchecked: $0) }
+                attaches: message.packed(.attaches),
+                forward: message.packed(.forward)
             )
             for user in named {
                 add.bind(1, user.rawValue)
-                add.bind(2, messages.int(0))
+                add.bind(2, message.int(.chat))
                 try add.run()
             }
         }
@@ -72,9 +74,10 @@ extension WriteTransaction {
         var named = People.named(attaches: record.attaches, forward: record.forward)
         if chat.post != nil { named.insert(record.sender) }
         for user in named {
-            store.introductions.add.bind(1, user.rawValue)
-            store.introductions.add.bind(2, (chat.post?.channel ?? chat).key.rawValue)
-            try store.introductions.add.run()
+            try store.introductions.add.run {
+                $0.bind(1, user.rawValue)
+                $0.bind(2, (chat.post?.channel ?? chat).key.rawValue)
+            }
         }
     }
 }

@@ -11,10 +11,39 @@ package enum Nearness: Comparable, Sendable {
     case near
 }
 
+/// The rows of the user `$2` through which the viewer `$1` may have met them, each counted up to
+/// `$3`.
+enum TraceColumn: Int, SQLColumn {
+    case groups, former, named, ownPublic, requests
+
+    var sql: String {
+        switch self {
+        case .groups: Self.count("SELECT 1 FROM member WHERE user_id = $2 AND chat < 0")
+        case .former: Self.count("SELECT 1 FROM former_member WHERE user_id = $2")
+        case .named: Self.count("SELECT 1 FROM introduction WHERE user_id = $2")
+        case .ownPublic:
+            Self.count("SELECT 1 FROM chat WHERE owner = $2 AND is_public = 1", limit: "1")
+        // Bit 2 of the permissions lets an administrator decide join requests.
+        case .requests:
+            """
+            (SELECT count(*)
+             FROM (SELECT chat FROM join_request WHERE user_id = $2 LIMIT $3) AS r
+             CROSS JOIN member m CROSS JOIN chat c
+             WHERE m.user_id = $1 AND m.chat = r.chat AND c.id = r.chat
+               AND (c.owner = $1 OR m.permissions % 4 >= 2))
+            """
+        }
+    }
+
+    static func count(_ rows: String, limit: String = "$3") -> String {
+        "(SELECT count(*) FROM (\(rows) LIMIT \(limit)) AS part)"
+    }
+}
+
 /// The statements that find out where two users have met.
 struct MeetingStatements {
     let chats: any SQLStatement
-    let traces: any SQLStatement
+    let traces: SQLQuery<TraceColumn>
     let together: any SQLStatement
     /// Finds a group that the first user is in and the second was in; `leftByFirst` is the reverse.
     let left: any SQLStatement
@@ -25,26 +54,9 @@ struct MeetingStatements {
     let firstNamed: any SQLStatement
 
     init(_ sql: any SQLConnection) throws {
-        func count(_ rows: String, limit: String = "$3") -> String {
-            "(SELECT count(*) FROM (\(rows) LIMIT \(limit)) AS part)"
-        }
-        chats = try sql.prepare(
-            "SELECT " + count("SELECT 1 FROM member WHERE user_id = $1", limit: "$2")
-        )
-        // Bit 2 of the permissions lets an administrator decide join requests.
-        traces = try sql.prepare(
-            """
-            SELECT \(count("SELECT 1 FROM member WHERE user_id = $2 AND chat < 0")),
-              \(count("SELECT 1 FROM former_member WHERE user_id = $2")),
-              \(count("SELECT 1 FROM introduction WHERE user_id = $2")),
-              \(count("SELECT 1 FROM chat WHERE owner = $2 AND is_public = 1", limit: "1")),
-              (SELECT count(*)
-               FROM (SELECT chat FROM join_request WHERE user_id = $2 LIMIT $3) AS r
-               CROSS JOIN member m CROSS JOIN chat c
-               WHERE m.user_id = $1 AND m.chat = r.chat AND c.id = r.chat
-                 AND (c.owner = $1 OR m.permissions % 4 >= 2))
-            """
-        )
+        let rows = "SELECT 1 FROM member WHERE user_id = $1"
+        chats = try sql.prepare("SELECT \(TraceColumn.count(rows, limit: "$2"))")
+        traces = try sql.query("SELECT \(TraceColumn.list)")
         // Scans the rows of the first user and looks up those of the second; SQLite keeps the order of a
         // CROSS JOIN. Readers of a channel do not see each other.
         together = try sql.prepare(
@@ -140,11 +152,11 @@ extension Contact {
 
 /// The rows of a user through which others may have met them, counted up to a limit.
 private struct Traces {
-    let groups: Int64
-    let former: Int64
-    let named: Int64
-    let ownsPublic: Bool
-    let asksToJoin: Bool
+    var groups: Int64 = 0
+    var former: Int64 = 0
+    var named: Int64 = 0
+    var ownsPublic = false
+    var asksToJoin = false
 }
 
 private enum SharedPlace {
@@ -153,28 +165,26 @@ private enum SharedPlace {
 
 extension ReadTransaction {
     fileprivate func chatCount(of user: UserID, atMost limit: Int64) throws -> Int64 {
-        let statement = store.meetings.chats
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        statement.bind(2, limit)
-        return try statement.step() ? statement.int(0) : 0
+        try store.meetings.chats.oneInt {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, limit)
+        } ?? 0
     }
 
     fileprivate func traces(of user: UserID, for viewer: UserID, limit: Int64) throws -> Traces {
-        let statement = store.meetings.traces
-        defer { statement.reset() }
-        statement.bind(1, viewer.rawValue)
-        statement.bind(2, user.rawValue)
-        statement.bind(3, limit)
-        let isThere = try statement.step()
-        func count(_ column: Int) -> Int64 { isThere ? statement.int(column) : 0 }
-        return Traces(
-            groups: count(0),
-            former: count(1),
-            named: count(2),
-            ownsPublic: count(3) > 0,
-            asksToJoin: count(4) > 0
-        )
+        try store.meetings.traces.one {
+            $0.bind(1, viewer.rawValue)
+            $0.bind(2, user.rawValue)
+            $0.bind(3, limit)
+        } read: {
+            Traces(
+                groups: $0.int(.groups),
+                former: $0.int(.former),
+                named: $0.int(.named),
+                ownsPublic: $0.int(.ownPublic) > 0,
+                asksToJoin: $0.int(.requests) > 0
+            )
+        } ?? Traces()
     }
 
     /// - Parameters:
@@ -221,10 +231,10 @@ extension ReadTransaction {
         _ second: UserID,
         _ limit: Int64
     ) throws -> Bool {
-        defer { statement.reset() }
-        statement.bind(1, first.rawValue)
-        statement.bind(2, second.rawValue)
-        statement.bind(3, limit)
-        return try statement.step()
+        try statement.hasRow {
+            $0.bind(1, first.rawValue)
+            $0.bind(2, second.rawValue)
+            $0.bind(3, limit)
+        }
     }
 }

@@ -1,19 +1,18 @@
 package import TambourProtocol
 import TambourSQL
 
+enum PasswordColumn: Int, SQLColumn {
+    case salt, hash, logRounds, hint, email, tries, triesSince, version
+}
+
 struct PasswordStatements {
-    let ofUser: any SQLStatement
+    let ofUser: SQLQuery<PasswordColumn>
     let put: any SQLStatement
     let delete: any SQLStatement
     let setTries: any SQLStatement
 
     init(_ sql: any SQLConnection) throws {
-        ofUser = try sql.prepare(
-            """
-            SELECT salt, hash, log_rounds, hint, email, tries, tries_since, version
-            FROM password WHERE user_id = $1
-            """
-        )
+        ofUser = try sql.query("SELECT \(PasswordColumn.list) FROM password WHERE user_id = $1")
         put = try sql.prepare(
             """
             INSERT INTO password
@@ -83,27 +82,27 @@ extension ReadTransaction {
 
     /// Returns the second factor of a user; nil for none.
     package func password(of user: UserID) throws -> PasswordRecord? {
-        let statement = store.passwords.ofUser
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        guard try statement.step() else { return nil }
-        // The row decides how many rounds hashing takes, so a damaged row must not pass.
-        let logRounds = statement.int(2)
-        guard Self.logRounds.contains(logRounds) else {
-            throw ImpossibleRow("password \(user): log_rounds", logRounds)
+        try store.passwords.ofUser.one {
+            $0.bind(1, user.rawValue)
+        } read: { row in
+            // The row decides how many rounds hashing takes, so a damaged row must not pass.
+            let logRounds = row.int(.logRounds)
+            guard Self.logRounds.contains(logRounds) else {
+                throw ImpossibleRow("password \(user): log_rounds", logRounds)
+            }
+            return PasswordRecord(
+                password: HashedPassword(
+                    salt: row.bytes(.salt),
+                    hash: row.bytes(.hash),
+                    logRounds: Int(clamping: logRounds),
+                    version: HashedPassword.Version(rawValue: row.int(.version)) ?? .plain
+                ),
+                hint: row.optionalText(.hint),
+                email: row.optionalString(.email),
+                tries: row.count(.tries),
+                triesSince: row.int(.triesSince)
+            )
         }
-        return PasswordRecord(
-            password: HashedPassword(
-                salt: statement.bytes(0),
-                hash: statement.bytes(1),
-                logRounds: Int(clamping: logRounds),
-                version: HashedPassword.Version(rawValue: statement.int(7)) ?? .plain
-            ),
-            hint: statement.isNull(3) ? nil : Text(unchecked: Bytes(statement.bytes(3))),
-            email: statement.isNull(4) ? nil : statement.string(4),
-            tries: statement.count(5),
-            triesSince: statement.int(6)
-        )
     }
 
     /// The account as its owner sees it.
@@ -127,46 +126,44 @@ extension WriteTransaction {
         of user: UserID
     ) throws {
         writes += 1
-        let put = store.passwords.put
-        put.bind(1, user.rawValue)
-        put.bindBlob(2, password.salt)
-        put.bindBlob(3, password.hash)
-        put.bind(4, Int64(password.logRounds))
-        put.bindWords(5, hint)
-        put.bindWords(6, email)
-        put.bind(7, password.version.rawValue)
-        try put.run()
+        try store.passwords.put.run {
+            $0.bind(1, user.rawValue)
+            $0.bindBlob(2, password.salt)
+            $0.bindBlob(3, password.hash)
+            $0.bind(4, Int64(password.logRounds))
+            $0.bindWords(5, hint)
+            $0.bindWords(6, email)
+            $0.bind(7, password.version.rawValue)
+        }
         try voidTracks(of: user)
     }
 
     /// Removes the second factor of a user; whatever it opened becomes void.
     package func removePassword(of user: UserID) throws {
         writes += 1
-        store.passwords.delete.bind(1, user.rawValue)
-        try store.passwords.delete.run()
+        try store.passwords.delete.run { $0.bind(1, user.rawValue) }
         try voidTracks(of: user)
     }
 
     /// Stores how many wrong attempts there were since `time` (Unix milliseconds).
     package func setPasswordTries(_ tries: Int, since time: Int64, of user: UserID) throws {
         writes += 1
-        store.passwords.setTries.bind(1, user.rawValue)
-        store.passwords.setTries.bind(2, Int64(tries))
-        store.passwords.setTries.bind(3, time)
-        try store.passwords.setTries.run()
+        try store.passwords.setTries.run {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, Int64(tries))
+            $0.bind(3, time)
+        }
     }
 
     /// Voids challenges, and the tracks on which the old second factor was given or its change
     /// prepared.
     private func voidTracks(of user: UserID) throws {
         try voidChallenges(of: user)
-        store.tracks.endSettingsOfUser.bind(1, user.rawValue)
-        try store.tracks.endSettingsOfUser.run()
+        try store.tracks.endSettingsOfUser.run { $0.bind(1, user.rawValue) }
     }
 
     /// Voids the results of a code that are not a login yet: challenges, and tokens for a login.
     func voidChallenges(of user: UserID) throws {
-        store.tracks.deleteAfterCodeOfUser.bind(1, user.rawValue)
-        try store.tracks.deleteAfterCodeOfUser.run()
+        try store.tracks.deleteAfterCodeOfUser.run { $0.bind(1, user.rawValue) }
     }
 }

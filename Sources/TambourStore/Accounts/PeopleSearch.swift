@@ -8,16 +8,19 @@ struct PeopleStatements {
         ON CONFLICT (word, user_id) DO NOTHING
         """
 
+    private enum NameColumn: Int, SQLColumn {
+        case id, firstName, lastName
+    }
+
     let add: any SQLStatement
     let forget: any SQLStatement
-    let byWord: NameStatements
+    let byWord: NameStatements<AccountColumn>
 
     init(_ sql: any SQLConnection) throws {
         add = try sql.prepare(Self.add)
         forget = try sql.prepare("DELETE FROM account_word WHERE user_id = $1")
         byWord = try NameStatements(
             sql,
-            columns: AccountStatements.columns(of: "c"),
             table: "account_word",
             id: "user_id",
             owners: "account"
@@ -28,11 +31,13 @@ struct PeopleStatements {
     @Sendable
     static func indexNames(on sql: any SQLConnection) throws(SQLError) {
         let add = try sql.prepare(Self.add)
-        let accounts = try sql.prepare("SELECT id, first_name, last_name FROM account ORDER BY id")
-        defer { accounts.reset() }
-        while try accounts.step() {
-            let name = [accounts.string(1), accounts.string(2)].joined(separator: " ")
-            try Self.add(name, of: UserID(accounts.int(0)), by: add)
+        let accounts: SQLQuery<NameColumn> = try sql.query(
+            "SELECT \(NameColumn.list) FROM account ORDER BY id"
+        )
+        defer { accounts.statement.reset() }
+        while let row = try accounts.next() {
+            let name = [row.string(.firstName), row.string(.lastName)].joined(separator: " ")
+            try Self.add(name, of: UserID(row.int(.id)), by: add)
         }
     }
 
@@ -52,38 +57,36 @@ struct PeopleStatements {
 extension WriteTransaction {
     /// Replaces the words by which the user is found with those of a new name.
     package func indexName(of user: UserID, firstName: String, lastName: String?) throws {
-        store.people.forget.bind(1, user.rawValue)
-        try store.people.forget.run()
+        try store.people.forget.run { $0.bind(1, user.rawValue) }
         let name = [firstName, lastName ?? ""].joined(separator: " ")
         try PeopleStatements.add(name, of: user, by: store.people.add)
     }
 }
 
-/// The statements that find named items by the words of their names.
-struct NameStatements {
+enum WordColumn: Int, SQLColumn {
+    case word
+}
+
+/// The statements that find named items, with these columns, by the words of their names.
+struct NameStatements<Item: SQLColumn> {
     /// Finds the row at which a page starts, by the number of rows before it.
-    let place: any SQLStatement
-    let page: any SQLStatement
+    let place: SQLQuery<SQLPair<WordColumn, IDColumn>>
+    let page: SQLQuery<SQLPair<Item, WordColumn>>
 
     /// - Parameters:
-    ///   - columns: the columns of `c`, which has the name; the page adds the word after them.
-    ///   - table: the words, each with an id.
-    init(
-        _ sql: any SQLConnection,
-        columns: String,
-        table: String,
-        id: String,
-        owners: String
-    ) throws {
-        place = try sql.prepare(
+    ///   - table: the words, each with an id in the column `id`.
+    ///   - owners: the items.
+    init(_ sql: any SQLConnection, table: String, id: String, owners: String) throws {
+        place = try sql.query(
             """
-            SELECT word, \(id) FROM \(table) WHERE word >= $1 AND word < $2
+            SELECT \(WordColumn.list), \(id) FROM \(table) WHERE word >= $1 AND word < $2
             ORDER BY word, \(id) LIMIT 1 OFFSET $3
             """
         )
-        page = try sql.prepare(
+        page = try sql.query(
             """
-            SELECT \(columns), w.word FROM \(table) w JOIN \(owners) c ON c.id = w.\(id)
+            SELECT \(Item.list(of: "c")), \(WordColumn.list(of: "w"))
+            FROM \(table) w JOIN \(owners) c ON c.id = w.\(id)
             WHERE (w.word, w.\(id)) >= ($1, $2) AND w.word < $3
             ORDER BY w.word, w.\(id) LIMIT $4
             """
@@ -118,7 +121,6 @@ extension ReadTransaction {
         try named(
             query,
             by: store.people.byWord,
-            wordAt: AccountStatements.columnCount,
             after: rows,
             limit: limit,
             &budget,
@@ -131,17 +133,14 @@ extension ReadTransaction {
     /// Returns the items with one or two names that contain, for each word of `query`, a word that
     /// starts with it.
     ///
-    /// - Parameters:
-    ///   - wordAt: the column of the word by which a row was found.
-    ///   - names: returns the names of an item; nil for an item that must not be found.
-    func named<Found>(
+    /// - Parameter names: returns the names of an item; nil for an item that must not be found.
+    func named<Item, Found>(
         _ query: SearchQuery,
-        by statements: NameStatements,
-        wordAt column: Int,
+        by statements: NameStatements<Item>,
         after skipped: Int,
         limit: Int,
         _ budget: inout ScanBudget,
-        read: (any SQLStatement) -> Found,
+        read: (SQLRow<Item>) -> Found,
         names: (Found) -> (Text, Text)?
     ) throws -> NamePage<Found> {
         var page = NamePage<Found>(rows: skipped)
@@ -150,28 +149,28 @@ extension ReadTransaction {
         let end = SearchIndex.end(ofPrefix: longest)
         guard let (word, id) = try place(after: skipped, from: longest, to: end, statements.place)
         else { return page }
-        let statement = statements.page
-        defer { statement.reset() }
-        statement.bindBlob(1, word)
-        statement.bind(2, id)
-        statement.bindBlob(3, end)
-        // One row above the limit shows that there are more.
-        statement.bind(4, Int64(limits.maxScannedRows) + 1)
-        while try statement.step() {
+        try statements.page.each {
+            $0.bindBlob(1, word)
+            $0.bind(2, id)
+            $0.bindBlob(3, end)
+            // One row above the limit shows that there are more.
+            $0.bind(4, Int64(limits.maxScannedRows) + 1)
+        } while: { row in
             guard page.found.count < limit, page.rows == skipped || !budget.isSpent else {
                 page.isCut = true
-                break
+                return false
             }
             budget.take(rows: 1)
             page.rows += 1
-            let next = read(statement)
-            guard let names = names(next), query.matches(names.0, names.1) else { continue }
+            let next = read(row.first())
+            guard let names = names(next), query.matches(names.0, names.1) else { return true }
             // If several words of a name match, only the first one counts, on whichever page it is.
             let words = SearchWords.words(of: names.0).union(SearchWords.words(of: names.1))
             let first = words.filter { $0.starts(with: longest) }
                 .min { $0.lexicographicallyPrecedes($1) }
-            if let first, first != statement.bytes(column) { continue }
+            if let first, first != row.bytes(.second(.word)) { return true }
             page.found.append((next, page.rows))
+            return true
         }
         return page
     }
@@ -180,15 +179,17 @@ extension ReadTransaction {
         after rows: Int,
         from word: [UInt8],
         to end: [UInt8],
-        _ statement: any SQLStatement
+        _ query: SQLQuery<SQLPair<WordColumn, IDColumn>>
     ) throws -> (word: [UInt8], id: Int64)? {
         guard rows > 0 else { return (word, .min) }
         // Clients may invent markers, and skipping rows takes time.
         guard rows <= limits.maxSkippedNames else { return nil }
-        defer { statement.reset() }
-        statement.bindBlob(1, word)
-        statement.bindBlob(2, end)
-        statement.bind(3, Int64(rows))
-        return try statement.step() ? (statement.bytes(0), statement.int(1)) : nil
+        return try query.one {
+            $0.bindBlob(1, word)
+            $0.bindBlob(2, end)
+            $0.bind(3, Int64(rows))
+        } read: {
+            ($0.bytes(.first(.word)), $0.int(.second(.id)))
+        }
     }
 }

@@ -1,12 +1,18 @@
 package import TambourProtocol
 import TambourSQL
 
-struct SessionStatements {
-    static let columns = "id, user_id, device, created, last_seen, client, info, address, dialect"
+enum SessionColumn: Int, SQLColumn {
+    case id, userID, device, created, lastSeen, client, info, address, dialect
+}
 
-    let byToken: any SQLStatement
-    let byID: any SQLStatement
-    let ofUser: any SQLStatement
+enum LoginCodeColumn: Int, SQLColumn {
+    case phone, codeHash, expires, tries, userID
+}
+
+struct SessionStatements {
+    let byToken: SQLQuery<SessionColumn>
+    let byID: SQLQuery<SessionColumn>
+    let ofUser: SQLQuery<SessionColumn>
     let lastID: any SQLStatement
     let insert: any SQLStatement
     let delete: any SQLStatement
@@ -16,7 +22,7 @@ struct SessionStatements {
     let insertDevice: any SQLStatement
 
     let insertCode: any SQLStatement
-    let code: any SQLStatement
+    let code: SQLQuery<LoginCodeColumn>
     let countTry: any SQLStatement
     let spendCode: any SQLStatement
     let codesOfPhone: any SQLStatement
@@ -30,11 +36,10 @@ struct SessionStatements {
     let pruneRegistrations: any SQLStatement
 
     init(_ sql: any SQLConnection) throws {
-        byToken = try sql.prepare("SELECT \(Self.columns) FROM session WHERE token_hash = $1")
-        byID = try sql.prepare("SELECT \(Self.columns) FROM session WHERE id = $1")
-        ofUser = try sql.prepare(
-            "SELECT \(Self.columns) FROM session WHERE user_id = $1 ORDER BY last_seen DESC, id"
-        )
+        let select = "SELECT \(SessionColumn.list) FROM session"
+        byToken = try sql.query("\(select) WHERE token_hash = $1")
+        byID = try sql.query("\(select) WHERE id = $1")
+        ofUser = try sql.query("\(select) WHERE user_id = $1 ORDER BY last_seen DESC, id")
         lastID = try sql.prepare("SELECT max(id) FROM session")
         insert = try sql.prepare(
             """
@@ -62,9 +67,7 @@ struct SessionStatements {
             VALUES ($1, $2, $3, $4, $5, $6, 0, $7)
             """
         )
-        code = try sql.prepare(
-            "SELECT phone, code_hash, expires, tries, user_id FROM login_code WHERE token_hash = $1"
-        )
+        code = try sql.query("SELECT \(LoginCodeColumn.list) FROM login_code WHERE token_hash = $1")
         countTry = try sql.prepare(
             "UPDATE login_code SET tries = tries + 1 WHERE token_hash = $1"
         )
@@ -105,95 +108,84 @@ package struct LoginCode: Sendable {
 extension ReadTransaction {
     /// Returns the session of a login token (as its SHA-256).
     package func session(tokenHash: [UInt8]) throws -> SessionRecord? {
-        let statement = store.sessions.byToken
-        defer { statement.reset() }
-        statement.bindBlob(1, tokenHash)
-        return try statement.step() ? SessionRecord(row: statement) : nil
+        try store.sessions.byToken.one {
+            $0.bindBlob(1, tokenHash)
+        } read: {
+            SessionRecord(row: $0)
+        }
     }
 
     package func session(_ id: SessionID) throws -> SessionRecord? {
-        let statement = store.sessions.byID
-        defer { statement.reset() }
-        statement.bind(1, id.rawValue)
-        return try statement.step() ? SessionRecord(row: statement) : nil
+        try store.sessions.byID.one({ $0.bind(1, id.rawValue) }, read: SessionRecord.init(row:))
     }
 
     /// Returns all sessions of a user, the most recently seen first.
     package func sessions(of user: UserID) throws -> [SessionRecord] {
-        let statement = store.sessions.ofUser
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        var sessions: [SessionRecord] = []
-        while try statement.step() { sessions.append(SessionRecord(row: statement)) }
-        return sessions
+        try store.sessions.ofUser.all({ $0.bind(1, user.rawValue) }, read: SessionRecord.init(row:))
     }
 
     /// Returns the code request of a token from the reply to 17 (as its SHA-256).
     package func loginCode(tokenHash: [UInt8]) throws -> LoginCode? {
-        let statement = store.sessions.code
-        defer { statement.reset() }
-        statement.bindBlob(1, tokenHash)
-        guard try statement.step() else { return nil }
-        return LoginCode(
-            phone: statement.int(0),
-            codeHash: statement.bytes(1),
-            expires: statement.int(2),
-            tries: statement.count(3),
-            user: statement.int(4) == 0 ? nil : UserID(statement.int(4))
-        )
+        try store.sessions.code.one {
+            $0.bindBlob(1, tokenHash)
+        } read: {
+            LoginCode(
+                phone: $0.int(.phone),
+                codeHash: $0.bytes(.codeHash),
+                expires: $0.int(.expires),
+                tries: $0.count(.tries),
+                user: $0.nonZero(.userID).map { UserID($0) }
+            )
+        }
     }
 
     /// Returns the number of codes sent to `phone` since `time` (Unix milliseconds).
     package func loginCodes(phone: Int64, since time: Int64) throws -> Int {
-        let statement = store.sessions.codesOfPhone
-        defer { statement.reset() }
-        statement.bind(1, phone)
-        statement.bind(2, time)
-        return try statement.step() ? statement.count(0) : 0
+        try store.sessions.codesOfPhone.oneCount {
+            $0.bind(1, phone)
+            $0.bind(2, time)
+        }
     }
 
     /// Returns the number of codes sent to `phone` since `time` (Unix milliseconds) at the request
     /// of `address`.
     package func loginCodes(phone: Int64, address: String, since time: Int64) throws -> Int {
-        let statement = store.sessions.codesOfPhoneFrom
-        defer { statement.reset() }
-        statement.bind(1, phone)
-        statement.bind(2, time)
-        statement.bindText(3, address)
-        return try statement.step() ? statement.count(0) : 0
+        try store.sessions.codesOfPhoneFrom.oneCount {
+            $0.bind(1, phone)
+            $0.bind(2, time)
+            $0.bindText(3, address)
+        }
     }
 
     /// Returns the number of codes requested from `address` since `time` (Unix milliseconds).
     package func loginCodes(address: String, since time: Int64) throws -> Int {
-        let statement = store.sessions.codesOfAddress
-        defer { statement.reset() }
-        statement.bindText(1, address)
-        statement.bind(2, time)
-        return try statement.step() ? statement.count(0) : 0
+        try store.sessions.codesOfAddress.oneCount {
+            $0.bindText(1, address)
+            $0.bind(2, time)
+        }
     }
 
     /// Returns the phone of a registration token (as its SHA-256); nil if it has expired.
     package func registrationPhone(tokenHash: [UInt8], now: Int64) throws -> Int64? {
-        let statement = store.sessions.registration
-        defer { statement.reset() }
-        statement.bindBlob(1, tokenHash)
-        statement.bind(2, now)
-        return try statement.step() ? statement.int(0) : nil
+        try store.sessions.registration.oneInt {
+            $0.bindBlob(1, tokenHash)
+            $0.bind(2, now)
+        }
     }
 }
 
 extension SessionRecord {
-    init(row: any SQLStatement) {
+    init(row: SQLRow<SessionColumn>) {
         self.init(
-            id: SessionID(row.int(0)),
-            userID: UserID(row.int(1)),
-            deviceID: DeviceID(row.int(2)),
-            created: row.int(3),
-            lastSeen: row.int(4),
-            client: row.string(5),
-            info: row.string(6),
-            address: row.string(7),
-            dialect: row.string(8)
+            id: SessionID(row.int(.id)),
+            userID: UserID(row.int(.userID)),
+            deviceID: DeviceID(row.int(.device)),
+            created: row.int(.created),
+            lastSeen: row.int(.lastSeen),
+            client: row.string(.client),
+            info: row.string(.info),
+            address: row.string(.address),
+            dialect: row.string(.dialect)
         )
     }
 }

@@ -52,22 +52,54 @@ extension Privacy {
     }
 }
 
+enum UserSettingColumn: Int, SQLColumn {
+    case name, value
+}
+
+enum ChatSettingColumn: Int, SQLColumn {
+    case chat, value
+}
+
+enum SettingValueColumn: Int, SQLColumn {
+    case value
+}
+
+/// The bytes of the settings of the user `$1`.
+enum SettingBytesColumn: Int, SQLColumn {
+    case ofUser, ofChats
+
+    var sql: String {
+        switch self {
+        case .ofUser:
+            """
+            (SELECT COALESCE(sum(length(name) + length(value)), 0) FROM user_setting
+             WHERE user_id = $1)
+            """
+        case .ofChats:
+            "(SELECT COALESCE(sum(length(value)), 0) FROM chat_setting WHERE user_id = $1)"
+        }
+    }
+}
+
 struct SettingStatements {
-    let ofUser: any SQLStatement
+    let ofUser: SQLQuery<UserSettingColumn>
     let upsertOfUser: any SQLStatement
     let removeOfUser: any SQLStatement
-    let ofChats: any SQLStatement
-    let ofChat: any SQLStatement
+    let ofChats: SQLQuery<ChatSettingColumn>
+    let ofChat: SQLQuery<SettingValueColumn>
     let upsertOfChat: any SQLStatement
     let removeOfChat: any SQLStatement
     let countChats: any SQLStatement
-    let bytes: any SQLStatement
+    let bytes: SQLQuery<SettingBytesColumn>
     let privacy: any SQLStatement
     let setVersion: any SQLStatement
 
     init(_ sql: any SQLConnection) throws {
-        ofUser = try sql.prepare(
-            "SELECT name, value FROM user_setting WHERE user_id = $1 ORDER BY name"
+        ofUser = try sql.query(
+            """
+            SELECT \(UserSettingColumn.list) FROM user_setting
+            WHERE user_id = $1 ORDER BY name
+            """
         )
         upsertOfUser = try sql.prepare(
             """
@@ -78,11 +110,17 @@ struct SettingStatements {
         removeOfUser = try sql.prepare(
             "DELETE FROM user_setting WHERE user_id = $1 AND name = $2"
         )
-        ofChats = try sql.prepare(
-            "SELECT chat, value FROM chat_setting WHERE user_id = $1 ORDER BY chat"
+        ofChats = try sql.query(
+            """
+            SELECT \(ChatSettingColumn.list) FROM chat_setting
+            WHERE user_id = $1 ORDER BY chat
+            """
         )
-        ofChat = try sql.prepare(
-            "SELECT value FROM chat_setting WHERE user_id = $1 AND chat = $2"
+        ofChat = try sql.query(
+            """
+            SELECT \(SettingValueColumn.list) FROM chat_setting
+            WHERE user_id = $1 AND chat = $2
+            """
         )
         upsertOfChat = try sql.prepare(
             """
@@ -94,14 +132,7 @@ struct SettingStatements {
             "DELETE FROM chat_setting WHERE user_id = $1 AND chat = $2"
         )
         countChats = try sql.prepare("SELECT count(*) FROM chat_setting WHERE user_id = $1")
-        bytes = try sql.prepare(
-            """
-            SELECT
-              (SELECT COALESCE(sum(length(name) + length(value)), 0) FROM user_setting
-               WHERE user_id = $1),
-              (SELECT COALESCE(sum(length(value)), 0) FROM chat_setting WHERE user_id = $1)
-            """
-        )
+        bytes = try sql.query("SELECT \(SettingBytesColumn.list)")
         privacy = try sql.prepare("SELECT privacy FROM account WHERE id = $1")
         setVersion = try sql.prepare(
             "UPDATE account SET privacy = $2, settings_ct = $3 WHERE id = $1"
@@ -138,19 +169,13 @@ struct SettingStatements {
 extension ReadTransaction {
     /// Returns the user's own settings in the order of their names.
     package func settings(of user: UserID) throws -> NameMap<AnyValue> {
-        let statement = store.settings.ofUser
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        var pairs: [(Text, AnyValue)] = []
-        while try statement.step() {
-            pairs.append(
-                (
-                    Text(unchecked: Bytes(statement.bytes(0))),
-                    AnyValue(unchecked: Bytes(statement.bytes(1)))
-                )
-            )
-        }
-        return NameMap(pairs)
+        NameMap(
+            try store.settings.ofUser.all {
+                $0.bind(1, user.rawValue)
+            } read: {
+                ($0.text(.name), AnyValue(unchecked: Bytes($0.bytes(.value))))
+            }
+        )
     }
 
     /// Returns the settings of the user's chats by the chat id that the user sees; every value is a
@@ -162,53 +187,47 @@ extension ReadTransaction {
         room: Int = .max
     ) throws -> IDMap<ChatID, AnyValue> {
         var room = room
-        let statement = store.settings.ofChats
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
         var pairs: [(ChatID, AnyValue)] = []
-        while try statement.step() {
+        try store.settings.ofChats.each {
+            $0.bind(1, user.rawValue)
+        } do: { row in
             // An id and the header of a map.
-            let size = statement.borrowedBytes(1).count + 14
-            guard size <= room else { continue }
+            let size = row.borrowedBytes(.value).count + 14
+            guard size <= room else { return }
             room -= size
-            pairs.append(
-                (ChatID(statement.int(0)), AnyValue(unchecked: Bytes(statement.bytes(1))))
-            )
+            pairs.append((ChatID(row.int(.chat)), AnyValue(unchecked: Bytes(row.bytes(.value)))))
         }
         return IDMap(pairs)
     }
 
     /// Returns the settings of one chat of the user, a map; nil when there are none.
     package func settings(of user: UserID, in chat: ChatID) throws -> AnyValue? {
-        let statement = store.settings.ofChat
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        statement.bind(2, chat.rawValue)
-        return try statement.step() ? AnyValue(unchecked: Bytes(statement.bytes(0))) : nil
+        try store.settings.ofChat.one {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, chat.rawValue)
+        } read: {
+            AnyValue(unchecked: Bytes($0.bytes(.value)))
+        }
     }
 
     /// Whether others may see how far the user has read.
     func showsReadMark(of user: UserID) throws -> Bool {
-        let statement = store.settings.privacy
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        return try statement.step() && Privacy(column: statement.int(0)).showsReadMark
+        let privacy = try store.settings.privacy.oneInt { $0.bind(1, user.rawValue) }
+        return privacy.map { Privacy(column: $0).showsReadMark } ?? false
     }
 
     /// Returns the size of all settings of the user and of their chats, in bytes.
     package func settingsBytes(of user: UserID) throws -> Int {
-        let statement = store.settings.bytes
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        return try statement.step() ? statement.count(0) + statement.count(1) : 0
+        try store.settings.bytes.one {
+            $0.bind(1, user.rawValue)
+        } read: {
+            $0.count(.ofUser) + $0.count(.ofChats)
+        } ?? 0
     }
 
     /// Returns the number of the user's chats that have settings.
     package func countChatSettings(of user: UserID) throws -> Int {
-        let statement = store.settings.countChats
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        return try statement.step() ? statement.count(0) : 0
+        try store.settings.countChats.oneCount { $0.bind(1, user.rawValue) }
     }
 }
 
@@ -239,11 +258,11 @@ extension WriteTransaction {
         writes += 1
         // Two changes within one batch get two versions.
         let version = max(ct, account.settingsVersion + 1)
-        let statement = store.settings.setVersion
-        statement.bind(1, account.id.rawValue)
-        statement.bind(2, privacy.column)
-        statement.bind(3, version)
-        try statement.run()
+        try store.settings.setVersion.run {
+            $0.bind(1, account.id.rawValue)
+            $0.bind(2, privacy.column)
+            $0.bind(3, version)
+        }
         if privacy.phoneNumber != account.privacy.phoneNumber { try touchContacts(of: account.id) }
         return version
     }

@@ -1,13 +1,18 @@
 package import TambourProtocol
 import TambourSQL
 
-struct TrackStatements {
-    private static let columns =
-        "kind, user_id, session, created, expires, checked, email, email_checked, code_hash, "
-        + "code_expires, code_tries, codes_sent"
+enum TrackColumn: Int, SQLColumn {
+    case kind, userID, session, created, expires, checked, email, emailChecked, codeHash
+    case codeExpires, codeTries, codesSent
+}
 
-    let byID: any SQLStatement
-    let byLink: any SQLStatement
+enum TrackKeyColumn: Int, SQLColumn {
+    case idHash
+}
+
+struct TrackStatements {
+    let byID: SQLQuery<TrackColumn>
+    let byLink: SQLQuery<SQLPair<TrackColumn, TrackKeyColumn>>
     let countOfUser: any SQLStatement
     let insert: any SQLStatement
     let check: any SQLStatement
@@ -27,9 +32,12 @@ struct TrackStatements {
     let pruneEmailCodes: any SQLStatement
 
     init(_ sql: any SQLConnection) throws {
-        byID = try sql.prepare("SELECT \(Self.columns) FROM track WHERE id_hash = $1")
-        byLink = try sql.prepare(
-            "SELECT \(Self.columns), id_hash FROM track WHERE link_hash = $1"
+        byID = try sql.query("SELECT \(TrackColumn.list) FROM track WHERE id_hash = $1")
+        byLink = try sql.query(
+            """
+            SELECT \(TrackColumn.list), \(TrackKeyColumn.list) FROM track
+            WHERE link_hash = $1
+            """
         )
         countOfUser = try sql.prepare(
             "SELECT count(*) FROM track WHERE user_id = $1 AND created > $2 AND kind = $3"
@@ -114,70 +122,65 @@ package struct Track: Sendable {
     package let codeTries: Int
     package let codesSent: Int
 
-    init(row: any SQLStatement) {
-        kind = Kind(rawValue: row.int(0)) ?? .settings
-        user = row.int(1) == 0 ? nil : UserID(row.int(1))
-        session = row.int(2) == 0 ? nil : SessionID(row.int(2))
-        expires = row.int(4)
-        isChecked = row.int(5) != 0
-        email = row.isNull(6) ? nil : row.string(6)
-        isEmailChecked = row.int(7) != 0
-        codeHash = row.isNull(8) ? [] : row.bytes(8)
-        codeExpires = row.int(9)
-        codeTries = row.count(10)
-        codesSent = row.count(11)
+    init(row: SQLRow<TrackColumn>) {
+        kind = Kind(rawValue: row.int(.kind)) ?? .settings
+        user = row.nonZero(.userID).map { UserID($0) }
+        session = row.nonZero(.session).map { SessionID($0) }
+        expires = row.int(.expires)
+        isChecked = row.bool(.checked)
+        email = row.optionalString(.email)
+        isEmailChecked = row.bool(.emailChecked)
+        codeHash = row.bytes(.codeHash)
+        codeExpires = row.int(.codeExpires)
+        codeTries = row.count(.codeTries)
+        codesSent = row.count(.codesSent)
     }
 }
 
 extension ReadTransaction {
     /// Returns the track of a secret (as its SHA-256), unless it has expired by `now`.
     package func track(idHash: [UInt8], now: Int64) throws -> Track? {
-        let statement = store.tracks.byID
-        defer { statement.reset() }
-        statement.bindBlob(1, idHash)
-        guard try statement.step() else { return nil }
-        let track = Track(row: statement)
-        return track.expires > now ? track : nil
+        let track = try store.tracks.byID.one({ $0.bindBlob(1, idHash) }, read: Track.init(row:))
+        guard let track, track.expires > now else { return nil }
+        return track
     }
 
     /// Returns the QR login of a link (as its SHA-256), with the hash of its track.
     package func track(linkHash: [UInt8], now: Int64) throws -> (track: Track, idHash: [UInt8])? {
-        let statement = store.tracks.byLink
-        defer { statement.reset() }
-        statement.bindBlob(1, linkHash)
-        guard try statement.step() else { return nil }
-        let track = Track(row: statement)
-        return track.expires > now ? (track, statement.bytes(12)) : nil
+        let found = try store.tracks.byLink.one {
+            $0.bindBlob(1, linkHash)
+        } read: {
+            (track: Track(row: $0.first()), idHash: $0.bytes(.second(.idHash)))
+        }
+        guard let found, found.track.expires > now else { return nil }
+        return found
     }
 
     /// Returns the number of codes sent to an e-mail address (as its SHA-256) after `time` (Unix
     /// milliseconds).
     package func emailCodes(to recipient: [UInt8], since time: Int64) throws -> Int {
-        let statement = store.tracks.emailCodesTo
-        defer { statement.reset() }
-        statement.bindBlob(1, recipient)
-        statement.bind(2, time)
-        return try statement.step() ? statement.count(0) : 0
+        try store.tracks.emailCodesTo.oneCount {
+            $0.bindBlob(1, recipient)
+            $0.bind(2, time)
+        }
     }
 
     /// Returns the number of e-mail codes that the account of `user` caused after `time` (Unix
     /// milliseconds).
     package func emailCodes(of user: UserID, since time: Int64) throws -> Int {
-        let statement = store.tracks.emailCodesOf
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        statement.bind(2, time)
-        return try statement.step() ? statement.count(0) : 0
+        try store.tracks.emailCodesOf.oneCount {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, time)
+        }
     }
 
     /// Returns the number of tracks of a kind that `user` opened after `time` (Unix milliseconds).
     package func tracks(_ kind: Track.Kind, of user: UserID, since time: Int64) throws -> Int {
-        let statement = store.tracks.countOfUser
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        statement.bind(2, time)
-        statement.bind(3, kind.rawValue)
-        return try statement.step() ? statement.count(0) : 0
+        try store.tracks.countOfUser.oneCount {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, time)
+            $0.bind(3, kind.rawValue)
+        }
     }
 }
 
@@ -193,8 +196,7 @@ extension WriteTransaction {
         keptSince: Int64
     ) throws {
         writes += 1
-        store.tracks.prune.bind(1, keptSince)
-        try store.tracks.prune.run()
+        try store.tracks.prune.run { $0.bind(1, keptSince) }
         let insert = store.tracks.insert
         insert.bindBlob(1, idHash)
         insert.bind(2, kind.rawValue)
@@ -242,13 +244,12 @@ extension WriteTransaction {
         keptSince: Int64
     ) throws {
         writes += 1
-        store.tracks.pruneEmailCodes.bind(1, keptSince)
-        try store.tracks.pruneEmailCodes.run()
-        let insert = store.tracks.insertEmailCode
-        insert.bindBlob(1, recipient)
-        insert.bind(2, user.rawValue)
-        insert.bind(3, ct)
-        try insert.run()
+        try store.tracks.pruneEmailCodes.run { $0.bind(1, keptSince) }
+        try store.tracks.insertEmailCode.run {
+            $0.bindBlob(1, recipient)
+            $0.bind(2, user.rawValue)
+            $0.bind(3, ct)
+        }
     }
 
     package func countEmailTry(track idHash: [UInt8]) throws {
@@ -267,21 +268,19 @@ extension WriteTransaction {
     /// Voids the QR logins that a session approved, and the challenges that resulted from them.
     func voidSignIns(approvedBy session: SessionID, of user: UserID) throws {
         writes += 1
-        let statement = store.tracks.endSignInsOfSession
-        statement.bind(1, user.rawValue)
-        statement.bind(2, session.rawValue)
-        try statement.run()
+        try store.tracks.endSignInsOfSession.run {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, session.rawValue)
+        }
     }
 
     /// Voids everything that could open another session of `user`: approved QR logins, challenges,
     /// logins after a code, and codes sent to the phone.
     package func voidSignIns(of user: UserID) throws {
         writes += 1
-        store.tracks.endSignInsOfUser.bind(1, user.rawValue)
-        try store.tracks.endSignInsOfUser.run()
+        try store.tracks.endSignInsOfUser.run { $0.bind(1, user.rawValue) }
         guard let account = try reader.account(user) else { return }
-        store.sessions.voidCodesOfPhone.bind(1, account.phone)
-        try store.sessions.voidCodesOfPhone.run()
+        try store.sessions.voidCodesOfPhone.run { $0.bind(1, account.phone) }
     }
 
     private func run(_ statement: any SQLStatement, _ idHash: [UInt8]) throws {

@@ -114,11 +114,11 @@ extension ReadTransaction {
 
     /// Returns how many of the user's chats had their last event at `time` (Unix milliseconds).
     package func chatCount(of viewer: UserID, lastActiveAt time: Int64) throws -> Int {
-        let statement = store.chats.tiedCount
-        defer { statement.reset() }
-        statement.bind(1, viewer.rawValue)
-        statement.bind(2, time)
-        return try statement.step() ? Int(clamping: statement.int(0)) : 0
+        let count = try store.chats.tiedCount.oneInt {
+            $0.bind(1, viewer.rawValue)
+            $0.bind(2, time)
+        }
+        return Int(clamping: count ?? 0)
     }
 
     /// Returns the chats that a page may hold, plus one after it if there is one.
@@ -129,17 +129,16 @@ extension ReadTransaction {
         _ limit: Int,
         most: Int
     ) throws -> [(view: ChatView, active: Int64)] {
-        let statement = store.chats.pageOfViews
-        defer { statement.reset() }
-        statement.bind(1, viewer.rawValue)
-        statement.bind(2, cursor.time)
-        statement.bind(3, Int64(most) + 1)
-        statement.bind(4, Int64(skipped))
         var found: [(view: ChatView, active: Int64)] = []
-        while try statement.step() {
-            let active = statement.int(ChatStatements.viewColumnCount)
-            found.append((ChatView(row: statement), active))
-            if found.count > max(1, limit), found[found.count - 2].active != active { break }
+        try store.chats.pageOfViews.each {
+            $0.bind(1, viewer.rawValue)
+            $0.bind(2, cursor.time)
+            $0.bind(3, Int64(most) + 1)
+            $0.bind(4, Int64(skipped))
+        } while: { row in
+            let active = row.int(.second(.active))
+            found.append((ChatView(row: row.first()), active))
+            return found.count <= max(1, limit) || found[found.count - 2].active == active
         }
         return found
     }

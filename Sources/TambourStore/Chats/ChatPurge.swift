@@ -1,14 +1,38 @@
 package import TambourProtocol
 import TambourSQL
 
+/// The next chat with pending purges.
+enum ChatPurgeColumn: Int, SQLColumn {
+    case chat, upTo
+
+    var sql: String {
+        switch self {
+        case .chat: "chat"
+        case .upTo: "max(up_to)"
+        }
+    }
+}
+
+/// The newest messages of a chat.
+enum PurgePartColumn: Int, SQLColumn {
+    case count, first
+
+    var sql: String {
+        switch self {
+        case .count: "count(*)"
+        case .first: "min(id)"
+        }
+    }
+}
+
 struct ChatPurgeStatements {
     let put: any SQLStatement
-    let next: any SQLStatement
+    let next: SQLQuery<ChatPurgeColumn>
     let ofAll: any SQLStatement
     let move: any SQLStatement
     let drop: any SQLStatement
     let dropWords: any SQLStatement
-    let part: any SQLStatement
+    let part: SQLQuery<PurgePartColumn>
 
     init(_ sql: any SQLConnection) throws {
         // A pending purge never shrinks.
@@ -19,9 +43,9 @@ struct ChatPurgeStatements {
             WHERE chat_purge.up_to < excluded.up_to
             """
         )
-        next = try sql.prepare(
+        next = try sql.query(
             """
-            SELECT chat, max(up_to) FROM chat_purge WHERE chat > $1
+            SELECT \(ChatPurgeColumn.list) FROM chat_purge WHERE chat > $1
             GROUP BY chat ORDER BY chat LIMIT 1
             """
         )
@@ -37,9 +61,9 @@ struct ChatPurgeStatements {
             )
             """
         )
-        part = try sql.prepare(
+        part = try sql.query(
             """
-            SELECT count(*), min(id) FROM
+            SELECT \(PurgePartColumn.list) FROM
               (SELECT id FROM message WHERE chat = $1 AND id <= $2 ORDER BY id DESC LIMIT $3) AS part
             """
         )
@@ -118,24 +142,22 @@ extension WriteTransaction {
     }
 
     private func nextChatPurge() throws -> (chat: ChatKey, upTo: MessageID)? {
-        let statement = store.chatPurges.next
-        defer { statement.reset() }
         for after in [purgedChat.rawValue, .min] {
-            statement.reset()
-            statement.bind(1, after)
-            if try statement.step() {
-                return (ChatKey(statement.int(0)), MessageID(statement.int(1)))
+            let next = try store.chatPurges.next.one {
+                $0.bind(1, after)
+            } read: {
+                (ChatKey($0.int(.chat)), MessageID($0.int(.upTo)))
             }
+            if let next { return next }
         }
         return nil
     }
 
     private func isPurgeOfAll(_ chat: ChatKey, upTo last: MessageID) throws -> Bool {
-        let statement = store.chatPurges.ofAll
-        defer { statement.reset() }
-        statement.bind(1, chat.rawValue)
-        statement.bind(2, last.rawValue)
-        return try statement.step()
+        try store.chatPurges.ofAll.hasRow {
+            $0.bind(1, chat.rawValue)
+            $0.bind(2, last.rawValue)
+        }
     }
 
     /// Records that everything after `rest` is removed; 0 when nothing is left.
@@ -148,10 +170,10 @@ extension WriteTransaction {
     }
 
     private func dropWords(of chat: ChatState, limit: Int) throws -> Bool {
-        let statement = store.chatPurges.dropWords
-        statement.bind(1, chat.key.rawValue)
-        statement.bind(2, Int64(limit))
-        return try statement.run() > 0
+        try store.chatPurges.dropWords.run {
+            $0.bind(1, chat.key.rawValue)
+            $0.bind(2, Int64(limit))
+        } > 0
     }
 
     /// Returns the id before the newest `limit` rows up to a message; 0 when fewer rows are left.
@@ -160,12 +182,12 @@ extension WriteTransaction {
         in chat: ChatState,
         limit: Int
     ) throws -> MessageID {
-        let statement = store.chatPurges.part
-        defer { statement.reset() }
-        statement.bind(1, chat.key.rawValue)
-        statement.bind(2, last.rawValue)
-        statement.bind(3, Int64(limit))
-        guard try statement.step(), statement.int(0) == Int64(limit) else { return MessageID(0) }
-        return MessageID(statement.int(1)).before
+        try store.chatPurges.part.one {
+            $0.bind(1, chat.key.rawValue)
+            $0.bind(2, last.rawValue)
+            $0.bind(3, Int64(limit))
+        } read: {
+            $0.int(.count) == Int64(limit) ? MessageID($0.int(.first)).before : MessageID(0)
+        } ?? MessageID(0)
     }
 }

@@ -31,12 +31,13 @@ extension WriteTransaction {
         let chat = chat.post?.channel ?? chat
         if let member = chat.members[user] { return member }
         guard chat.isBig else { return nil }
-        let statement = store.members.byID
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        statement.bind(2, chat.key.rawValue)
-        guard try statement.step() else { return nil }
-        let member = MemberState(row: statement)
+        let member = try store.members.byID.one {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, chat.key.rawValue)
+        } read: {
+            MemberState(row: $0)
+        }
+        guard let member else { return nil }
         chat.members[user] = member
         return member
     }
@@ -54,54 +55,38 @@ extension WriteTransaction {
 
     func chat(_ key: ChatKey) throws -> ChatState? {
         if let chat = chats[key] { return chat }
-        let statement = store.chats.byID
-        statement.bind(1, key.rawValue)
-        defer { statement.reset() }
-        guard try statement.step() else { return nil }
-        let kind = ChatKind(rawValue: statement.int(1)) ?? .group
-        let isBig = statement.int(15) != 0 || kind == .channel || kind == .comments
-        let low = UserID(statement.int(2))
-        let high = UserID(statement.int(3))
-        // Read the row first: loading the channel of comments binds this statement again.
-        let details = ChatDetails(
-            owner: UserID(statement.int(4)),
-            title: statement.isNull(5) ? nil : Text(unchecked: Bytes(statement.bytes(5))),
-            description: statement.isNull(9)
-                ? nil : Text(unchecked: Bytes(statement.bytes(9))),
-            options: RoleTable.Options(rawValue: statement.int(10)),
-            pinned: statement.int(11) == 0 ? nil : MessageID(statement.int(11)),
-            link: statement.isNull(12) ? nil : Text(unchecked: Bytes(statement.bytes(12))),
-            isPublic: statement.int(14) != 0,
-            reactions: statement.isNull(13)
-                ? nil : Packed(unchecked: Bytes(statement.bytes(13)))
-        )
-        let (created, changeClock) = (statement.int(6), statement.int(8))
-        statement.reset()
+        // The query is reset before the channel of comments runs it again.
+        let stored = try store.chats.byID.one {
+            $0.bind(1, key.rawValue)
+        } read: {
+            StoredChat(row: $0)
+        }
+        guard let stored else { return nil }
+        let (kind, isBig) = (stored.kind, stored.isBig)
         let chat = ChatState(
             key: key,
             kind: kind,
-            pair: kind.isPair ? (low, high) : nil,
+            pair: kind.isPair ? (stored.low, stored.high) : nil,
             post: kind == .comments ? try post(of: key) : nil,
-            details: details,
-            created: created,
+            details: stored.details,
+            created: stored.created,
             isBig: isBig,
             head: try reader.head(of: key),
-            changeClock: changeClock,
+            changeClock: stored.changeClock,
             members: isBig ? [:] : try allMembers(of: key),
             memberIDs: try reader.memberIDs(of: key),
-            blockers: kind == .dialog ? try reader.blockers(low, high) : []
+            blockers: kind == .dialog ? try reader.blockers(stored.low, stored.high) : []
         )
         chats[key] = chat
         return chat
     }
 
     private func allMembers(of chat: ChatKey) throws -> [UserID: MemberState] {
-        let statement = store.members.ofChat
-        defer { statement.reset() }
-        statement.bind(1, chat.rawValue)
         var members: [UserID: MemberState] = [:]
-        while try statement.step() {
-            let member = MemberState(row: statement)
+        try store.members.ofChat.each {
+            $0.bind(1, chat.rawValue)
+        } do: { row in
+            let member = MemberState(row: row)
             members[member.userID] = member
         }
         return members
@@ -156,17 +141,17 @@ extension WriteTransaction {
     ) throws -> ChatState {
         // A channel is big from the start, so a post costs the same for any number of readers.
         let isBig = kind == .channel || memberIDs.count > store.limits.fanOutMembers
-        let insert = store.chats.insert
-        insert.bind(1, key.rawValue)
-        insert.bind(2, kind.rawValue)
-        insert.bind(3, pair?.low.rawValue)
-        insert.bind(4, pair?.high.rawValue)
-        insert.bind(5, owner.rawValue)
-        insert.bindWords(6, title)
-        insert.bind(7, ct)
-        insert.bind(8, Int64(memberIDs.count))
-        insert.bind(9, ct)
-        try insert.run()
+        try store.chats.insert.run {
+            $0.bind(1, key.rawValue)
+            $0.bind(2, kind.rawValue)
+            $0.bind(3, pair?.low.rawValue)
+            $0.bind(4, pair?.high.rawValue)
+            $0.bind(5, owner.rawValue)
+            $0.bindWords(6, title)
+            $0.bind(7, ct)
+            $0.bind(8, Int64(memberIDs.count))
+            $0.bind(9, ct)
+        }
         var members: [UserID: MemberState] = [:]
         members.reserveCapacity(memberIDs.count)
         for id in memberIDs {
@@ -229,19 +214,49 @@ extension WriteTransaction {
     }
 }
 
+/// A row of `chat`.
+private struct StoredChat {
+    let kind: ChatKind
+    let low: UserID
+    let high: UserID
+    let details: ChatDetails
+    let created: Int64
+    let changeClock: Int64
+    let isBig: Bool
+
+    init(row: SQLRow<ChatColumn>) {
+        kind = ChatKind(rawValue: row.int(.kind)) ?? .group
+        low = UserID(row.int(.lowUser))
+        high = UserID(row.int(.highUser))
+        details = ChatDetails(
+            owner: UserID(row.int(.owner)),
+            title: row.optionalText(.title),
+            description: row.optionalText(.description),
+            options: RoleTable.Options(rawValue: row.int(.options)),
+            pinned: row.nonZero(.pinned).map { MessageID($0) },
+            link: row.optionalText(.link),
+            isPublic: row.bool(.isPublic),
+            reactions: row.packed(.reactions)
+        )
+        created = row.int(.created)
+        changeClock = row.int(.ctHead)
+        isBig = row.bool(.big) || kind == .channel || kind == .comments
+    }
+}
+
 extension MemberState {
-    convenience init(row: any SQLStatement) {
+    convenience init(row: SQLRow<MemberColumn>) {
         self.init(
-            userID: UserID(row.int(0)),
-            joined: row.int(1),
-            readTime: row.int(2),
-            shownTime: row.int(9),
-            readNumber: row.int(3),
-            ct: row.int(4),
-            isBig: row.int(5) != 0,
-            permissions: RoleTable.Permissions(rawValue: row.int(6)),
-            floor: MessageID(row.int(7)),
-            hiddenNumber: row.int(8)
+            userID: UserID(row.int(.userID)),
+            joined: row.int(.joined),
+            readTime: row.int(.readTime),
+            shownTime: row.int(.shownTime),
+            readNumber: row.int(.readN),
+            ct: row.int(.ct),
+            isBig: row.bool(.big),
+            permissions: RoleTable.Permissions(rawValue: row.int(.permissions)),
+            floor: MessageID(row.int(.floor)),
+            hiddenNumber: row.int(.hiddenN)
         )
     }
 }

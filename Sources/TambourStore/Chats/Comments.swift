@@ -1,11 +1,19 @@
 package import TambourProtocol
 import TambourSQL
 
+enum CommentThreadColumn: Int, SQLColumn {
+    case chat, comments
+}
+
+enum PostColumn: Int, SQLColumn {
+    case channel, post
+}
+
 /// The statements for comments: the post of each chat of kind `comments`, who has written or
 /// reacted there, and whom a channel bans from commenting.
 struct CommentStatements {
-    let ofPost: any SQLStatement
-    let post: any SQLStatement
+    let ofPost: SQLQuery<CommentThreadColumn>
+    let post: SQLQuery<PostColumn>
     let firstOfChannel: any SQLStatement
     let insert: any SQLStatement
     let addComments: any SQLStatement
@@ -17,15 +25,18 @@ struct CommentStatements {
     let isBanned: any SQLStatement
     let banCount: any SQLStatement
     let unbanAll: any SQLStatement
-    let bannedPage: any SQLStatement
+    let bannedPage: SQLQuery<AccountColumn>
     /// Deletes the rows that belong to the comments on a post.
     let ofThread: [any SQLStatement]
 
     init(_ sql: any SQLConnection) throws {
-        ofPost = try sql.prepare(
-            "SELECT chat, comments FROM comment_thread WHERE channel = $1 AND post = $2"
+        ofPost = try sql.query(
+            """
+            SELECT \(CommentThreadColumn.list) FROM comment_thread
+            WHERE channel = $1 AND post = $2
+            """
         )
-        post = try sql.prepare("SELECT channel, post FROM comment_thread WHERE chat = $1")
+        post = try sql.query("SELECT \(PostColumn.list) FROM comment_thread WHERE chat = $1")
         firstOfChannel = try sql.prepare(
             "SELECT chat FROM comment_thread WHERE channel = $1 ORDER BY post LIMIT 1"
         )
@@ -55,9 +66,9 @@ struct CommentStatements {
         isBanned = try sql.prepare("SELECT 1 FROM comment_ban WHERE chat = $1 AND user_id = $2")
         unbanAll = try sql.prepare("DELETE FROM comment_ban WHERE chat = $1")
         banCount = try sql.prepare("SELECT count(*) FROM comment_ban WHERE chat = $1")
-        bannedPage = try sql.prepare(
+        bannedPage = try sql.query(
             """
-            SELECT \(AccountStatements.columns(of: "a"))
+            SELECT \(AccountColumn.list(of: "a"))
             FROM comment_ban b JOIN account a ON a.id = b.user_id
             WHERE b.chat = $1 AND b.user_id > $2 ORDER BY b.user_id LIMIT $3
             """
@@ -74,11 +85,12 @@ extension ReadTransaction {
         on post: MessageID,
         of channel: ChatKey
     ) throws -> (key: ChatKey, count: Int64)? {
-        let statement = store.comments.ofPost
-        defer { statement.reset() }
-        statement.bind(1, channel.rawValue)
-        statement.bind(2, post.rawValue)
-        return try statement.step() ? (ChatKey(statement.int(0)), statement.int(1)) : nil
+        try store.comments.ofPost.one {
+            $0.bind(1, channel.rawValue)
+            $0.bind(2, post.rawValue)
+        } read: {
+            (ChatKey($0.int(.chat)), $0.int(.comments))
+        }
     }
 
     /// Returns the comments on a post of a channel as its viewer sees them; nil for a post that is
@@ -99,11 +111,11 @@ extension ReadTransaction {
 
     /// Returns the post of a chat of kind `comments`; nil for other chats.
     package func post(of comments: ChatKey) throws -> (channel: ChatKey, id: MessageID)? {
-        let statement = store.comments.post
-        defer { statement.reset() }
-        statement.bind(1, comments.rawValue)
-        guard try statement.step() else { return nil }
-        return (ChatKey(statement.int(0)), MessageID(statement.int(1)))
+        try store.comments.post.one {
+            $0.bind(1, comments.rawValue)
+        } read: {
+            (ChatKey($0.int(.channel)), MessageID($0.int(.post)))
+        }
     }
 
     private func sees(_ post: MessageID, in channel: ChatView) throws -> Bool {
@@ -114,11 +126,10 @@ extension ReadTransaction {
 
     /// Whether a channel bans `user` from commenting.
     package func isBanned(_ user: UserID, from channel: ChatKey) throws -> Bool {
-        let statement = store.comments.isBanned
-        defer { statement.reset() }
-        statement.bind(1, channel.rawValue)
-        statement.bind(2, user.rawValue)
-        return try statement.step()
+        try store.comments.isBanned.hasRow {
+            $0.bind(1, channel.rawValue)
+            $0.bind(2, user.rawValue)
+        }
     }
 
     /// Returns a page of the users whom a channel bans from commenting, in the order of their ids.
@@ -131,13 +142,14 @@ extension ReadTransaction {
         limit: Int,
         where isWanted: (Account) -> Bool
     ) throws -> (members: [ChatMember], next: UserID?) {
-        let statement = store.comments.bannedPage
-        defer { statement.reset() }
-        statement.bind(1, channel.rawValue)
-        statement.bind(2, marker.rawValue)
-        // One row above the limit shows that there are more.
-        statement.bind(3, limits.maxScannedRows + 1)
-        return try page(of: statement, limit: limit, where: isWanted) { account in
+        try page(
+            of: store.comments.bannedPage,
+            in: channel,
+            after: marker,
+            limit: limit,
+            account: Account.init(row:),
+            where: isWanted
+        ) { account, _ in
             ChatMember(contact: account.user(showingPhone: false), presence: Presence())
         }
     }
@@ -202,48 +214,48 @@ extension WriteTransaction {
         lastChatKey += 1
         chat.setKey(ChatKey(lastChatKey))
         chats[chat.key] = chat
-        let insert = store.chats.insert
-        insert.bind(1, chat.key.rawValue)
-        insert.bind(2, chat.kind.rawValue)
-        insert.bind(3, nil as Int64?)
-        insert.bind(4, nil as Int64?)
-        insert.bind(5, chat.owner.rawValue)
-        insert.bindWords(6, nil as Text?)
-        insert.bind(7, ct)
-        insert.bind(8, 0)
-        insert.bind(9, ct)
-        try insert.run()
-        let thread = store.comments.insert
-        thread.bind(1, post.channel.key.rawValue)
-        thread.bind(2, post.id.rawValue)
-        thread.bind(3, chat.key.rawValue)
-        try thread.run()
+        try store.chats.insert.run {
+            $0.bind(1, chat.key.rawValue)
+            $0.bind(2, chat.kind.rawValue)
+            $0.bind(3, nil as Int64?)
+            $0.bind(4, nil as Int64?)
+            $0.bind(5, chat.owner.rawValue)
+            $0.bindWords(6, nil as Text?)
+            $0.bind(7, ct)
+            $0.bind(8, 0)
+            $0.bind(9, ct)
+        }
+        try store.comments.insert.run {
+            $0.bind(1, post.channel.key.rawValue)
+            $0.bind(2, post.id.rawValue)
+            $0.bind(3, chat.key.rawValue)
+        }
     }
 
     /// Adds to the count of comments on a post; a negative number counts deleted ones.
     func count(comments: Int, on post: ChatState.Post) throws {
-        let statement = store.comments.addComments
-        statement.bind(1, post.channel.key.rawValue)
-        statement.bind(2, post.id.rawValue)
-        statement.bind(3, comments)
-        try statement.run()
+        try store.comments.addComments.run {
+            $0.bind(1, post.channel.key.rawValue)
+            $0.bind(2, post.id.rawValue)
+            $0.bind(3, comments)
+        }
     }
 
     /// Records that a user has written, reacted or hidden something under a post, so that export
     /// and erasure of the user find it.
     package func noteCommenter(_ user: UserID, in chat: ChatState) throws {
-        store.comments.noteCommenter.bind(1, user.rawValue)
-        store.comments.noteCommenter.bind(2, chat.key.rawValue)
-        try store.comments.noteCommenter.run()
+        try store.comments.noteCommenter.run {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, chat.key.rawValue)
+        }
     }
 
     /// Whether a user has written, reacted or hidden something under a post.
     package func isCommenter(_ user: UserID, in chat: ChatState) throws -> Bool {
-        let statement = store.comments.isCommenter
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        statement.bind(2, chat.key.rawValue)
-        return try statement.step()
+        try store.comments.isCommenter.hasRow {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, chat.key.rawValue)
+        }
     }
 
     /// Schedules the comments on deleted posts for deletion in later steps.
@@ -268,16 +280,12 @@ extension WriteTransaction {
     /// Lifts all bans from commenting in a channel.
     package func unbanAll(from channel: ChatState) throws {
         writes += 1
-        store.comments.unbanAll.bind(1, channel.key.rawValue)
-        try store.comments.unbanAll.run()
+        try store.comments.unbanAll.run { $0.bind(1, channel.key.rawValue) }
     }
 
     /// Returns the number of users whom a channel bans from commenting.
     package func banCount(of channel: ChatState) throws -> Int {
-        let statement = store.comments.banCount
-        defer { statement.reset() }
-        statement.bind(1, channel.key.rawValue)
-        return try statement.step() ? statement.count(0) : 0
+        try store.comments.banCount.oneCount { $0.bind(1, channel.key.rawValue) }
     }
 
     /// Deletes the comments of a channel that has no members.
@@ -298,9 +306,7 @@ extension WriteTransaction {
     }
 
     private func firstComments(of channel: ChatState) throws -> ChatKey? {
-        let statement = store.comments.firstOfChannel
-        defer { statement.reset() }
-        statement.bind(1, channel.key.rawValue)
-        return try statement.step() ? ChatKey(statement.int(0)) : nil
+        let key = try store.comments.firstOfChannel.oneInt { $0.bind(1, channel.key.rawValue) }
+        return key.map { ChatKey($0) }
     }
 }

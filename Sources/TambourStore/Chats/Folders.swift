@@ -1,20 +1,31 @@
 package import TambourProtocol
 import TambourSQL
 
+enum FolderColumn: Int, SQLColumn {
+    case body
+}
+
+enum FolderOrderColumn: Int, SQLColumn {
+    case ids, sync
+}
+
 /// The statements for folders: one encoded row per folder, and one row with the order of all and
 /// the mark of the last change.
 struct FolderStatements {
-    let changed: any SQLStatement
-    let byID: any SQLStatement
-    let order: any SQLStatement
+    let changed: SQLQuery<FolderColumn>
+    let byID: SQLQuery<FolderColumn>
+    let order: SQLQuery<FolderOrderColumn>
     let put: any SQLStatement
     let drop: any SQLStatement
     let setOrder: any SQLStatement
 
     init(_ sql: any SQLConnection) throws {
-        changed = try sql.prepare("SELECT body FROM folder WHERE user_id = $1 AND updated > $2")
-        byID = try sql.prepare("SELECT body FROM folder WHERE user_id = $1 AND id = $2")
-        order = try sql.prepare("SELECT ids, sync FROM folder_order WHERE user_id = $1")
+        let ofUser = "SELECT \(FolderColumn.list) FROM folder WHERE user_id = $1"
+        changed = try sql.query("\(ofUser) AND updated > $2")
+        byID = try sql.query("\(ofUser) AND id = $2")
+        order = try sql.query(
+            "SELECT \(FolderOrderColumn.list) FROM folder_order WHERE user_id = $1"
+        )
         put = try sql.prepare(
             """
             INSERT INTO folder (user_id, id, updated, body) VALUES ($1, $2, $3, $4)
@@ -49,35 +60,35 @@ package struct FolderOrder: Equatable, Sendable {
 extension ReadTransaction {
     /// Returns the order of a user's folders; nil when the user has never changed a folder.
     package func folderOrder(of user: UserID) throws -> FolderOrder? {
-        let statement = store.folders.order
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        guard try statement.step() else { return nil }
-        let ids = Packed<[Text]>(unchecked: Bytes(statement.bytes(0)))
-        return FolderOrder(ids: try ids.value(limits: limits), sync: statement.int(1))
+        try store.folders.order.one {
+            $0.bind(1, user.rawValue)
+        } read: { row in
+            let ids = Packed<[Text]>(unchecked: Bytes(row.bytes(.ids)))
+            return FolderOrder(ids: try ids.value(limits: limits), sync: row.int(.sync))
+        }
     }
 
     /// Returns the folders that changed after a mark, in no particular order.
     package func folders(of user: UserID, since: Int64) throws -> [Folder] {
-        let statement = store.folders.changed
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        statement.bind(2, since)
-        var folders: [Folder] = []
-        while try statement.step() { folders.append(try folder(statement)) }
-        return folders
+        try store.folders.changed.all {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, since)
+        } read: {
+            try folder($0)
+        }
     }
 
     package func folder(_ id: Text, of user: UserID) throws -> Folder? {
-        let statement = store.folders.byID
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        statement.bindWords(2, id)
-        return try statement.step() ? try folder(statement) : nil
+        try store.folders.byID.one {
+            $0.bind(1, user.rawValue)
+            $0.bindWords(2, id)
+        } read: {
+            try folder($0)
+        }
     }
 
-    private func folder(_ row: any SQLStatement) throws -> Folder {
-        try Packed<Folder>(unchecked: Bytes(row.bytes(0))).value(limits: limits)
+    private func folder(_ row: SQLRow<FolderColumn>) throws -> Folder {
+        try Packed<Folder>(unchecked: Bytes(row.bytes(.body))).value(limits: limits)
     }
 }
 
@@ -96,23 +107,23 @@ extension WriteTransaction {
     ) throws {
         writes += 1
         if let changed {
-            let put = store.folders.put
-            put.bind(1, user.rawValue)
-            put.bindWords(2, changed.id)
-            put.bind(3, order.sync)
-            put.bindBlob(4, Packed(changed).bytes)
-            try put.run()
+            try store.folders.put.run {
+                $0.bind(1, user.rawValue)
+                $0.bindWords(2, changed.id)
+                $0.bind(3, order.sync)
+                $0.bindBlob(4, Packed(changed).bytes)
+            }
         }
         for id in deleted {
-            let drop = store.folders.drop
-            drop.bind(1, user.rawValue)
-            drop.bindWords(2, id)
-            try drop.run()
+            try store.folders.drop.run {
+                $0.bind(1, user.rawValue)
+                $0.bindWords(2, id)
+            }
         }
-        let setOrder = store.folders.setOrder
-        setOrder.bind(1, user.rawValue)
-        setOrder.bindBlob(2, Packed(order.ids).bytes)
-        setOrder.bind(3, order.sync)
-        try setOrder.run()
+        try store.folders.setOrder.run {
+            $0.bind(1, user.rawValue)
+            $0.bindBlob(2, Packed(order.ids).bytes)
+            $0.bind(3, order.sync)
+        }
     }
 }

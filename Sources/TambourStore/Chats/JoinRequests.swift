@@ -9,7 +9,7 @@ struct JoinRequestStatements {
     let removeAll: any SQLStatement
     let has: any SQLStatement
     let count: any SQLStatement
-    let page: any SQLStatement
+    let page: SQLQuery<AccountColumn>
 
     init(_ sql: any SQLConnection) throws {
         add = try sql.prepare(
@@ -22,9 +22,9 @@ struct JoinRequestStatements {
         removeAll = try sql.prepare("DELETE FROM join_request WHERE chat = $1")
         has = try sql.prepare("SELECT 1 FROM join_request WHERE chat = $1 AND user_id = $2")
         count = try sql.prepare("SELECT count(*) FROM join_request WHERE user_id = $1")
-        page = try sql.prepare(
+        page = try sql.query(
             """
-            SELECT \(AccountStatements.columns(of: "a"))
+            SELECT \(AccountColumn.list(of: "a"))
             FROM join_request r JOIN account a ON a.id = r.user_id
             WHERE r.chat = $1 AND r.user_id > $2
             ORDER BY r.user_id LIMIT $3
@@ -38,18 +38,17 @@ extension WriteTransaction {
     package func addRequest(of user: UserID, in chat: ChatState) throws {
         guard try !reader.hasRequest(of: user, in: chat.key) else { return }
         writes += 1
-        let statement = store.joinRequests.add
-        statement.bind(1, chat.key.rawValue)
-        statement.bind(2, user.rawValue)
-        statement.bind(3, ct)
-        try statement.run()
+        try store.joinRequests.add.run {
+            $0.bind(1, chat.key.rawValue)
+            $0.bind(2, user.rawValue)
+            $0.bind(3, ct)
+        }
     }
 
     /// Deletes all requests to join.
     package func discardRequests(in chat: ChatState) throws {
         writes += 1
-        store.joinRequests.removeAll.bind(1, chat.key.rawValue)
-        try store.joinRequests.removeAll.run()
+        try store.joinRequests.removeAll.run { $0.bind(1, chat.key.rawValue) }
     }
 
     package func hasRequest(of user: UserID, in chat: ChatState) throws -> Bool {
@@ -58,40 +57,37 @@ extension WriteTransaction {
 
     /// Returns the number of chats that `user` has asked to join.
     package func requestCount(of user: UserID) throws -> Int {
-        let statement = store.joinRequests.count
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        return try statement.step() ? statement.count(0) : 0
+        try store.joinRequests.count.oneCount { $0.bind(1, user.rawValue) }
     }
 
     /// Withdraws the request of `user`.
     ///
     /// - Returns: false when `user` has no request there.
     package func takeBackRequest(of user: UserID, in chat: ChatID) throws -> Bool {
-        let statement = store.joinRequests.remove
-        statement.bind(1, chat.rawValue)
-        statement.bind(2, user.rawValue)
-        guard try statement.run() > 0 else { return false }
+        let removed = try store.joinRequests.remove.run {
+            $0.bind(1, chat.rawValue)
+            $0.bind(2, user.rawValue)
+        }
+        guard removed > 0 else { return false }
         writes += 1
         return true
     }
 
     package func discardRequest(of user: UserID, in chat: ChatState) throws {
         writes += 1
-        let statement = store.joinRequests.remove
-        statement.bind(1, chat.key.rawValue)
-        statement.bind(2, user.rawValue)
-        try statement.run()
+        try store.joinRequests.remove.run {
+            $0.bind(1, chat.key.rawValue)
+            $0.bind(2, user.rawValue)
+        }
     }
 }
 
 extension ReadTransaction {
     func hasRequest(of user: UserID, in chat: ChatKey) throws -> Bool {
-        let statement = store.joinRequests.has
-        defer { statement.reset() }
-        statement.bind(1, chat.rawValue)
-        statement.bind(2, user.rawValue)
-        return try statement.step()
+        try store.joinRequests.has.hasRow {
+            $0.bind(1, chat.rawValue)
+            $0.bind(2, user.rawValue)
+        }
     }
 
     /// Returns a page of users who ask to join, in the order of their ids, reading until it is
@@ -105,13 +101,14 @@ extension ReadTransaction {
         limit: Int,
         where isWanted: (Account) -> Bool
     ) throws -> (members: [ChatMember], next: UserID?) {
-        let statement = store.joinRequests.page
-        defer { statement.reset() }
-        statement.bind(1, chat.rawValue)
-        statement.bind(2, marker.rawValue)
-        // One row above the limit shows that there are more.
-        statement.bind(3, limits.maxScannedRows + 1)
-        return try page(of: statement, limit: limit, where: isWanted) { account in
+        try page(
+            of: store.joinRequests.page,
+            in: chat,
+            after: marker,
+            limit: limit,
+            account: Account.init(row:),
+            where: isWanted
+        ) { account, _ in
             ChatMember(contact: account.user(showingPhone: false), presence: Presence())
         }
     }

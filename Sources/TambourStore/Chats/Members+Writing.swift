@@ -48,13 +48,13 @@ extension WriteTransaction {
     /// Deletes the record of a former membership and returns when it began; nil when there was
     /// none.
     private func revive(_ user: UserID, in chat: ChatState) throws -> Int64? {
-        let revive = store.members.revive
-        defer { revive.reset() }
-        revive.bind(1, user.rawValue)
-        revive.bind(2, chat.key.rawValue)
-        var joined: Int64?
-        while try revive.step() { joined = revive.int(0) }
-        return joined
+        // A statement that writes runs to its end.
+        try store.members.revive.all {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, chat.key.rawValue)
+        } read: {
+            $0.int(.joined)
+        }.last
     }
 
     /// Removes members: their next delta contains a tombstone, and after that the chat is unknown
@@ -65,17 +65,17 @@ extension WriteTransaction {
         try flush()
         for id in ids {
             guard let member = try member(id, of: chat) else { continue }
-            let remove = store.members.remove
-            remove.bind(1, id.rawValue)
-            remove.bind(2, chat.key.rawValue)
-            try remove.run()
-            let bury = store.members.bury
-            bury.bind(1, id.rawValue)
-            bury.bind(2, chat.key.rawValue)
-            bury.bind(3, chat.owner.rawValue)
-            bury.bind(4, member.joined)
-            bury.bind(5, ct)
-            try bury.run()
+            try store.members.remove.run {
+                $0.bind(1, id.rawValue)
+                $0.bind(2, chat.key.rawValue)
+            }
+            try store.members.bury.run {
+                $0.bind(1, id.rawValue)
+                $0.bind(2, chat.key.rawValue)
+                $0.bind(3, chat.owner.rawValue)
+                $0.bind(4, member.joined)
+                $0.bind(5, ct)
+            }
             try discardDraft(of: id, for: .group(chat.key))
             try forgetDelayed(of: id, for: .group(chat.key))
             chat.remove(id)
@@ -91,12 +91,12 @@ extension WriteTransaction {
         try flush()
         try discardDrafts(for: .group(chat.key))
         try forgetDelayed(for: .group(chat.key))
-        store.members.buryAll.bind(1, chat.key.rawValue)
-        store.members.buryAll.bind(2, chat.owner.rawValue)
-        store.members.buryAll.bind(3, ct)
-        try store.members.buryAll.run()
-        store.members.removeAll.bind(1, chat.key.rawValue)
-        try store.members.removeAll.run()
+        try store.members.buryAll.run {
+            $0.bind(1, chat.key.rawValue)
+            $0.bind(2, chat.owner.rawValue)
+            $0.bind(3, ct)
+        }
+        try store.members.removeAll.run { $0.bind(1, chat.key.rawValue) }
         chat.removeEverybody()
         try countMembers(of: chat)
         touch(chat)
@@ -110,11 +110,11 @@ extension WriteTransaction {
         guard let member = try member(user, of: chat) else { return }
         writes += 1
         try flush()
-        let statement = store.members.setPermissions
-        statement.bind(1, user.rawValue)
-        statement.bind(2, chat.key.rawValue)
-        statement.bind(3, permissions.rawValue)
-        try statement.run()
+        try store.members.setPermissions.run {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, chat.key.rawValue)
+            $0.bind(3, permissions.rawValue)
+        }
         member.setPermissions(permissions)
         touch(chat)
         // Owners and administrators may always comment.
@@ -126,17 +126,17 @@ extension WriteTransaction {
     package func set(_ details: ChatDetails, of chat: ChatState) throws {
         writes += 1
         try flush()
-        let statement = store.chats.setDetails
-        statement.bind(1, chat.key.rawValue)
-        statement.bind(2, details.owner.rawValue)
-        statement.bindWords(3, details.title)
-        statement.bindWords(4, details.description)
-        statement.bind(5, details.options.rawValue)
-        statement.bind(6, details.pinned?.rawValue ?? 0)
-        statement.bindWords(7, details.link)
-        statement.bindBlob(8, details.reactions?.bytes)
-        statement.bind(9, details.isPublic ? 1 : 0)
-        try statement.run()
+        try store.chats.setDetails.run {
+            $0.bind(1, chat.key.rawValue)
+            $0.bind(2, details.owner.rawValue)
+            $0.bindWords(3, details.title)
+            $0.bindWords(4, details.description)
+            $0.bind(5, details.options.rawValue)
+            $0.bind(6, details.pinned?.rawValue ?? 0)
+            $0.bindWords(7, details.link)
+            $0.bindBlob(8, details.reactions?.bytes)
+            $0.bind(9, details.isPublic ? 1 : 0)
+        }
         if details.isPublic || chat.details.isPublic { try indexName(of: chat, as: details) }
         chat.set(details)
         touch(chat)
@@ -149,11 +149,11 @@ extension WriteTransaction {
         guard floor > member.floor else { return }
         writes += 1
         try flush()
-        let statement = store.members.setFloor
-        statement.bind(1, user.rawValue)
-        statement.bind(2, chat.key.rawValue)
-        statement.bind(3, floor.rawValue)
-        try statement.run()
+        try store.members.setFloor.run {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, chat.key.rawValue)
+            $0.bind(3, floor.rawValue)
+        }
         member.setFloor(floor)
         touch(member, in: chat)
         try raiseRead(to: floor.timeMs, of: user, in: chat)
@@ -184,11 +184,11 @@ extension WriteTransaction {
     private func setHidden(_ number: Int64, of member: MemberState, in chat: ChatState) throws {
         writes += 1
         try flush()
-        let statement = store.members.setHidden
-        statement.bind(1, member.userID.rawValue)
-        statement.bind(2, chat.key.rawValue)
-        statement.bind(3, number)
-        try statement.run()
+        try store.members.setHidden.run {
+            $0.bind(1, member.userID.rawValue)
+            $0.bind(2, chat.key.rawValue)
+            $0.bind(3, number)
+        }
         member.setHidden(number)
         touch(member, in: chat)
     }
@@ -229,12 +229,11 @@ extension WriteTransaction {
             }
             return floors
         }
-        let statement = store.members.floored
-        defer { statement.reset() }
-        statement.bind(1, chat.key.rawValue)
-        statement.bind(2, id.rawValue)
-        while try statement.step() {
-            floors[UserID(statement.int(0))] = MessageID(statement.int(1))
+        try store.members.floored.each {
+            $0.bind(1, chat.key.rawValue)
+            $0.bind(2, id.rawValue)
+        } do: {
+            floors[UserID($0.int(.userID))] = MessageID($0.int(.floor))
         }
         return floors
     }
@@ -252,39 +251,43 @@ extension WriteTransaction {
 
     /// Makes the chat's own clock record changes from now on; the members' rows stay as they are.
     private func makeBig(_ chat: ChatState) throws {
-        store.members.makeBig.bind(1, chat.key.rawValue)
-        try store.members.makeBig.run()
+        try store.members.makeBig.run { $0.bind(1, chat.key.rawValue) }
         chat.makeBig()
     }
 
     private func countMembers(of chat: ChatState) throws {
-        store.chats.setMemberCount.bind(1, chat.key.rawValue)
-        store.chats.setMemberCount.bind(2, Int64(chat.memberCount))
-        try store.chats.setMemberCount.run()
+        try store.chats.setMemberCount.run {
+            $0.bind(1, chat.key.rawValue)
+            $0.bind(2, Int64(chat.memberCount))
+        }
     }
 }
 
 extension ReadTransaction {
     /// Returns the users who cannot see a message, for a chat whose members are not all loaded.
     package func outsiders(of id: MessageID, in chat: ChatKey) throws -> Set<UserID> {
-        try users(store.members.floored, of: id, in: chat).union(hiders(of: id, in: chat))
+        try users(store.members.floored, .userID, of: id, in: chat)
+            .union(hiders(of: id, in: chat))
     }
 
     /// Returns the users who deleted a message for themselves.
     func hiders(of id: MessageID, in chat: ChatKey) throws -> Set<UserID> {
-        try users(store.messages.hiders, of: id, in: chat)
+        try users(store.messages.hiders, .userID, of: id, in: chat)
     }
 
-    private func users(
-        _ statement: any SQLStatement,
+    private func users<Column>(
+        _ query: SQLQuery<Column>,
+        _ user: Column,
         of id: MessageID,
         in chat: ChatKey
     ) throws -> Set<UserID> {
-        defer { statement.reset() }
-        statement.bind(1, chat.rawValue)
-        statement.bind(2, id.rawValue)
         var users: Set<UserID> = []
-        while try statement.step() { users.insert(UserID(statement.int(0))) }
+        try query.each {
+            $0.bind(1, chat.rawValue)
+            $0.bind(2, id.rawValue)
+        } do: {
+            users.insert(UserID($0.int(user)))
+        }
         return users
     }
 }

@@ -5,8 +5,8 @@ import TambourSQL
 struct PublicChatStatements {
     let addWord: any SQLStatement
     let forgetWords: any SQLStatement
-    let byWord: NameStatements
-    let largest: any SQLStatement
+    let byWord: NameStatements<ChatCardColumn>
+    let largest: SQLQuery<ChatCardColumn>
 
     init(_ sql: any SQLConnection) throws {
         addWord = try sql.prepare(
@@ -18,14 +18,13 @@ struct PublicChatStatements {
         forgetWords = try sql.prepare("DELETE FROM chat_word WHERE chat = $1")
         byWord = try NameStatements(
             sql,
-            columns: ChatStatements.cardColumns,
             table: "chat_word",
             id: "chat",
             owners: "chat"
         )
-        largest = try sql.prepare(
+        largest = try sql.query(
             """
-            SELECT \(ChatStatements.cardColumns) FROM chat c
+            SELECT \(ChatCardColumn.list(of: "c")) FROM chat c
             WHERE c.is_public = 1 AND NOT EXISTS (
               SELECT 1 FROM member m WHERE m.user_id = $1 AND m.chat = c.id)
             ORDER BY c.member_count DESC, c.id LIMIT $2
@@ -41,31 +40,28 @@ package struct ChatCard: Sendable {
     /// Whether following the link only requests to join.
     package let asksFirst: Bool
 
-    init(row: any SQLStatement) {
-        key = ChatKey(row.int(0))
-        let kind = ChatKind(rawValue: row.int(1)) ?? .group
-        let created = row.int(4)
-        let isPublic = row.int(7) != 0
-        let options = RoleTable.Options(rawValue: row.int(9))
+    init(row: SQLRow<ChatCardColumn>) {
+        key = ChatKey(row.int(.id))
+        let kind = ChatKind(rawValue: row.int(.kind)) ?? .group
+        let created = row.int(.created)
+        let isPublic = row.bool(.isPublic)
+        let options = RoleTable.Options(rawValue: row.int(.options))
         asksFirst = options.contains(.joinRequest)
-        func text(_ index: Int) -> Text? {
-            row.isNull(index) ? nil : Text(unchecked: Bytes(row.bytes(index)))
-        }
         chat = Chat(
             id: ChatID(key.rawValue),
             type: kind.onWire,
             status: .active,
-            owner: UserID(row.int(2)),
+            owner: UserID(row.int(.owner)),
             participants: IDMap([]),
-            title: text(3),
+            title: row.optionalText(.title),
             lastEventTime: created,
             created: created,
             joinTime: created,
             modified: created,
-            participantsCount: row.int(5),
+            participantsCount: row.int(.memberCount),
             access: isPublic ? .public : .private,
-            link: isPublic ? text(8) : nil,
-            description: text(6),
+            link: isPublic ? row.optionalText(.link) : nil,
+            description: row.optionalText(.description),
             options: asksFirst ? RoleTable.Options.joinRequest.onWire : nil
         )
     }
@@ -74,15 +70,15 @@ package struct ChatCard: Sendable {
 extension WriteTransaction {
     /// Replaces the words by which a public chat is found with those of its new name and title.
     func indexName(of chat: ChatState, as details: ChatDetails) throws {
-        store.publicChats.forgetWords.bind(1, chat.key.rawValue)
-        try store.publicChats.forgetWords.run()
+        try store.publicChats.forgetWords.run { $0.bind(1, chat.key.rawValue) }
         guard details.isPublic else { return }
         let words = [details.title, details.link].compactMap { $0 }
             .reduce(into: Set<[UInt8]>()) { $0.formUnion(SearchWords.words(of: $1)) }
         for word in words {
-            store.publicChats.addWord.bindBlob(1, word)
-            store.publicChats.addWord.bind(2, chat.key.rawValue)
-            try store.publicChats.addWord.run()
+            try store.publicChats.addWord.run {
+                $0.bindBlob(1, word)
+                $0.bind(2, chat.key.rawValue)
+            }
         }
     }
 }
@@ -90,10 +86,7 @@ extension WriteTransaction {
 extension ReadTransaction {
     /// Returns the chat of an invitation or a public name, without checking membership.
     package func card(linkedBy link: Text) throws -> ChatCard? {
-        let statement = store.chats.byLink
-        defer { statement.reset() }
-        statement.bindWords(1, link)
-        return try statement.step() ? ChatCard(row: statement) : nil
+        try store.chats.byLink.one({ $0.bindWords(1, link) }, read: ChatCard.init(row:))
     }
 
     /// Returns the public chats whose title or name contains, for each word of `query`, a word that
@@ -111,7 +104,6 @@ extension ReadTransaction {
         try named(
             query,
             by: store.publicChats.byWord,
-            wordAt: ChatStatements.cardColumnCount,
             after: rows,
             limit: limit,
             &budget,
@@ -123,12 +115,11 @@ extension ReadTransaction {
 
     /// Returns the public chats that `user` is not in, those with the most members first.
     package func largestPublicChats(but user: UserID, limit: Int) throws -> [ChatCard] {
-        let statement = store.publicChats.largest
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        statement.bind(2, Int64(limit))
-        var cards: [ChatCard] = []
-        while try statement.step() { cards.append(ChatCard(row: statement)) }
-        return cards
+        try store.publicChats.largest.all {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, Int64(limit))
+        } read: {
+            ChatCard(row: $0)
+        }
     }
 }

@@ -141,15 +141,14 @@ struct MetaStatements {
     }
 
     func value(_ key: String) throws -> Int64? {
-        get.bindText(1, key)
-        defer { get.reset() }
-        return try get.step() ? get.int(0) : nil
+        try get.oneInt { $0.bindText(1, key) }
     }
 
     func set(_ key: String, _ value: Int64) throws {
-        put.bindText(1, key)
-        put.bind(2, value)
-        try put.run()
+        try put.run {
+            $0.bindText(1, key)
+            $0.bind(2, value)
+        }
     }
 }
 
@@ -172,25 +171,5 @@ package struct ReadTransaction {
     /// from now if that is later.
     package var pageEnd: Int {
         max(limits.rowsPerReadStep, rowsRead + limits.rowsPerReadStep / 2)
-    }
-}
-
-extension SQLStatement {
-    /// Returns the count in this row, 0 for NULL.
-    func count(_ column: Int) -> Int { Int(count: int(column)) }
-
-    /// Binds users' text: UTF-8 as bytes, which may contain zeros.
-    func bindWords(_ index: Int, _ words: Text?) {
-        bindBlob(index, words?.bytes)
-    }
-
-    /// Binds users' text: UTF-8 as bytes, which may contain zeros.
-    func bindWords(_ index: Int, _ words: String?) {
-        bindBlob(index, words.map { [UInt8]($0.utf8) })
-    }
-
-    func bindBlob(_ index: Int, _ bytes: Bytes?) {
-        guard let bytes else { return bindNull(index) }
-        bytes.withUnsafeBytes { bindBlob(index, $0) }
     }
 }

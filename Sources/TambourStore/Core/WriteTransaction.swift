@@ -85,9 +85,7 @@ package final class WriteTransaction {
 
     private static func lastIDs(_ store: StoreConnection) throws -> (Int64, Int64, Int64) {
         func last(_ table: String, _ statement: any SQLStatement) throws -> Int64 {
-            defer { statement.reset() }
-            guard try statement.step(), !statement.isNull(0) else { return 0 }
-            return try possible(statement.int(0), table)
+            try possible(statement.oneInt() ?? 0, table)
         }
         // The next id follows this one.
         func possible(_ id: Int64, _ table: String) throws -> Int64 {
@@ -133,9 +131,10 @@ package final class WriteTransaction {
         for (chat, member) in dirtyMembers { try write(member, of: chat) }
         dirtyMembers.removeAll(keepingCapacity: true)
         for chat in touched where chat.isClockDirty {
-            store.chats.setClock.bind(1, chat.key.rawValue)
-            store.chats.setClock.bind(2, chat.changeClock)
-            try store.chats.setClock.run()
+            try store.chats.setClock.run {
+                $0.bind(1, chat.key.rawValue)
+                $0.bind(2, chat.changeClock)
+            }
             chat.isClockDirty = false
         }
         touched.removeAll(keepingCapacity: true)

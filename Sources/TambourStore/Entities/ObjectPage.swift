@@ -11,23 +11,27 @@ package struct ObjectPage {
 extension ReadTransaction {
     /// Returns at least one object if there is any; objects that do not fit are not decoded.
     func page(
-        _ statement: any SQLStatement,
+        _ query: SQLQuery<ObjectColumn>,
         limit: Int,
-        room: Int
+        room: Int,
+        bind: (any SQLStatement) -> Void
     ) throws -> ObjectPage {
-        defer { statement.reset() }
         var (page, room) = (ObjectPage(), room)
-        while try statement.step() {
-            room -= Entity.wireSizeEstimate(
-                ofType: statement.borrowedBytes(1).count,
-                content: statement.borrowedBytes(9).count
-            )
-            guard page.objects.count < limit, room >= 0 || page.objects.isEmpty else {
-                page.isMore = true
-                break
+        try query.each(
+            bind,
+            while: { row in
+                room -= Entity.wireSizeEstimate(
+                    ofType: row.borrowedBytes(.type).count,
+                    content: row.borrowedBytes(.content).count
+                )
+                guard page.objects.count < limit, room >= 0 || page.objects.isEmpty else {
+                    page.isMore = true
+                    return false
+                }
+                page.objects.append(try StoredObject.from(row))
+                return true
             }
-            page.objects.append(try StoredObject.from(statement))
-        }
+        )
         return page
     }
 }

@@ -1,12 +1,16 @@
 package import TambourProtocol
 import TambourSQL
 
+enum ObjectPurgeColumn: Int, SQLColumn {
+    case userID, parent, version, modified, device
+}
+
 struct ObjectPurgeStatements {
     let put: any SQLStatement
     let drop: any SQLStatement
-    let next: any SQLStatement
+    let next: SQLQuery<ObjectPurgeColumn>
     let any: any SQLStatement
-    let stamp: any SQLStatement
+    let stamp: SQLQuery<ObjectPurgeColumn>
 
     init(_ sql: any SQLConnection) throws {
         put = try sql.prepare(
@@ -16,14 +20,10 @@ struct ObjectPurgeStatements {
             """
         )
         drop = try sql.prepare("DELETE FROM object_purge WHERE user_id = $1 AND parent = $2")
-        let columns = "user_id, parent, version, modified, device"
-        next = try sql.prepare(
-            "SELECT \(columns) FROM object_purge WHERE user_id > $1 ORDER BY user_id, parent LIMIT 1"
-        )
+        let select = "SELECT \(ObjectPurgeColumn.list) FROM object_purge"
+        next = try sql.query("\(select) WHERE user_id > $1 ORDER BY user_id, parent LIMIT 1")
         any = try sql.prepare("SELECT 1 FROM object_purge WHERE user_id = $1 LIMIT 1")
-        stamp = try sql.prepare(
-            "SELECT \(columns) FROM object_purge WHERE user_id = $1 AND parent = $2"
-        )
+        stamp = try sql.query("\(select) WHERE user_id = $1 AND parent = $2")
     }
 }
 
@@ -40,20 +40,21 @@ package struct ObjectPurge: Sendable {
         self.stamp = stamp
     }
 
-    fileprivate init(row: any SQLStatement) {
-        user = UserID(row.int(0))
-        parent = row.int(1)
-        stamp = StoredObject.Stamp(version: row.int(2), modified: row.int(3), device: row.int(4))
+    fileprivate init(row: SQLRow<ObjectPurgeColumn>) {
+        user = UserID(row.int(.userID))
+        parent = row.int(.parent)
+        stamp = StoredObject.Stamp(
+            version: row.int(.version),
+            modified: row.int(.modified),
+            device: row.int(.device)
+        )
     }
 }
 
 extension ReadTransaction {
     /// Whether objects of a user still have to be deleted because an ancestor was.
     package func hasObjectPurges(of user: UserID) throws -> Bool {
-        let statement = store.objectPurges.any
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        return try statement.step()
+        try store.objectPurges.any.hasRow { $0.bind(1, user.rawValue) }
     }
 
     /// Returns the pending deletion that covers an object below `parent`; nil when the object
@@ -65,11 +66,13 @@ extension ReadTransaction {
         // Types nest two or three levels deep; a damaged store may claim more.
         for _ in 0..<16 {
             guard let id = next else { return nil }
-            let statement = store.objectPurges.stamp
-            defer { statement.reset() }
-            statement.bind(1, user.rawValue)
-            statement.bind(2, id)
-            if try statement.step() { return ObjectPurge(row: statement) }
+            let purge = try store.objectPurges.stamp.one {
+                $0.bind(1, user.rawValue)
+                $0.bind(2, id)
+            } read: {
+                ObjectPurge(row: $0)
+            }
+            if let purge { return purge }
             next = try object(id, of: user)?.entity.parent?.number
         }
         return nil
@@ -82,13 +85,13 @@ extension WriteTransaction {
     package func putObjectPurge(_ purge: ObjectPurge) throws {
         writes += 1
         mayHavePurges = true
-        let statement = store.objectPurges.put
-        statement.bind(1, purge.user.rawValue)
-        statement.bind(2, purge.parent)
-        statement.bind(3, purge.stamp.version)
-        statement.bind(4, purge.stamp.modified)
-        statement.bind(5, purge.stamp.device)
-        try statement.run()
+        try store.objectPurges.put.run {
+            $0.bind(1, purge.user.rawValue)
+            $0.bind(2, purge.parent)
+            $0.bind(3, purge.stamp.version)
+            $0.bind(4, purge.stamp.modified)
+            $0.bind(5, purge.stamp.device)
+        }
     }
 
     /// Records that nothing is left to delete, until the next `putObjectPurge`.
@@ -96,13 +99,13 @@ extension WriteTransaction {
 
     /// Returns an unfinished purge; users take turns.
     package func nextObjectPurge() throws -> ObjectPurge? {
-        let statement = store.objectPurges.next
-        defer { statement.reset() }
         for after in [purgedUser.rawValue, .min] {
-            statement.reset()
-            statement.bind(1, after)
-            guard try statement.step() else { continue }
-            let purge = ObjectPurge(row: statement)
+            let purge = try store.objectPurges.next.one {
+                $0.bind(1, after)
+            } read: {
+                ObjectPurge(row: $0)
+            }
+            guard let purge else { continue }
             purgedUser = purge.user
             return purge
         }
@@ -111,10 +114,11 @@ extension WriteTransaction {
 
     /// Records that nothing is left below an object.
     package func dropObjectPurge(of user: UserID, at parent: Int64) throws {
-        let statement = store.objectPurges.drop
-        statement.bind(1, user.rawValue)
-        statement.bind(2, parent)
-        if try statement.run() > 0 { writes += 1 }
+        let dropped = try store.objectPurges.drop.run {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, parent)
+        }
+        if dropped > 0 { writes += 1 }
     }
 
     /// Turns live objects of a type directly below a deleted object into tombstones.
@@ -133,30 +137,26 @@ extension WriteTransaction {
     ) throws -> [Entity] {
         guard limit > 0 else { return [] }
         writes += 1
-        let statement = store.objects.deleteChildren
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        statement.bind(2, parent)
-        statement.bindWords(3, type.rawValue)
-        statement.bind(4, stamp.modified)
-        statement.bind(5, stamp.device)
-        statement.bind(6, ct)
-        statement.bind(7, keepsFields)
-        statement.bindBlob(8, FieldValue.encoded([:]))
-        statement.bind(9, limit)
-        var tombstones: [Entity] = []
-        while try statement.step() {
-            tombstones.append(
-                Entity(
-                    id: .server(statement.int(0)),
-                    type: type,
-                    parent: .server(parent),
-                    version: statement.int(1),
-                    modified: statement.int(2),
-                    createdBy: statement.optionalInt(3),
-                    isDeleted: true,
-                    fields: [:]
-                )
+        let tombstones = try store.objects.deleteChildren.all {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, parent)
+            $0.bindWords(3, type.rawValue)
+            $0.bind(4, stamp.modified)
+            $0.bind(5, stamp.device)
+            $0.bind(6, ct)
+            $0.bind(7, keepsFields)
+            $0.bindBlob(8, FieldValue.encoded([:]))
+            $0.bind(9, limit)
+        } read: {
+            Entity(
+                id: .server($0.int(.id)),
+                type: type,
+                parent: .server(parent),
+                version: $0.int(.version),
+                modified: $0.int(.modified),
+                createdBy: $0.optionalInt(.createdBy),
+                isDeleted: true,
+                fields: [:]
             )
         }
         // RETURNING yields the rows in no particular order.
@@ -169,10 +169,10 @@ extension WriteTransaction {
     package func deleteElements(below parent: Int64, limit: Int, of user: UserID) throws -> Int {
         guard limit > 0 else { return 0 }
         writes += 1
-        let statement = store.objects.deleteElements
-        statement.bind(1, user.rawValue)
-        statement.bind(2, parent)
-        statement.bind(3, limit)
-        return try statement.run()
+        return try store.objects.deleteElements.run {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, parent)
+            $0.bind(3, limit)
+        }
     }
 }

@@ -37,34 +37,55 @@ package struct ObjectReply: Equatable, Sendable {
     }
 }
 
+enum ObjectColumn: Int, SQLColumn {
+    case id, type, parent, version, modified, device, creator, createdBy, deleted, content, stamps
+    /// Where the object stands in a page's order.
+    case place
+
+    var sql: String {
+        switch self {
+        case .place: "CASE WHEN position IS NULL THEN ct ELSE position END"
+        default: snakeCase
+        }
+    }
+}
+
+enum ObjectTombstoneColumn: Int, SQLColumn {
+    case id, version, modified, createdBy
+}
+
+enum ObjectCountColumn: Int, SQLColumn {
+    case live, elements, lastID, replies
+}
+
+enum ObjectReplyColumn: Int, SQLColumn {
+    case digest, result
+}
+
 struct ObjectStatements {
-    let byID: any SQLStatement
-    let byCreation: any SQLStatement
-    let twin: any SQLStatement
+    let byID: SQLQuery<ObjectColumn>
+    let byCreation: SQLQuery<ObjectColumn>
+    let twin: SQLQuery<ObjectColumn>
     let hasChild: any SQLStatement
-    let changed: any SQLStatement
-    let live: any SQLStatement
-    let elements: any SQLStatement
+    let changed: SQLQuery<ObjectColumn>
+    let live: SQLQuery<ObjectColumn>
+    let elements: SQLQuery<ObjectColumn>
     let put: any SQLStatement
-    let deleteChildren: any SQLStatement
+    let deleteChildren: SQLQuery<ObjectTombstoneColumn>
     let deleteElements: any SQLStatement
-    let counts: any SQLStatement
+    let counts: SQLQuery<ObjectCountColumn>
     let setCounts: any SQLStatement
-    let reply: any SQLStatement
+    let reply: SQLQuery<ObjectReplyColumn>
     let putReply: any SQLStatement
     let forgetReplies: any SQLStatement
 
     init(_ sql: any SQLConnection) throws {
-        let columns = """
-            id, type, parent, version, modified, device, creator, created_by, deleted, content,
-            stamps, CASE WHEN position IS NULL THEN ct ELSE position END
-            """
-        let select = "SELECT \(columns) FROM object WHERE user_id = $1"
-        byID = try sql.prepare("\(select) AND id = $2")
-        byCreation = try sql.prepare("\(select) AND creator = $2 AND created_by = $3")
+        let select = "SELECT \(ObjectColumn.list) FROM object WHERE user_id = $1"
+        byID = try sql.query("\(select) AND id = $2")
+        byCreation = try sql.query("\(select) AND creator = $2 AND created_by = $3")
         // SQLite estimates ten objects per user and would read all of them; a range makes it use
         // the index.
-        twin = try sql.prepare(
+        twin = try sql.query(
             """
             \(select) AND parent = $2 AND natural_key BETWEEN $3 AND $3 AND deleted = 0 AND id <> $4
             LIMIT 1
@@ -78,9 +99,9 @@ struct ObjectStatements {
         )
         let behind = "(ct > $2 OR (ct = $2 AND id > $3))"
         let rest = "AND position IS NULL ORDER BY ct, id LIMIT $4"
-        changed = try sql.prepare("\(select) AND ct >= $2 AND \(behind) \(rest)")
-        live = try sql.prepare("\(select) AND ct >= $2 AND \(behind) AND deleted = 0 \(rest)")
-        elements = try sql.prepare(
+        changed = try sql.query("\(select) AND ct >= $2 AND \(behind) \(rest)")
+        live = try sql.query("\(select) AND ct >= $2 AND \(behind) AND deleted = 0 \(rest)")
+        elements = try sql.query(
             """
             \(select) AND parent = $2 AND type = $3 AND position >= $4 AND position <= $6
               AND (position > $4 OR id > $5)
@@ -100,7 +121,7 @@ struct ObjectStatements {
         )
         // Follows the rules of `ObjectRules.cascade` without reading the objects' contents. Ordered
         // by `id` alone, or with an equal type, SQLite would read all objects of the user.
-        deleteChildren = try sql.prepare(
+        deleteChildren = try sql.query(
             """
             UPDATE object SET
               version = version + 1, modified = CASE WHEN modified > $4 THEN modified ELSE $4 END,
@@ -113,7 +134,7 @@ struct ObjectStatements {
                 AND deleted = 0
               ORDER BY type, id LIMIT $9
             )
-            RETURNING id, version, modified, created_by
+            RETURNING \(ObjectTombstoneColumn.list)
             """
         )
         deleteElements = try sql.prepare(
@@ -124,8 +145,8 @@ struct ObjectStatements {
             )
             """
         )
-        counts = try sql.prepare(
-            "SELECT live, elements, last_id, replies FROM object_count WHERE user_id = $1"
+        counts = try sql.query(
+            "SELECT \(ObjectCountColumn.list) FROM object_count WHERE user_id = $1"
         )
         setCounts = try sql.prepare(
             """
@@ -136,9 +157,9 @@ struct ObjectStatements {
               replies = excluded.replies
             """
         )
-        reply = try sql.prepare(
+        reply = try sql.query(
             """
-            SELECT digest, result FROM object_reply
+            SELECT \(ObjectReplyColumn.list) FROM object_reply
             WHERE user_id = $1 AND device = $2 AND op_id = $3
             """
         )
@@ -162,11 +183,12 @@ struct ObjectStatements {
 extension ReadTransaction {
     /// Returns an object of a user, or its tombstone.
     package func object(_ id: Int64, of user: UserID) throws -> StoredObject? {
-        let statement = store.objects.byID
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        statement.bind(2, id)
-        return try statement.step() ? StoredObject.from(statement).object : nil
+        try store.objects.byID.one {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, id)
+        } read: {
+            try StoredObject.from($0).object
+        }
     }
 
     /// Returns the object that a device created by an operation.
@@ -175,12 +197,13 @@ extension ReadTransaction {
         on device: DeviceID,
         of user: UserID
     ) throws -> StoredObject? {
-        let statement = store.objects.byCreation
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        statement.bind(2, device.rawValue)
-        statement.bind(3, operation)
-        return try statement.step() ? StoredObject.from(statement).object : nil
+        try store.objects.byCreation.one {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, device.rawValue)
+            $0.bind(3, operation)
+        } read: {
+            try StoredObject.from($0).object
+        }
     }
 
     /// Returns another live object below the same parent with the same natural key.
@@ -190,13 +213,14 @@ extension ReadTransaction {
         but id: Int64?,
         of user: UserID
     ) throws -> StoredObject? {
-        let statement = store.objects.twin
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        statement.bind(2, parent ?? 0)
-        statement.bindBlob(3, key.bytes)
-        statement.bind(4, id ?? 0)
-        return try statement.step() ? StoredObject.from(statement).object : nil
+        try store.objects.twin.one {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, parent ?? 0)
+            $0.bindBlob(3, key.bytes)
+            $0.bind(4, id ?? 0)
+        } read: {
+            try StoredObject.from($0).object
+        }
     }
 
     package func hasObject(
@@ -204,12 +228,11 @@ extension ReadTransaction {
         below parent: Int64,
         of user: UserID
     ) throws -> Bool {
-        let statement = store.objects.hasChild
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        statement.bind(2, parent)
-        statement.bindWords(3, type.rawValue)
-        return try statement.step()
+        try store.objects.hasChild.hasRow {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, parent)
+            $0.bindWords(3, type.rawValue)
+        }
     }
 
     /// Returns the objects that changed after a place, the oldest change first, without elements of
@@ -225,12 +248,13 @@ extension ReadTransaction {
         limit: Int,
         room: Int
     ) throws -> ObjectPage {
-        let statement = isLive ? store.objects.live : store.objects.changed
-        statement.bind(1, user.rawValue)
-        statement.bind(2, place.position)
-        statement.bind(3, place.id)
-        statement.bind(4, limit + 1)
-        return try page(statement, limit: limit, room: room)
+        let query = isLive ? store.objects.live : store.objects.changed
+        return try page(query, limit: limit, room: room) {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, place.position)
+            $0.bind(3, place.id)
+            $0.bind(4, limit + 1)
+        }
     }
 
     /// Returns elements of a series after a place and up to a position, in their order.
@@ -245,32 +269,32 @@ extension ReadTransaction {
         limit: Int,
         room: Int
     ) throws -> ObjectPage {
-        let statement = store.objects.elements
-        statement.bind(1, user.rawValue)
-        statement.bind(2, parent)
-        statement.bindWords(3, type.rawValue)
-        statement.bind(4, place.position)
-        statement.bind(5, place.id)
-        statement.bind(6, end)
-        statement.bind(7, limit + 1)
-        return try page(statement, limit: limit, room: room)
+        try page(store.objects.elements, limit: limit, room: room) {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, parent)
+            $0.bindWords(3, type.rawValue)
+            $0.bind(4, place.position)
+            $0.bind(5, place.id)
+            $0.bind(6, end)
+            $0.bind(7, limit + 1)
+        }
     }
 
     package func objectCounts(of user: UserID) throws -> ObjectCounts {
-        let statement = store.objects.counts
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        guard try statement.step() else { return ObjectCounts() }
-        // The next object's id follows this one.
-        guard StoreCheck.messages.contains(statement.int(2)) else {
-            throw ImpossibleRow("object_count \(user): last_id", statement.int(2))
-        }
-        return ObjectCounts(
-            live: statement.int(0),
-            elements: statement.int(1),
-            lastID: statement.int(2),
-            replies: statement.int(3)
-        )
+        try store.objects.counts.one {
+            $0.bind(1, user.rawValue)
+        } read: { row in
+            // The next object's id follows this one.
+            guard StoreCheck.messages.contains(row.int(.lastID)) else {
+                throw ImpossibleRow("object_count \(user): last_id", row.int(.lastID))
+            }
+            return ObjectCounts(
+                live: row.int(.live),
+                elements: row.int(.elements),
+                lastID: row.int(.lastID),
+                replies: row.int(.replies)
+            )
+        } ?? ObjectCounts()
     }
 
     /// Returns the reply to a device's operation; nil when there was none, or too long ago.
@@ -279,27 +303,21 @@ extension ReadTransaction {
         of device: DeviceID,
         of user: UserID
     ) throws -> ObjectReply? {
-        let statement = store.objects.reply
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        statement.bind(2, device.rawValue)
-        statement.bind(3, operation)
-        guard try statement.step() else { return nil }
-        return ObjectReply(
-            digest: Bytes(statement.bytes(0)),
-            result: Bytes(statement.bytes(1))
-        )
+        try store.objects.reply.one {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, device.rawValue)
+            $0.bind(3, operation)
+        } read: {
+            ObjectReply(digest: Bytes($0.bytes(.digest)), result: Bytes($0.bytes(.result)))
+        }
     }
 
     /// Returns all live objects of a user, including elements of series, in the order of ids; for
     /// exports.
     package func allObjects(of user: UserID, after id: Int64, limit: Int) throws -> [StoredObject] {
-        try rows(
-            """
-            SELECT id, type, parent, version, modified, device, creator, created_by, deleted,
-              content, stamps, ct
-            FROM object WHERE user_id = $1 AND id > $2 AND deleted = 0 ORDER BY id LIMIT $3
-            """,
+        try select(
+            ObjectColumn.self,
+            "FROM object WHERE user_id = $1 AND id > $2 AND deleted = 0 ORDER BY id LIMIT $3",
             user.rawValue,
             id,
             Int64(limit)
@@ -321,34 +339,34 @@ extension WriteTransaction {
     ) throws {
         writes += 1
         let entity = object.entity
-        let statement = store.objects.put
-        statement.bind(1, user.rawValue)
-        statement.bind(2, entity.id.number)
-        statement.bindWords(3, entity.type.rawValue)
-        statement.bind(4, entity.parent?.number ?? 0)
-        statement.bind(5, entity.version)
-        statement.bind(6, entity.modified)
-        statement.bind(7, object.device)
-        statement.bind(8, object.creator)
-        statement.bind(9, entity.createdBy)
-        statement.bind(10, entity.isDeleted)
-        statement.bindBlob(11, FieldValue.encoded(entity.fields))
-        statement.bindBlob(12, object.stamps.isEmpty ? nil : object.encodedStamps)
-        statement.bindBlob(13, key?.bytes)
-        statement.bind(14, position)
-        statement.bind(15, ct)
-        try statement.run()
+        try store.objects.put.run {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, entity.id.number)
+            $0.bindWords(3, entity.type.rawValue)
+            $0.bind(4, entity.parent?.number ?? 0)
+            $0.bind(5, entity.version)
+            $0.bind(6, entity.modified)
+            $0.bind(7, object.device)
+            $0.bind(8, object.creator)
+            $0.bind(9, entity.createdBy)
+            $0.bind(10, entity.isDeleted)
+            $0.bindBlob(11, FieldValue.encoded(entity.fields))
+            $0.bindBlob(12, object.stamps.isEmpty ? nil : object.encodedStamps)
+            $0.bindBlob(13, key?.bytes)
+            $0.bind(14, position)
+            $0.bind(15, ct)
+        }
     }
 
     package func setObjectCounts(_ counts: ObjectCounts, of user: UserID) throws {
         writes += 1
-        let statement = store.objects.setCounts
-        statement.bind(1, user.rawValue)
-        statement.bind(2, counts.live)
-        statement.bind(3, counts.elements)
-        statement.bind(4, counts.lastID)
-        statement.bind(5, counts.replies)
-        try statement.run()
+        try store.objects.setCounts.run {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, counts.live)
+            $0.bind(3, counts.elements)
+            $0.bind(4, counts.lastID)
+            $0.bind(5, counts.replies)
+        }
     }
 
     package func putObjectReply(
@@ -358,14 +376,14 @@ extension WriteTransaction {
         of user: UserID
     ) throws {
         writes += 1
-        let statement = store.objects.putReply
-        statement.bind(1, user.rawValue)
-        statement.bind(2, device.rawValue)
-        statement.bind(3, operation)
-        statement.bind(4, ct)
-        statement.bindBlob(5, reply.digest)
-        statement.bindBlob(6, reply.result)
-        try statement.run()
+        try store.objects.putReply.run {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, device.rawValue)
+            $0.bind(3, operation)
+            $0.bind(4, ct)
+            $0.bindBlob(5, reply.digest)
+            $0.bindBlob(6, reply.result)
+        }
     }
 
     /// Deletes the replies to a user's devices from before a time (commit clock), the oldest first.
@@ -377,11 +395,11 @@ extension WriteTransaction {
         of user: UserID
     ) throws -> Int {
         guard limit > 0 else { return 0 }
-        let statement = store.objects.forgetReplies
-        statement.bind(1, user.rawValue)
-        statement.bind(2, time)
-        statement.bind(3, Int64(limit))
-        return try statement.run()
+        return try store.objects.forgetReplies.run {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, time)
+            $0.bind(3, Int64(limit))
+        }
     }
 }
 
@@ -411,25 +429,25 @@ extension EntityID {
 
 extension StoredObject {
     static func from(
-        _ row: any SQLStatement
+        _ row: SQLRow<ObjectColumn>
     ) throws -> (object: StoredObject, place: ObjectPlace) {
-        let id = row.int(0)
+        let id = row.int(.id)
         let object = StoredObject(
             entity: Entity(
                 id: .server(id),
-                type: EntityType(row.string(1)),
-                parent: row.int(2) == 0 ? nil : .server(row.int(2)),
-                version: row.int(3),
-                modified: row.int(4),
-                createdBy: row.optionalInt(7),
-                isDeleted: row.bool(8),
-                fields: try FieldValue.decoded(Bytes(row.bytes(9)))
+                type: EntityType(row.string(.type)),
+                parent: row.nonZero(.parent).map { .server($0) },
+                version: row.int(.version),
+                modified: row.int(.modified),
+                createdBy: row.optionalInt(.createdBy),
+                isDeleted: row.bool(.deleted),
+                fields: try FieldValue.decoded(Bytes(row.bytes(.content)))
             ),
-            device: row.int(5),
-            stamps: try row.optionalBytes(10).map { try decodedStamps(Bytes($0)) } ?? [:],
-            creator: row.int(6)
+            device: row.int(.device),
+            stamps: try row.optionalBytes(.stamps).map { try decodedStamps(Bytes($0)) } ?? [:],
+            creator: row.int(.creator)
         )
-        return (object, ObjectPlace(position: row.int(11), id: id))
+        return (object, ObjectPlace(position: row.int(.place), id: id))
     }
 
     /// Encodes each name with version, time and device, in the order of the names.

@@ -2,18 +2,18 @@ package import TambourProtocol
 import TambourSQL
 
 struct AttachedStatements {
-    let older: any SQLStatement
-    let newer: any SQLStatement
+    let older: SQLQuery<ScannedMessageColumn>
+    let newer: SQLQuery<ScannedMessageColumn>
 
     init(_ sql: any SQLConnection) throws {
         // The same condition as in the partial index `message_attached`.
         let select = """
-            SELECT \(MessageStatements.columns), \(MessageStatements.isHiddenColumn) FROM message m
+            SELECT \(MessageColumn.list(of: "m")), \(IsHiddenColumn.list) FROM message m
             WHERE m.chat = $1 AND m.id > $3 AND m.id <= $4
               AND (m.attaches IS NOT NULL OR m.forward IS NOT NULL)
             """
-        older = try sql.prepare("\(select) ORDER BY m.id DESC LIMIT $5")
-        newer = try sql.prepare("\(select) ORDER BY m.id LIMIT $5")
+        older = try sql.query("\(select) ORDER BY m.id DESC LIMIT $5")
+        newer = try sql.query("\(select) ORDER BY m.id LIMIT $5")
     }
 }
 
@@ -36,11 +36,8 @@ extension ReadTransaction {
         _ budget: inout ScanBudget,
         _ isWanted: (Attach) -> Bool
     ) throws -> AttachedPage {
-        let statement = store.attached.older
-        return try page(limit, &budget, isWanted) { last in
-            statement.bind(3, view.floor.rawValue)
-            statement.bind(4, (last?.before ?? place).rawValue)
-            return (statement, view)
+        try page(store.attached.older, in: view, limit, &budget, isWanted) { last in
+            (view.floor, last?.before ?? place)
         }
     }
 
@@ -52,48 +49,53 @@ extension ReadTransaction {
         _ budget: inout ScanBudget,
         _ isWanted: (Attach) -> Bool
     ) throws -> AttachedPage {
-        let statement = store.attached.newer
-        return try page(limit, &budget, isWanted) { last in
-            statement.bind(3, (last ?? max(place, view.floor)).rawValue)
-            statement.bind(4, Int64.max)
-            return (statement, view)
+        try page(store.attached.newer, in: view, limit, &budget, isWanted) { last in
+            (last ?? max(place, view.floor), MessageID(.max))
         }
     }
 
     /// Rows read at once: PostgreSQL sends all rows that a statement selects.
     private static let rowsPerLook = 64
 
-    /// - Parameter statement: returns the statement bound to the messages beyond the last one
-    ///   scanned.
+    /// - Parameter range: returns the range of the messages beyond the last one scanned.
     private func page(
+        _ query: SQLQuery<ScannedMessageColumn>,
+        in view: ChatView,
         _ limit: Int,
         _ budget: inout ScanBudget,
         _ isWanted: (Attach) -> Bool,
-        _ statement: (MessageID?) -> (any SQLStatement, ChatView)
+        range: (MessageID?) -> (above: MessageID, upTo: MessageID)
     ) throws -> AttachedPage {
         var page = AttachedPage()
         guard limit > 0 else { return page }
         while true {
-            let (statement, view) = statement(page.reached)
-            defer { statement.reset() }
-            statement.bind(1, view.key.rawValue)
-            statement.bind(2, view.viewer.rawValue)
+            let (above, last) = range(page.reached)
             let most = budget.share(atMost: Self.rowsPerLook)
-            statement.bind(5, Int64(most))
             var rows = 0
-            while try statement.step() {
+            var isFull = false
+            try query.each {
+                $0.bind(1, view.key.rawValue)
+                $0.bind(2, view.viewer.rawValue)
+                $0.bind(3, above.rawValue)
+                $0.bind(4, last.rawValue)
+                $0.bind(5, Int64(most))
+            } while: { row in
+                let message = row.first()
                 rows += 1
-                page.reached = MessageID(statement.int(1))
-                let size = statement.borrowedBytes(11).count + statement.borrowedBytes(12).count
+                page.reached = MessageID(message.int(.id))
+                let size =
+                    message.borrowedBytes(.attaches).count + message.borrowedBytes(.forward).count
                 budget.take(rows: 1, bytes: size)
-                if !statement.bool(MessageStatements.columnCount) {
-                    let record = MessageRecord(row: statement)
+                if !row.bool(.second(.isHidden)) {
+                    let record = MessageRecord(row: message)
                     if record.shownAttaches.contains(where: isWanted) {
                         page.messages.append(record)
                     }
                 }
-                if page.messages.count == limit || budget.isSpent { return page }
+                isFull = page.messages.count == limit || budget.isSpent
+                return !isFull
             }
+            if isFull { return page }
             if rows < most {
                 page.reached = nil
                 return page

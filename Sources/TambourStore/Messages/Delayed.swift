@@ -62,17 +62,29 @@ package struct DelayedRecord: Sendable {
     }
 }
 
-struct DelayedStatements {
-    static let columns =
-        "user_id, peer, id, device, fire, notify, failed, updated, cid, reply_to, text, elements, "
-        + "attaches, forward, poll"
+enum DelayedColumn: Int, SQLColumn {
+    case userID, peer, id, device, fire, notify, failed, updated, cid, replyTo, text, elements
+    case attaches, forward, poll
+}
 
-    let byID: any SQLStatement
-    let byCID: any SQLStatement
-    let ofPlace: any SQLStatement
-    let sizeOfPlace: any SQLStatement
+enum DelayedSizeColumn: Int, SQLColumn {
+    case count, bytes
+
+    var sql: String {
+        switch self {
+        case .count: "count(*)"
+        case .bytes: "COALESCE(sum(bytes), 0)"
+        }
+    }
+}
+
+struct DelayedStatements {
+    let byID: SQLQuery<DelayedColumn>
+    let byCID: SQLQuery<DelayedColumn>
+    let ofPlace: SQLQuery<DelayedColumn>
+    let sizeOfPlace: SQLQuery<DelayedSizeColumn>
     let count: any SQLStatement
-    let due: any SQLStatement
+    let due: SQLQuery<DelayedColumn>
     let next: any SQLStatement
     let put: any SQLStatement
     let fail: any SQLStatement
@@ -87,16 +99,16 @@ struct DelayedStatements {
     let noteFailure: any SQLStatement
 
     init(_ sql: any SQLConnection) throws {
-        let select = "SELECT \(Self.columns) FROM delayed_message"
+        let select = "SELECT \(DelayedColumn.list) FROM delayed_message"
         let place = "WHERE user_id = $1 AND peer = $2"
-        byID = try sql.prepare("\(select) \(place) AND id = $3")
-        byCID = try sql.prepare("\(select) \(place) AND cid = $3 AND device = $4")
-        ofPlace = try sql.prepare("\(select) \(place) ORDER BY fire, id")
-        sizeOfPlace = try sql.prepare(
-            "SELECT count(*), COALESCE(sum(bytes), 0) FROM delayed_message \(place) AND id <> $3"
+        byID = try sql.query("\(select) \(place) AND id = $3")
+        byCID = try sql.query("\(select) \(place) AND cid = $3 AND device = $4")
+        ofPlace = try sql.query("\(select) \(place) ORDER BY fire, id")
+        sizeOfPlace = try sql.query(
+            "SELECT \(DelayedSizeColumn.list) FROM delayed_message \(place) AND id <> $3"
         )
         count = try sql.prepare("SELECT count(*) FROM delayed_message WHERE user_id = $1")
-        due = try sql.prepare(
+        due = try sql.query(
             "\(select) WHERE failed = 0 AND fire <= $1 ORDER BY fire, user_id, peer, id LIMIT $2"
         )
         next = try sql.prepare(
@@ -104,7 +116,7 @@ struct DelayedStatements {
         )
         put = try sql.prepare(
             """
-            INSERT INTO delayed_message (\(Self.columns), bytes)
+            INSERT INTO delayed_message (\(DelayedColumn.list), bytes)
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
             ON CONFLICT (user_id, peer, id) DO UPDATE SET
               fire = excluded.fire, notify = excluded.notify, failed = excluded.failed,
@@ -146,27 +158,28 @@ struct DelayedStatements {
 }
 
 extension DelayedRecord {
-    init(row: any SQLStatement) {
+    init(row: SQLRow<DelayedColumn>) {
+        let notify = row.int(.notify)
         self.init(
-            sender: UserID(row.int(0)),
-            place: ChatPlace(peer: row.int(1)),
-            id: MessageID(row.int(2)),
-            device: DeviceID(row.int(3)),
+            sender: UserID(row.int(.userID)),
+            place: ChatPlace(peer: row.int(.peer)),
+            id: MessageID(row.int(.id)),
+            device: DeviceID(row.int(.device)),
             attributes: DelayedAttributes(
-                timeToFire: row.int(4),
-                notifySender: row.int(5) & 1 != 0,
-                notifyOpponents: row.int(5) & 2 != 0
+                timeToFire: row.int(.fire),
+                notifySender: notify & 1 != 0,
+                notifyOpponents: notify & 2 != 0
             ),
-            hasFailed: row.int(6) != 0,
-            updated: row.int(7),
+            hasFailed: row.bool(.failed),
+            updated: row.int(.updated),
             draft: MessageDraft(
-                cid: row.int(8),
-                text: Text(unchecked: Bytes(row.bytes(10))),
-                elements: row.isNull(11) ? nil : Packed(unchecked: Bytes(row.bytes(11))),
-                attaches: row.isNull(12) ? nil : Packed(unchecked: Bytes(row.bytes(12))),
-                poll: PollMark(rawValue: row.int(14)),
-                replyTo: row.int(9) == 0 ? nil : MessageID(row.int(9)),
-                forward: row.isNull(13) ? nil : Packed(unchecked: Bytes(row.bytes(13)))
+                cid: row.int(.cid),
+                text: row.text(.text),
+                elements: row.packed(.elements),
+                attaches: row.packed(.attaches),
+                poll: PollMark(rawValue: row.int(.poll)),
+                replyTo: row.nonZero(.replyTo).map { MessageID($0) },
+                forward: row.packed(.forward)
             )
         )
     }
@@ -196,7 +209,7 @@ extension DelayedRecord {
 extension ReadTransaction {
     /// Returns the messages `user` has scheduled for a place, the next to be sent first.
     package func delayed(of user: UserID, for place: ChatPlace) throws -> [DelayedRecord] {
-        try delayed(at(store.delayed.ofPlace, user, place))
+        try store.delayed.ofPlace.all({ $0.bind(user, place) }, read: DelayedRecord.init(row:))
     }
 
     package func delayed(
@@ -204,9 +217,12 @@ extension ReadTransaction {
         of user: UserID,
         for place: ChatPlace
     ) throws -> DelayedRecord? {
-        let statement = at(store.delayed.byID, user, place)
-        statement.bind(3, id.rawValue)
-        return try delayed(statement).first
+        try store.delayed.byID.one {
+            $0.bind(user, place)
+            $0.bind(3, id.rawValue)
+        } read: {
+            DelayedRecord(row: $0)
+        }
     }
 
     /// Returns the message that `user` scheduled from `device` under `cid`.
@@ -216,10 +232,13 @@ extension ReadTransaction {
         on device: DeviceID,
         for place: ChatPlace
     ) throws -> DelayedRecord? {
-        let statement = at(store.delayed.byCID, user, place)
-        statement.bind(3, cid)
-        statement.bind(4, device.rawValue)
-        return try delayed(statement).first
+        try store.delayed.byCID.one {
+            $0.bind(user, place)
+            $0.bind(3, cid)
+            $0.bind(4, device.rawValue)
+        } read: {
+            DelayedRecord(row: $0)
+        }
     }
 
     /// Returns the id of the message that `user` scheduled from `device` under `cid` and has
@@ -230,11 +249,12 @@ extension ReadTransaction {
         on device: DeviceID,
         for place: ChatPlace
     ) throws -> MessageID? {
-        let statement = at(store.delayed.keyByCID, user, place)
-        defer { statement.reset() }
-        statement.bind(3, cid)
-        statement.bind(4, device.rawValue)
-        return try statement.step() ? MessageID(statement.int(0)) : nil
+        let id = try store.delayed.keyByCID.oneInt {
+            $0.bind(user, place)
+            $0.bind(3, cid)
+            $0.bind(4, device.rawValue)
+        }
+        return id.map { MessageID($0) }
     }
 
     /// Returns the number of other messages scheduled for a place, and about how many bytes they
@@ -244,35 +264,31 @@ extension ReadTransaction {
         for place: ChatPlace,
         without id: MessageID
     ) throws -> (count: Int, bytes: Int) {
-        let statement = at(store.delayed.sizeOfPlace, user, place)
-        defer { statement.reset() }
-        statement.bind(3, id.rawValue)
-        guard try statement.step() else { return (0, 0) }
-        return (statement.count(0), statement.count(1))
+        try store.delayed.sizeOfPlace.one {
+            $0.bind(user, place)
+            $0.bind(3, id.rawValue)
+        } read: {
+            ($0.count(.count), $0.count(.bytes))
+        } ?? (0, 0)
     }
 
     /// Returns the number of messages that `user` has scheduled.
     package func delayedCount(of user: UserID) throws -> Int {
-        let statement = store.delayed.count
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        return try statement.step() ? statement.count(0) : 0
+        try store.delayed.count.oneCount { $0.bind(1, user.rawValue) }
     }
 
     /// Returns the messages due by `time` (Unix milliseconds), the longest overdue first.
     package func dueDelayed(at time: Int64, limit: Int) throws -> [DelayedRecord] {
-        let statement = store.delayed.due
-        statement.bind(1, time)
-        statement.bind(2, Int64(limit))
-        return try delayed(statement)
+        try store.delayed.due.all {
+            $0.bind(1, time)
+            $0.bind(2, Int64(limit))
+        } read: {
+            DelayedRecord(row: $0)
+        }
     }
 
     /// Returns when the next message is due, Unix milliseconds; nil when none is scheduled.
-    package func nextDelayedTime() throws -> Int64? {
-        let statement = store.delayed.next
-        defer { statement.reset() }
-        return try statement.step() ? statement.int(0) : nil
-    }
+    package func nextDelayedTime() throws -> Int64? { try store.delayed.next.oneInt() }
 
     /// Returns the message object for the wire; it embeds the current version of the message it
     /// replies to.
@@ -288,22 +304,13 @@ extension ReadTransaction {
         )
         return record.message(link: link ?? record.draft.forward)
     }
+}
 
-    private func at(
-        _ statement: any SQLStatement,
-        _ user: UserID,
-        _ place: ChatPlace
-    ) -> any SQLStatement {
-        statement.bind(1, user.rawValue)
-        statement.bind(2, place.peer)
-        return statement
-    }
-
-    private func delayed(_ statement: any SQLStatement) throws -> [DelayedRecord] {
-        defer { statement.reset() }
-        var records: [DelayedRecord] = []
-        while try statement.step() { records.append(DelayedRecord(row: statement)) }
-        return records
+extension SQLStatement {
+    /// Binds the key of a place: `$1` and `$2`.
+    fileprivate func bind(_ user: UserID, _ place: ChatPlace) {
+        bind(1, user.rawValue)
+        bind(2, place.peer)
     }
 }
 
@@ -356,16 +363,18 @@ extension WriteTransaction {
         writes += 1
         for id in ids {
             if keepingKeys {
-                store.delayed.keep.bind(1, user.rawValue)
-                store.delayed.keep.bind(2, place.peer)
-                store.delayed.keep.bind(3, ct)
-                store.delayed.keep.bind(4, id.rawValue)
-                try store.delayed.keep.run()
+                try store.delayed.keep.run {
+                    $0.bind(1, user.rawValue)
+                    $0.bind(2, place.peer)
+                    $0.bind(3, ct)
+                    $0.bind(4, id.rawValue)
+                }
             }
-            store.delayed.delete.bind(1, user.rawValue)
-            store.delayed.delete.bind(2, place.peer)
-            store.delayed.delete.bind(3, id.rawValue)
-            try store.delayed.delete.run()
+            try store.delayed.delete.run {
+                $0.bind(1, user.rawValue)
+                $0.bind(2, place.peer)
+                $0.bind(3, id.rawValue)
+            }
         }
         if keepingKeys { try forgetOldestKeys(of: user) }
         try note(user, in: chat, by: store.delayed.noteUpdate)
@@ -374,10 +383,11 @@ extension WriteTransaction {
     /// Records that a message could not be sent; the message stays.
     package func fail(_ record: DelayedRecord, in chat: ChatState?) throws {
         writes += 1
-        store.delayed.fail.bind(1, record.sender.rawValue)
-        store.delayed.fail.bind(2, record.place.peer)
-        store.delayed.fail.bind(3, record.id.rawValue)
-        try store.delayed.fail.run()
+        try store.delayed.fail.run {
+            $0.bind(1, record.sender.rawValue)
+            $0.bind(2, record.place.peer)
+            $0.bind(3, record.id.rawValue)
+        }
         try note(record.sender, in: chat, by: store.delayed.noteFailure)
     }
 
@@ -397,24 +407,24 @@ extension WriteTransaction {
         store.delayed.keepAll.bind(2, place.peer)
         store.delayed.keepAll.bind(3, ct)
         if try store.delayed.keepAll.run() > 0 { try forgetOldestKeys(of: user) }
-        store.delayed.deleteAll.bind(1, user.rawValue)
-        store.delayed.deleteAll.bind(2, place.peer)
-        try store.delayed.deleteAll.run()
+        try store.delayed.deleteAll.run {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, place.peer)
+        }
     }
 
     /// Deletes the oldest keys of deleted messages, so that at most as many stay as messages may be
     /// scheduled.
     private func forgetOldestKeys(of user: UserID) throws {
-        let forget = store.delayed.forgetKeys
-        forget.bind(1, user.rawValue)
-        forget.bind(2, Int64(max(1, store.limits.maxDelayed) - 1))
-        try forget.run()
+        try store.delayed.forgetKeys.run {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, Int64(max(1, store.limits.maxDelayed) - 1))
+        }
     }
 
     /// Deletes all messages scheduled for a group or channel that has ended.
     func forgetDelayed(for place: ChatPlace) throws {
-        store.delayed.deleteAllOfPlace.bind(1, place.peer)
-        try store.delayed.deleteAllOfPlace.run()
+        try store.delayed.deleteAllOfPlace.run { $0.bind(1, place.peer) }
     }
 
     /// Records the change of the list for the sender's other devices, which see it at their next

@@ -25,9 +25,21 @@ package struct DraftRecord: Sendable {
     package var wireSizeEstimate: Int { 120 + text.bytes.count + (elements?.bytes.count ?? 0) }
 }
 
+/// The columns of `draft d` and of the dialog it is for, `chat c`.
+enum DraftColumn: Int, SQLColumn {
+    case peer, ct, saved, text, elements, replyTo, dialogCreated
+
+    var sql: String {
+        switch self {
+        case .dialogCreated: "COALESCE(c.created, 0)"
+        default: "d.\(snakeCase)"
+        }
+    }
+}
+
 struct DraftStatements {
-    let byPlace: any SQLStatement
-    let changed: any SQLStatement
+    let byPlace: SQLQuery<DraftColumn>
+    let changed: SQLQuery<DraftColumn>
     let count: any SQLStatement
     let bytesAt: any SQLStatement
     let put: any SQLStatement
@@ -37,14 +49,14 @@ struct DraftStatements {
 
     init(_ sql: any SQLConnection) throws {
         let select = """
-            SELECT d.peer, d.ct, d.saved, d.text, d.elements, d.reply_to, COALESCE(c.created, 0)
+            SELECT \(DraftColumn.list)
             FROM draft d LEFT JOIN chat c
               ON c.low_user = CASE WHEN d.peer < d.user_id THEN d.peer ELSE d.user_id END
               AND c.high_user = CASE WHEN d.peer < d.user_id THEN d.user_id ELSE d.peer END
             WHERE d.user_id = $1
             """
-        byPlace = try sql.prepare("\(select) AND d.peer = $2")
-        changed = try sql.prepare(
+        byPlace = try sql.query("\(select) AND d.peer = $2")
+        changed = try sql.query(
             "\(select) AND d.ct > $2 AND d.ct <= $3 ORDER BY d.ct DESC, d.peer"
         )
         count = try sql.prepare("SELECT count(*) FROM draft WHERE user_id = $1 AND saved > 0")
@@ -80,15 +92,15 @@ struct DraftStatements {
 }
 
 extension DraftRecord {
-    fileprivate init(row: any SQLStatement) {
+    fileprivate init(row: SQLRow<DraftColumn>) {
         self.init(
-            place: ChatPlace(peer: row.int(0)),
-            ct: row.int(1),
-            saved: row.int(2),
-            text: Text(unchecked: Bytes(row.bytes(3))),
-            elements: row.isNull(4) ? nil : Packed(unchecked: Bytes(row.bytes(4))),
-            replyTo: row.int(5) == 0 ? nil : MessageID(row.int(5)),
-            dialogCreated: row.int(6)
+            place: ChatPlace(peer: row.int(.peer)),
+            ct: row.int(.ct),
+            saved: row.int(.saved),
+            text: row.text(.text),
+            elements: row.packed(.elements),
+            replyTo: row.nonZero(.replyTo).map { MessageID($0) },
+            dialogCreated: row.int(.dialogCreated)
         )
     }
 }
@@ -96,11 +108,12 @@ extension DraftRecord {
 extension ReadTransaction {
     /// Returns the draft of `user` for a place, or its tombstone; nil when there never was one.
     package func draft(of user: UserID, for place: ChatPlace) throws -> DraftRecord? {
-        let statement = store.drafts.byPlace
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        statement.bind(2, place.peer)
-        return try statement.step() ? DraftRecord(row: statement) : nil
+        try store.drafts.byPlace.one {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, place.peer)
+        } read: {
+            DraftRecord(row: $0)
+        }
     }
 
     /// Returns the drafts saved or discarded after `since` and up to `end` (commit clock), the
@@ -110,31 +123,27 @@ extension ReadTransaction {
         since: Int64,
         upTo end: Int64 = .max
     ) throws -> [DraftRecord] {
-        let statement = store.drafts.changed
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        statement.bind(2, since)
-        statement.bind(3, end)
-        var drafts: [DraftRecord] = []
-        while try statement.step() { drafts.append(DraftRecord(row: statement)) }
-        return drafts
+        try store.drafts.changed.all {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, since)
+            $0.bind(3, end)
+        } read: {
+            DraftRecord(row: $0)
+        }
     }
 
     /// Returns the size of the texts and elements of the drafts that `user` saved at `ct` (commit clock).
     package func draftBytes(of user: UserID, savedAt ct: Int64) throws -> Int {
-        let statement = store.drafts.bytesAt
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        statement.bind(2, ct)
-        return try statement.step() ? Int(clamping: statement.int(0)) : 0
+        let bytes = try store.drafts.bytesAt.oneInt {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, ct)
+        }
+        return Int(clamping: bytes ?? 0)
     }
 
     /// Returns the number of drafts of `user`.
     package func draftCount(of user: UserID) throws -> Int {
-        let statement = store.drafts.count
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        return try statement.step() ? statement.count(0) : 0
+        try store.drafts.count.oneCount { $0.bind(1, user.rawValue) }
     }
 }
 
@@ -148,45 +157,45 @@ extension WriteTransaction {
         for place: ChatPlace
     ) throws {
         writes += 1
-        let statement = store.drafts.put
-        statement.bind(1, user.rawValue)
-        statement.bind(2, place.peer)
-        statement.bind(3, ct)
-        statement.bindWords(4, text)
-        statement.bindBlob(5, elements?.bytes)
-        statement.bind(6, replyTo?.rawValue ?? 0)
-        try statement.run()
+        try store.drafts.put.run {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, place.peer)
+            $0.bind(3, ct)
+            $0.bindWords(4, text)
+            $0.bindBlob(5, elements?.bytes)
+            $0.bind(6, replyTo?.rawValue ?? 0)
+        }
     }
 
     /// Discards a draft, if there is one; the next delta contains its tombstone.
     package func discardDraft(of user: UserID, for place: ChatPlace) throws {
         writes += 1
-        let statement = store.drafts.discard
-        statement.bind(1, user.rawValue)
-        statement.bind(2, place.peer)
-        statement.bind(3, ct)
-        statement.bindWords(4, Text.empty)
-        try statement.run()
+        try store.drafts.discard.run {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, place.peer)
+            $0.bind(3, ct)
+            $0.bindWords(4, Text.empty)
+        }
     }
 
     /// Discards everyone's drafts in a group or channel.
     func discardDrafts(for place: ChatPlace) throws {
-        let statement = store.drafts.discardAll
-        statement.bind(1, place.peer)
-        statement.bind(2, ct)
-        statement.bindWords(3, Text.empty)
-        try statement.run()
+        try store.drafts.discardAll.run {
+            $0.bind(1, place.peer)
+            $0.bind(2, ct)
+            $0.bindWords(3, Text.empty)
+        }
     }
 
     /// Reports drafts, saved under the user before their dialog existed, under the chat from now
     /// on.
     func moveDrafts(of a: UserID, and b: UserID) throws {
         for (user, partner) in [(a, b), (b, a)] {
-            let statement = store.drafts.touch
-            statement.bind(1, user.rawValue)
-            statement.bind(2, partner.rawValue)
-            statement.bind(3, ct)
-            try statement.run()
+            try store.drafts.touch.run {
+                $0.bind(1, user.rawValue)
+                $0.bind(2, partner.rawValue)
+                $0.bind(3, ct)
+            }
         }
     }
 }

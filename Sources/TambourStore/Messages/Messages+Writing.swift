@@ -160,16 +160,16 @@ extension WriteTransaction {
         edited.status = .edited
         edited.updated = nextUpdate(of: old)
         try reindex(old, as: edited)
-        let statement = store.messages.edit
-        statement.bind(1, old.chat.rawValue)
-        statement.bind(2, old.id.rawValue)
-        statement.bind(3, ct)
-        statement.bindWords(4, edited.text)
-        statement.bindBlob(5, edited.elements?.bytes)
-        statement.bindBlob(6, edited.attaches?.bytes)
-        statement.bind(7, edited.poll?.rawValue ?? 0)
-        statement.bind(8, edited.updated)
-        try statement.run()
+        try store.messages.edit.run {
+            $0.bind(1, old.chat.rawValue)
+            $0.bind(2, old.id.rawValue)
+            $0.bind(3, ct)
+            $0.bindWords(4, edited.text)
+            $0.bindBlob(5, edited.elements?.bytes)
+            $0.bindBlob(6, edited.attaches?.bytes)
+            $0.bind(7, edited.poll?.rawValue ?? 0)
+            $0.bind(8, edited.updated)
+        }
         try introduceNamed(in: edited, of: chat)
         if let poll = old.pollAttach, poll.pollID != edited.pollAttach?.pollID {
             try dropVotes(in: old.id, of: old.chat)
@@ -194,14 +194,14 @@ extension WriteTransaction {
         if chat.hasPendingMessages { try flushMessages() }
         writes += 1
         chat.removals += 1
-        let statement = store.messages.remove
         try noteStale(records.map(\.number), in: chat.key)
         for record in records {
-            statement.bind(1, chat.key.rawValue)
-            statement.bind(2, record.id.rawValue)
-            statement.bind(3, ct)
-            statement.bindWords(4, Text.empty)
-            try statement.run()
+            try store.messages.remove.run {
+                $0.bind(1, chat.key.rawValue)
+                $0.bind(2, record.id.rawValue)
+                $0.bind(3, ct)
+                $0.bindWords(4, Text.empty)
+            }
         }
         try dropReactions(to: records.map(\.id), in: chat)
         try noteRemoved(records.map(\.id), from: chat)
@@ -256,21 +256,22 @@ extension WriteTransaction {
         _ chat: ChatState,
         _ bounds: [Int64]
     ) throws -> [(id: MessageID, number: Int64)] {
-        let listing = try flushedReader().store.messages.inRange
-        let removal = store.messages.removeInRange
-        for statement in [listing, removal] {
+        func bindRange(_ statement: any SQLStatement) {
             statement.bind(1, chat.key.rawValue)
             for (index, bound) in bounds.enumerated() { statement.bind(2 + index, bound) }
         }
-        var removed: [(id: MessageID, number: Int64)] = []
-        while try listing.step() { removed.append((MessageID(listing.int(0)), listing.int(1))) }
-        listing.reset()
+        try flush()
+        let removed = try store.messages.inRange.all(bindRange) {
+            (id: MessageID($0.int(.id)), number: $0.int(.n))
+        }
         guard !removed.isEmpty else { return [] }
         writes += 1
         chat.removals += 1
-        removal.bind(2 + bounds.count, ct)
-        removal.bindWords(3 + bounds.count, Text.empty)
-        try removal.run()
+        try store.messages.removeInRange.run {
+            bindRange($0)
+            $0.bind(2 + bounds.count, ct)
+            $0.bindWords(3 + bounds.count, Text.empty)
+        }
         try dropReactions(to: removed.map(\.id), in: chat)
         try noteRemoved(removed.map(\.id), from: chat)
         touch(chat)
@@ -279,11 +280,10 @@ extension WriteTransaction {
 
     /// Counts the messages of a chat that `user` has deleted for themselves.
     package func hiddenCount(in chat: ChatState, of user: UserID) throws -> Int {
-        let statement = store.messages.hiddenCount
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        statement.bind(2, chat.key.rawValue)
-        return try statement.step() ? statement.count(0) : 0
+        try store.messages.hiddenCount.oneCount {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, chat.key.rawValue)
+        }
     }
 
     /// Deletes messages for `user` alone.
@@ -291,13 +291,13 @@ extension WriteTransaction {
         guard !ids.isEmpty, let member = try member(user, of: chat) else { return }
         writes += 1
         if chat.post == nil { member.forgetUnread() } else { try noteCommenter(user, in: chat) }
-        let statement = store.messages.hide
         for id in ids {
-            statement.bind(1, user.rawValue)
-            statement.bind(2, chat.key.rawValue)
-            statement.bind(3, id.rawValue)
-            statement.bind(4, ct)
-            try statement.run()
+            try store.messages.hide.run {
+                $0.bind(1, user.rawValue)
+                $0.bind(2, chat.key.rawValue)
+                $0.bind(3, id.rawValue)
+                $0.bind(4, ct)
+            }
         }
         touch(member, in: chat)
     }

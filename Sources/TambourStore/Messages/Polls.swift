@@ -1,13 +1,35 @@
 package import TambourProtocol
 import TambourSQL
 
+enum PollChoiceColumn: Int, SQLColumn {
+    case answer, voted
+}
+
+/// The columns of a vote `p` for the answer `$3` to the poll of the message `$2` in the chat `$1`.
+enum PollVoteColumn: Int, SQLColumn {
+    case userID, voted
+
+    var sql: String {
+        switch self {
+        case .userID: "p.user_id"
+        // If it selected the time directly, SQLite would scan the votes of all answers in the order
+        // of the key.
+        case .voted:
+            """
+            (SELECT v.voted FROM poll_vote v
+             WHERE v.chat = $1 AND v.message = $2 AND v.user_id = p.user_id AND v.answer = $3)
+            """
+        }
+    }
+}
+
 /// The statements for poll votes. The poll itself, with its counts and some of its voters, is
 /// stored among the message's attachments as it is sent, so history pages without polls cost
 /// nothing extra.
 struct PollStatements {
-    let own: any SQLStatement
-    let page: any SQLStatement
-    let voters: any SQLStatement
+    let own: SQLQuery<PollChoiceColumn>
+    let page: SQLQuery<PollVoteColumn>
+    let voters: SQLQuery<UserIDColumn>
     let put: any SQLStatement
     let drop: any SQLStatement
     let dropAll: any SQLStatement
@@ -16,26 +38,24 @@ struct PollStatements {
 
     init(_ sql: any SQLConnection) throws {
         let message = "chat = $1 AND message = $2"
-        own = try sql.prepare(
+        own = try sql.query(
             """
-            SELECT answer, voted FROM poll_vote WHERE \(message) AND user_id = $3 ORDER BY answer
+            SELECT \(PollChoiceColumn.list) FROM poll_vote WHERE \(message) AND user_id = $3
+            ORDER BY answer
             """
         )
-        // If it selected the time directly, SQLite would scan the votes of all answers in the order
-        // of the key.
-        page = try sql.prepare(
+        page = try sql.query(
             """
-            SELECT p.user_id,
-              (SELECT v.voted FROM poll_vote v
-               WHERE v.chat = $1 AND v.message = $2 AND v.user_id = p.user_id AND v.answer = $3)
+            SELECT \(PollVoteColumn.list)
             FROM poll_vote p
             WHERE p.chat = $1 AND p.message = $2 AND p.answer = $3 AND p.user_id > $4
             ORDER BY p.user_id LIMIT $5
             """
         )
-        voters = try sql.prepare(
+        voters = try sql.query(
             """
-            SELECT DISTINCT user_id FROM poll_vote WHERE \(message) ORDER BY user_id LIMIT $3
+            SELECT DISTINCT \(UserIDColumn.list) FROM poll_vote WHERE \(message)
+            ORDER BY user_id LIMIT $3
             """
         )
         put = try sql.prepare(
@@ -146,16 +166,13 @@ extension ReadTransaction {
     /// Returns the answers that `user` chose in the poll of a message, in the order of the answers.
     package func choices(of user: UserID, in record: MessageRecord) throws -> [PollChoice] {
         guard record.poll != nil else { return [] }
-        let statement = store.polls.own
-        defer { statement.reset() }
-        statement.bind(1, record.chat.rawValue)
-        statement.bind(2, record.id.rawValue)
-        statement.bind(3, user.rawValue)
-        var choices: [PollChoice] = []
-        while try statement.step() {
-            choices.append(PollChoice(answer: statement.int(0), voted: statement.int(1)))
+        return try store.polls.own.all {
+            $0.bind(1, record.chat.rawValue)
+            $0.bind(2, record.id.rawValue)
+            $0.bind(3, user.rawValue)
+        } read: {
+            PollChoice(answer: $0.int(.answer), voted: $0.int(.voted))
         }
-        return choices
     }
 
     /// Returns a page of the users who chose an answer, in the order of their ids.
@@ -167,33 +184,35 @@ extension ReadTransaction {
         after marker: UserID,
         limit: Int
     ) throws -> (votes: [PollVote], next: UserID?) {
-        let statement = store.polls.page
-        defer { statement.reset() }
-        statement.bind(1, record.chat.rawValue)
-        statement.bind(2, record.id.rawValue)
-        statement.bind(3, answer)
-        statement.bind(4, marker.rawValue)
-        statement.bind(5, Int64(limit) + 1)
         var votes: [PollVote] = []
-        while try statement.step() {
-            if votes.count == limit { return (votes, votes.last?.userID) }
-            votes.append(
-                PollVote(userID: UserID(statement.int(0)), timestamp: statement.int(1))
-            )
+        var next: UserID?
+        try store.polls.page.each {
+            $0.bind(1, record.chat.rawValue)
+            $0.bind(2, record.id.rawValue)
+            $0.bind(3, answer)
+            $0.bind(4, marker.rawValue)
+            $0.bind(5, Int64(limit) + 1)
+        } while: { row in
+            if votes.count == limit {
+                next = votes.last?.userID
+                return false
+            }
+            let user = UserID(row.int(.userID))
+            votes.append(PollVote(userID: user, timestamp: row.int(.voted)))
+            return true
         }
-        return (votes, nil)
+        return (votes, next)
     }
 
     /// Returns the first users who voted, in the order of their ids.
     fileprivate func voters(in record: MessageRecord, limit: Int) throws -> [UserID] {
-        let statement = store.polls.voters
-        defer { statement.reset() }
-        statement.bind(1, record.chat.rawValue)
-        statement.bind(2, record.id.rawValue)
-        statement.bind(3, Int64(limit))
-        var voters: [UserID] = []
-        while try statement.step() { voters.append(UserID(statement.int(0))) }
-        return voters
+        try store.polls.voters.all {
+            $0.bind(1, record.chat.rawValue)
+            $0.bind(2, record.id.rawValue)
+            $0.bind(3, Int64(limit))
+        } read: {
+            UserID($0.int(.userID))
+        }
     }
 
     /// Returns the message with the parts of its poll that only `viewer` may see: the viewer's
@@ -271,13 +290,13 @@ extension WriteTransaction {
         var changed = record
         changed.setPoll(attach)
         changed.updated = nextUpdate(of: record)
-        let statement = store.polls.setState
-        statement.bind(1, record.chat.rawValue)
-        statement.bind(2, record.id.rawValue)
-        statement.bindBlob(3, changed.attaches?.bytes)
-        statement.bind(4, ct)
-        statement.bind(5, changed.updated)
-        try statement.run()
+        try store.polls.setState.run {
+            $0.bind(1, record.chat.rawValue)
+            $0.bind(2, record.id.rawValue)
+            $0.bindBlob(3, changed.attaches?.bytes)
+            $0.bind(4, ct)
+            $0.bind(5, changed.updated)
+        }
         touch(chat)
         return changed
     }
@@ -302,8 +321,9 @@ extension WriteTransaction {
 
     /// Deletes the votes of a message that was deleted or whose poll was replaced.
     func dropVotes(in id: MessageID, of chat: ChatKey) throws {
-        store.polls.dropAll.bind(1, chat.rawValue)
-        store.polls.dropAll.bind(2, id.rawValue)
-        try store.polls.dropAll.run()
+        try store.polls.dropAll.run {
+            $0.bind(1, chat.rawValue)
+            $0.bind(2, id.rawValue)
+        }
     }
 }

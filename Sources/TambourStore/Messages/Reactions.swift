@@ -1,11 +1,19 @@
 package import TambourProtocol
 import TambourSQL
 
+enum ReactionColumn: Int, SQLColumn {
+    case reaction
+}
+
+enum UserReactionColumn: Int, SQLColumn {
+    case userID, reaction
+}
+
 /// The statements for reactions. The counters, which everybody sees, are a column of `message`, so
 /// history pages without reactions cost nothing extra.
 struct ReactionStatements {
-    let own: any SQLStatement
-    let page: any SQLStatement
+    let own: SQLQuery<ReactionColumn>
+    let page: SQLQuery<UserReactionColumn>
     let put: any SQLStatement
     let drop: any SQLStatement
     let dropAll: any SQLStatement
@@ -14,10 +22,10 @@ struct ReactionStatements {
 
     init(_ sql: any SQLConnection) throws {
         let key = "chat = $1 AND message = $2 AND user_id = $3"
-        own = try sql.prepare("SELECT reaction FROM reaction WHERE \(key)")
-        page = try sql.prepare(
+        own = try sql.query("SELECT \(ReactionColumn.list) FROM reaction WHERE \(key)")
+        page = try sql.query(
             """
-            SELECT user_id, reaction FROM reaction
+            SELECT \(UserReactionColumn.list) FROM reaction
             WHERE chat = $1 AND message = $2 AND user_id > $3 ORDER BY user_id LIMIT $4
             """
         )
@@ -40,12 +48,13 @@ extension ReadTransaction {
     /// Returns the emoji with which `user` reacted to the message; nil for none.
     package func reaction(of user: UserID, to record: MessageRecord) throws -> Text? {
         guard record.reactions != nil else { return nil }
-        let statement = store.reactions.own
-        defer { statement.reset() }
-        statement.bind(1, record.chat.rawValue)
-        statement.bind(2, record.id.rawValue)
-        statement.bind(3, user.rawValue)
-        return try statement.step() ? Text(unchecked: Bytes(statement.bytes(0))) : nil
+        return try store.reactions.own.one {
+            $0.bind(1, record.chat.rawValue)
+            $0.bind(2, record.id.rawValue)
+            $0.bind(3, user.rawValue)
+        } read: {
+            $0.text(.reaction)
+        }
     }
 
     /// Returns the reactions to a message as `viewer` sees them; an empty list if there are none.
@@ -76,23 +85,23 @@ extension ReadTransaction {
         after marker: UserID,
         limit: Int
     ) throws -> (reactions: [UserReaction], next: UserID?) {
-        let statement = store.reactions.page
-        defer { statement.reset() }
-        statement.bind(1, record.chat.rawValue)
-        statement.bind(2, record.id.rawValue)
-        statement.bind(3, marker.rawValue)
-        statement.bind(4, Int64(limit) + 1)
         var reactions: [UserReaction] = []
-        while try statement.step() {
-            if reactions.count == limit { return (reactions, reactions.last?.userID) }
-            reactions.append(
-                UserReaction(
-                    userID: UserID(statement.int(0)),
-                    reaction: Text(unchecked: Bytes(statement.bytes(1)))
-                )
-            )
+        var next: UserID?
+        try store.reactions.page.each {
+            $0.bind(1, record.chat.rawValue)
+            $0.bind(2, record.id.rawValue)
+            $0.bind(3, marker.rawValue)
+            $0.bind(4, Int64(limit) + 1)
+        } while: { row in
+            if reactions.count == limit {
+                next = reactions.last?.userID
+                return false
+            }
+            let user = UserID(row.int(.userID))
+            reactions.append(UserReaction(userID: user, reaction: row.text(.reaction)))
+            return true
         }
-        return (reactions, nil)
+        return (reactions, next)
     }
 }
 
@@ -123,12 +132,12 @@ extension WriteTransaction {
         statement.bind(3, user.rawValue)
         if let reaction { statement.bindWords(4, reaction) }
         try statement.run()
-        let count = store.reactions.setCounters
-        count.bind(1, record.chat.rawValue)
-        count.bind(2, record.id.rawValue)
-        count.bindBlob(3, counters.totalCount == 0 ? nil : Packed(counters).bytes)
-        count.bind(4, ct)
-        try count.run()
+        try store.reactions.setCounters.run {
+            $0.bind(1, record.chat.rawValue)
+            $0.bind(2, record.id.rawValue)
+            $0.bindBlob(3, counters.totalCount == 0 ? nil : Packed(counters).bytes)
+            $0.bind(4, ct)
+        }
         touch(chat)
     }
 
@@ -143,11 +152,11 @@ extension WriteTransaction {
 
     /// Deletes the reactions and votes of deleted messages.
     package func dropReactions(to ids: [MessageID], in chat: ChatState) throws {
-        let statement = store.reactions.dropAll
         for id in ids {
-            statement.bind(1, chat.key.rawValue)
-            statement.bind(2, id.rawValue)
-            try statement.run()
+            try store.reactions.dropAll.run {
+                $0.bind(1, chat.key.rawValue)
+                $0.bind(2, id.rawValue)
+            }
             try dropVotes(in: id, of: chat.key)
         }
     }

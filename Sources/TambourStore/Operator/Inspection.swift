@@ -18,26 +18,41 @@ package struct ChatSummary: Sendable {
     /// The newest message, removed or not.
     package let head: ChatHead
 
-    fileprivate init(row: any SQLStatement) {
-        key = ChatKey(row.int(0))
-        kind = ChatKind(rawValue: row.int(1)) ?? .group
-        pair = row.isNull(2) ? nil : (UserID(row.int(2)), UserID(row.int(3)))
-        owner = UserID(row.int(4))
-        title = row.isNull(5) ? nil : Text(unchecked: Bytes(row.bytes(5)))
-        description = row.isNull(6) ? nil : Text(unchecked: Bytes(row.bytes(6)))
-        created = row.int(7)
-        memberCount = row.int(8)
-        options = RoleTable.Options(rawValue: row.int(9))
-        link = row.isNull(10) ? nil : Text(unchecked: Bytes(row.bytes(10)))
-        head = ChatHead(id: MessageID(row.int(11)), number: row.int(12))
+    fileprivate init(row: SQLRow<ChatSummaryColumn>) {
+        key = ChatKey(row.int(.id))
+        kind = ChatKind(rawValue: row.int(.kind)) ?? .group
+        pair =
+            row.isNull(.lowUser)
+            ? nil : (UserID(row.int(.lowUser)), UserID(row.int(.highUser)))
+        owner = UserID(row.int(.owner))
+        title = row.optionalText(.title)
+        description = row.optionalText(.description)
+        created = row.int(.created)
+        memberCount = row.int(.memberCount)
+        options = RoleTable.Options(rawValue: row.int(.options))
+        link = row.optionalText(.link)
+        head = ChatHead(id: MessageID(row.int(.headID)), number: row.int(.headNumber))
     }
+}
 
-    fileprivate static let columns = """
-        c.id, c.kind, c.low_user, c.high_user, c.owner, c.title, c.description, c.created,
-        c.member_count, c.options, c.link,
-        COALESCE((SELECT max(m.id) FROM message m WHERE m.chat = c.id), 0),
-        COALESCE((SELECT m.n FROM message m WHERE m.chat = c.id ORDER BY m.id DESC LIMIT 1), 0)
-        """
+private enum ChatSummaryColumn: Int, SQLColumn {
+    case id, kind, lowUser, highUser, owner, title, description, created, memberCount, options, link
+    case headID, headNumber
+
+    var sql: String {
+        switch self {
+        case .headID: "COALESCE((SELECT max(m.id) FROM message m WHERE m.chat = c.id), 0)"
+        case .headNumber:
+            """
+            COALESCE((SELECT m.n FROM message m WHERE m.chat = c.id ORDER BY m.id DESC LIMIT 1), 0)
+            """
+        default: "c.\(snakeCase)"
+        }
+    }
+}
+
+private enum MemberSummaryColumn: Int, SQLColumn {
+    case userID, joined, permissions
 }
 
 /// A member as administrators see them.
@@ -66,9 +81,10 @@ package struct UserCounts: Equatable, Sendable {
 extension ReadTransaction {
     /// Returns chats in the order of their keys, groups before dialogs, starting after `key`.
     package func chatSummaries(after key: ChatKey?, limit: Int) throws -> [ChatSummary] {
-        try rows(
+        try select(
+            ChatSummaryColumn.self,
             """
-            SELECT \(ChatSummary.columns) FROM chat c
+            FROM chat c
             WHERE c.id > $1 AND c.kind <> \(ChatKind.comments.rawValue) ORDER BY c.id LIMIT $2
             """,
             key?.rawValue ?? .min,
@@ -80,9 +96,10 @@ extension ReadTransaction {
     package func chatSummaries(of user: UserID, after key: ChatKey?, limit: Int) throws
         -> [ChatSummary]
     {
-        try rows(
+        try select(
+            ChatSummaryColumn.self,
             """
-            SELECT \(ChatSummary.columns) FROM member x JOIN chat c ON c.id = x.chat
+            FROM member x JOIN chat c ON c.id = x.chat
             WHERE c.id > $1 AND x.user_id = $3 ORDER BY c.id LIMIT $2
             """,
             key?.rawValue ?? .min,
@@ -92,7 +109,7 @@ extension ReadTransaction {
     }
 
     package func chatSummary(_ key: ChatKey) throws -> ChatSummary? {
-        try rows("SELECT \(ChatSummary.columns) FROM chat c WHERE c.id = $1", key.rawValue) {
+        try select(ChatSummaryColumn.self, "FROM chat c WHERE c.id = $1", key.rawValue) {
             ChatSummary(row: $0)
         }.first
     }
@@ -101,30 +118,26 @@ extension ReadTransaction {
     package func memberSummaries(of chat: ChatKey, after id: UserID, limit: Int) throws
         -> [MemberSummary]
     {
-        try rows(
-            """
-            SELECT user_id, joined, permissions FROM member
-            WHERE chat = $1 AND user_id > $2 ORDER BY user_id LIMIT $3
-            """,
+        try select(
+            MemberSummaryColumn.self,
+            "FROM member WHERE chat = $1 AND user_id > $2 ORDER BY user_id LIMIT $3",
             chat.rawValue,
             id.rawValue,
             Int64(limit)
         ) {
             MemberSummary(
-                id: UserID($0.int(0)),
-                joined: $0.int(1),
-                permissions: RoleTable.Permissions(rawValue: $0.int(2))
+                id: UserID($0.int(.userID)),
+                joined: $0.int(.joined),
+                permissions: RoleTable.Permissions(rawValue: $0.int(.permissions))
             )
         }
     }
 
     /// Returns sessions in the order of their ids, starting after `id`.
     package func sessions(after id: SessionID, limit: Int) throws -> [SessionRecord] {
-        try rows(
-            """
-            SELECT \(SessionStatements.columns) FROM session
-            WHERE id > $1 ORDER BY id LIMIT $2
-            """,
+        try select(
+            SessionColumn.self,
+            "FROM session WHERE id > $1 ORDER BY id LIMIT $2",
             id.rawValue,
             Int64(limit)
         ) { SessionRecord(row: $0) }
@@ -132,7 +145,8 @@ extension ReadTransaction {
 
     package func counts(of user: UserID) throws -> UserCounts {
         func count(_ rest: String) throws -> Int64 {
-            try rows("SELECT count(*) FROM \(rest)", user.rawValue) { $0.int(0) }.first ?? 0
+            let count = try store.sql.prepare("SELECT count(*) FROM \(rest)")
+            return try count.oneInt { $0.bind(1, user.rawValue) } ?? 0
         }
         return UserCounts(
             sessions: try count("session WHERE user_id = $1"),
@@ -146,16 +160,22 @@ extension ReadTransaction {
         )
     }
 
-    func rows<Row>(
-        _ sql: String,
+    /// Reads the rows of a SELECT that is prepared for one use.
+    ///
+    /// - Parameters:
+    ///   - rest: what follows the list of columns.
+    ///   - values: the values of `$1`, `$2` ….
+    func select<Column, Row>(
+        _ columns: Column.Type,
+        _ rest: String,
         _ values: Int64...,
-        row: (any SQLStatement) throws -> Row
+        read: (SQLRow<Column>) throws -> Row
     ) throws -> [Row] {
-        let statement = try store.sql.prepare(sql)
-        defer { statement.reset() }
-        for (index, value) in values.enumerated() { statement.bind(index + 1, value) }
-        var rows: [Row] = []
-        while try statement.step() { rows.append(try row(statement)) }
-        return rows
+        let query: SQLQuery<Column> = try store.sql.query("SELECT \(Column.list) \(rest)")
+        return try query.all { statement in
+            for (index, value) in values.enumerated() { statement.bind(index + 1, value) }
+        } read: {
+            try read($0)
+        }
     }
 }

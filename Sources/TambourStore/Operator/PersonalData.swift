@@ -16,41 +16,85 @@ package struct OwnReaction: Sendable {
     package let reaction: Text
 }
 
+private enum FormerChatColumn: Int, SQLColumn {
+    case chat, joined, ct
+}
+
+private enum CommentedPostColumn: Int, SQLColumn {
+    case chat, channel, post
+}
+
+private enum OwnReactionColumn: Int, SQLColumn {
+    case message, reaction
+}
+
+private enum OwnVoteColumn: Int, SQLColumn {
+    case message, answer, voted
+}
+
+private enum OwnRequestColumn: Int, SQLColumn {
+    case chat, asked
+}
+
+private enum InstallationColumn: Int, SQLColumn {
+    case id, installation
+}
+
+/// The columns of `login_code`; for `track`, `isTrack` is 1.
+private enum AttemptColumn: Int, SQLColumn {
+    case isTrack, created
+
+    var sql: String {
+        switch self {
+        case .isTrack: "CAST(0 AS bigint)"
+        case .created: "created"
+        }
+    }
+}
+
 // The data stored about one person, for `tambourd admin export`.
 extension ReadTransaction {
     package func chatKeys(of user: UserID) throws -> [ChatKey] {
-        try rows("SELECT chat FROM member WHERE user_id = $1 ORDER BY chat", user.rawValue) {
-            ChatKey($0.int(0))
-        }
+        try select(
+            ChatKeyColumn.self,
+            "FROM member WHERE user_id = $1 ORDER BY chat",
+            user.rawValue
+        ) { ChatKey($0.int(.chat)) }
     }
 
     package func formerChats(of user: UserID) throws -> [FormerChat] {
-        try rows(
-            "SELECT chat, joined, ct FROM former_member WHERE user_id = $1 ORDER BY chat",
+        try select(
+            FormerChatColumn.self,
+            "FROM former_member WHERE user_id = $1 ORDER BY chat",
             user.rawValue
-        ) { FormerChat(key: ChatKey($0.int(0)), joined: $0.int(1), left: $0.int(2)) }
+        ) { FormerChat(key: ChatKey($0.int(.chat)), joined: $0.int(.joined), left: $0.int(.ct)) }
     }
 
     /// Returns the channels that ban `user` from commenting.
     package func channelsBanning(_ user: UserID) throws -> [ChatKey] {
-        try rows(
-            "SELECT chat FROM comment_ban WHERE user_id = $1 ORDER BY chat",
+        try select(
+            ChatKeyColumn.self,
+            "FROM comment_ban WHERE user_id = $1 ORDER BY chat",
             user.rawValue
-        ) { ChatKey($0.int(0)) }
+        ) { ChatKey($0.int(.chat)) }
     }
 
     /// Returns the posts under which `user` has written, reacted or hidden something.
     package func commentedPosts(
         of user: UserID
     ) throws -> [(key: ChatKey, channel: ChatKey, post: MessageID)] {
-        try rows(
+        let query: SQLQuery<CommentedPostColumn> = try store.sql.query(
             """
-            SELECT t.chat, t.channel, t.post FROM commenter c
+            SELECT \(CommentedPostColumn.list(of: "t")) FROM commenter c
             JOIN comment_thread t ON t.chat = c.chat WHERE c.user_id = $1
             ORDER BY t.channel, t.post
-            """,
-            user.rawValue
-        ) { (ChatKey($0.int(0)), ChatKey($0.int(1)), MessageID($0.int(2))) }
+            """
+        )
+        return try query.all {
+            $0.bind(1, user.rawValue)
+        } read: {
+            (ChatKey($0.int(.chat)), ChatKey($0.int(.channel)), MessageID($0.int(.post)))
+        }
     }
 
     /// Returns the messages that `user` wrote in a chat and that still exist, smallest id first,
@@ -61,11 +105,12 @@ extension ReadTransaction {
         after id: MessageID,
         limit: Int
     ) throws -> [MessageRecord] {
-        try rows(
+        try select(
+            MessageColumn.self,
             """
-            SELECT \(MessageStatements.columns) FROM message m
-            WHERE m.chat = $1 AND m.id > $2 AND m.sender = $3 AND m.status <> 2 AND m.device <> 0
-            ORDER BY m.id LIMIT $4
+            FROM message
+            WHERE chat = $1 AND id > $2 AND sender = $3 AND status <> 2 AND device <> 0
+            ORDER BY id LIMIT $4
             """,
             chat.rawValue,
             id.rawValue,
@@ -75,94 +120,82 @@ extension ReadTransaction {
     }
 
     package func reactions(of user: UserID, in chat: ChatKey) throws -> [OwnReaction] {
-        try rows(
-            """
-            SELECT message, reaction FROM reaction WHERE chat = $1 AND user_id = $2
-            ORDER BY message
-            """,
+        try select(
+            OwnReactionColumn.self,
+            "FROM reaction WHERE chat = $1 AND user_id = $2 ORDER BY message",
             chat.rawValue,
             user.rawValue
-        ) {
-            OwnReaction(
-                message: MessageID($0.int(0)),
-                reaction: Text(unchecked: Bytes($0.bytes(1)))
-            )
-        }
+        ) { OwnReaction(message: MessageID($0.int(.message)), reaction: $0.text(.reaction)) }
     }
 
     package func votes(
         of user: UserID,
         in chat: ChatKey
     ) throws -> [(message: MessageID, answer: Int64, voted: Int64)] {
-        try rows(
-            """
-            SELECT message, answer, voted FROM poll_vote WHERE chat = $1 AND user_id = $2
-            ORDER BY message, answer
-            """,
+        try select(
+            OwnVoteColumn.self,
+            "FROM poll_vote WHERE chat = $1 AND user_id = $2 ORDER BY message, answer",
             chat.rawValue,
             user.rawValue
-        ) { (MessageID($0.int(0)), $0.int(1), $0.int(2)) }
+        ) { (MessageID($0.int(.message)), $0.int(.answer), $0.int(.voted)) }
     }
 
     /// Returns all messages that `user` has scheduled.
     package func delayed(of user: UserID) throws -> [DelayedRecord] {
-        try rows(
-            """
-            SELECT \(DelayedStatements.columns) FROM delayed_message WHERE user_id = $1
-            ORDER BY peer, fire, id
-            """,
+        try select(
+            DelayedColumn.self,
+            "FROM delayed_message WHERE user_id = $1 ORDER BY peer, fire, id",
             user.rawValue
         ) { DelayedRecord(row: $0) }
     }
 
     /// Returns the chats that `user` has asked to join.
     package func joinRequests(by user: UserID) throws -> [(chat: ChatKey, asked: Int64)] {
-        try rows(
-            "SELECT chat, asked FROM join_request WHERE user_id = $1 ORDER BY chat",
+        try select(
+            OwnRequestColumn.self,
+            "FROM join_request WHERE user_id = $1 ORDER BY chat",
             user.rawValue
-        ) { (ChatKey($0.int(0)), $0.int(1)) }
+        ) { (ChatKey($0.int(.chat)), $0.int(.asked)) }
     }
 
     /// Returns the messages that `user` has deleted only for themselves.
     package func hiddenMessages(of user: UserID, in chat: ChatKey) throws -> [MessageID] {
-        try rows(
-            """
-            SELECT message FROM message_hidden WHERE user_id = $1 AND chat = $2 ORDER BY message
-            """,
+        try select(
+            MessageIDColumn.self,
+            "FROM message_hidden WHERE user_id = $1 AND chat = $2 ORDER BY message",
             user.rawValue,
             chat.rawValue
-        ) { MessageID($0.int(0)) }
+        ) { MessageID($0.int(.message)) }
     }
 
     /// Returns the names of a user's installations, as chosen by clients.
     package func installations(of user: UserID) throws -> [(id: DeviceID, name: String)] {
-        try rows(
-            "SELECT id, installation FROM device WHERE user_id = $1 ORDER BY id",
+        try select(
+            InstallationColumn.self,
+            "FROM device WHERE user_id = $1 ORDER BY id",
             user.rawValue
-        ) { (DeviceID($0.int(0)), $0.string(1)) }
+        ) { (DeviceID($0.int(.id)), $0.string(.installation)) }
     }
 
     /// Returns the open reports that `user` made, in the order they arrived.
     package func reports(by user: UserID) throws -> [Report] {
-        try rows(
-            """
-            SELECT id, reporter, chat, message, user_id, reason, words, created FROM report
-            WHERE reporter = $1 ORDER BY id
-            """,
-            user.rawValue
-        ) { Report(row: $0) }
+        try select(ReportColumn.self, "FROM report WHERE reporter = $1 ORDER BY id", user.rawValue)
+        {
+            Report(row: $0)
+        }
     }
 
     /// Returns a user's login codes, password changes and similar attempts that are in progress or
     /// still counted.
     package func attempts(of account: Account) throws -> [(kind: String, created: Int64)] {
-        try rows(
+        try select(
+            AttemptColumn.self,
             """
-            SELECT CAST(0 AS bigint), created FROM login_code WHERE phone = $1 OR user_id = $2
+            FROM login_code WHERE phone = $1 OR user_id = $2
             UNION ALL SELECT CAST(1 AS bigint), created FROM track WHERE user_id = $2 ORDER BY 2
             """,
             account.phone,
             account.id.rawValue
-        ) { ($0.int(0) == 0 ? "code" : "track", $0.int(1)) }
+        ) { ($0.bool(.isTrack) ? "track" : "code", $0.int(.created)) }
     }
 }

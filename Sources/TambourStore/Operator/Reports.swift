@@ -1,9 +1,13 @@
 package import TambourProtocol
 import TambourSQL
 
+enum ReportColumn: Int, SQLColumn {
+    case id, reporter, chat, message, userID, reason, words, created
+}
+
 struct ReportStatements {
     let add: any SQLStatement
-    let page: any SQLStatement
+    let page: SQLQuery<ReportColumn>
     let remove: any SQLStatement
     let known: any SQLStatement
     let count: any SQLStatement
@@ -17,11 +21,8 @@ struct ReportStatements {
               reason = excluded.reason, words = excluded.words, created = excluded.created
             """
         )
-        page = try sql.prepare(
-            """
-            SELECT id, reporter, chat, message, user_id, reason, words, created FROM report
-            WHERE id > $1 ORDER BY id LIMIT $2
-            """
+        page = try sql.query(
+            "SELECT \(ReportColumn.list) FROM report WHERE id > $1 ORDER BY id LIMIT $2"
         )
         remove = try sql.prepare("DELETE FROM report WHERE id = $1")
         known = try sql.prepare(
@@ -61,23 +62,22 @@ extension WriteTransaction {
     ) throws {
         writes += 1
         let (chat, message, user) = subject.columns
-        let statement = store.reports.add
-        statement.bind(1, reporter.rawValue)
-        statement.bind(2, chat)
-        statement.bind(3, message)
-        statement.bind(4, user)
-        statement.bind(5, reason)
-        statement.bindWords(6, words)
-        statement.bind(7, ct)
-        try statement.run()
+        try store.reports.add.run {
+            $0.bind(1, reporter.rawValue)
+            $0.bind(2, chat)
+            $0.bind(3, message)
+            $0.bind(4, user)
+            $0.bind(5, reason)
+            $0.bindWords(6, words)
+            $0.bind(7, ct)
+        }
     }
 
     /// Removes a report from the list.
     ///
     /// - Returns: false when it is not on the list.
     package func closeReport(_ id: Int64) throws -> Bool {
-        store.reports.remove.bind(1, id)
-        guard try store.reports.remove.run() > 0 else { return false }
+        guard try store.reports.remove.run({ $0.bind(1, id) }) > 0 else { return false }
         writes += 1
         return true
     }
@@ -98,53 +98,48 @@ extension ReadTransaction {
     /// Whether a user has an open report about something.
     package func hasReported(_ subject: Report.Subject, by reporter: UserID) throws -> Bool {
         let (chat, message, user) = subject.columns
-        let statement = store.reports.known
-        defer { statement.reset() }
-        statement.bind(1, reporter.rawValue)
-        statement.bind(2, chat)
-        statement.bind(3, message)
-        statement.bind(4, user)
-        return try statement.step()
+        return try store.reports.known.hasRow {
+            $0.bind(1, reporter.rawValue)
+            $0.bind(2, chat)
+            $0.bind(3, message)
+            $0.bind(4, user)
+        }
     }
 
     /// Returns the number of open reports by a user.
     package func reportCount(of reporter: UserID) throws -> Int {
-        let statement = store.reports.count
-        defer { statement.reset() }
-        statement.bind(1, reporter.rawValue)
-        return try statement.step() ? statement.count(0) : 0
+        try store.reports.count.oneCount { $0.bind(1, reporter.rawValue) }
     }
 
     /// Returns reports in the order they arrived, starting after `id`.
     package func reports(after id: Int64, limit: Int) throws -> [Report] {
-        let statement = store.reports.page
-        defer { statement.reset() }
-        statement.bind(1, id)
-        statement.bind(2, Int64(limit))
-        var reports: [Report] = []
-        while try statement.step() { reports.append(Report(row: statement)) }
-        return reports
+        try store.reports.page.all {
+            $0.bind(1, id)
+            $0.bind(2, Int64(limit))
+        } read: {
+            Report(row: $0)
+        }
     }
 }
 
 extension Report {
-    init(row: any SQLStatement) {
-        let (chat, message) = (ChatKey(row.int(2)), MessageID(row.int(3)))
+    init(row: SQLRow<ReportColumn>) {
+        let (chat, message) = (ChatKey(row.int(.chat)), MessageID(row.int(.message)))
         let subject: Subject =
-            if row.int(4) != 0 {
-                .user(UserID(row.int(4)))
+            if let user = row.nonZero(.userID) {
+                .user(UserID(user))
             } else if message.rawValue != 0 {
                 .message(message, in: chat)
             } else {
                 .chat(chat)
             }
         self.init(
-            id: row.int(0),
-            reporter: UserID(row.int(1)),
+            id: row.int(.id),
+            reporter: UserID(row.int(.reporter)),
             subject: subject,
-            reason: row.int(5),
-            words: Text(unchecked: Bytes(row.bytes(6))),
-            created: row.int(7)
+            reason: row.int(.reason),
+            words: row.text(.words),
+            created: row.int(.created)
         )
     }
 }

@@ -15,6 +15,21 @@ package struct TableSize: Equatable, Sendable {
     }
 }
 
+private enum TableNameColumn: Int, SQLColumn {
+    case tablename
+
+    var sql: String { "CAST(tablename AS text)" }
+}
+
+/// The bytes of a table. What is selected depends on the dialect.
+private enum TableBytesColumn: Int, SQLColumn {
+    case table, bytes
+}
+
+private enum MeasurementColumn: Int, SQLColumn {
+    case day, name, rowCount, bytes
+}
+
 extension ReadTransaction {
     /// Returns the size of every table, in the order of their names.
     ///
@@ -23,27 +38,16 @@ extension ReadTransaction {
         let bytes = try tableBytes()
         return try tableNames().map { table in
             let count = try store.sql.prepare("SELECT count(*) FROM \(table)")
-            defer { count.reset() }
-            return TableSize(
-                table: table,
-                rows: try count.step() ? count.int(0) : 0,
-                bytes: bytes?[table]
-            )
+            return TableSize(table: table, rows: try count.oneInt() ?? 0, bytes: bytes?[table])
         }
     }
 
     private func tableNames() throws -> [String] {
         if let file = store.sql as? SQLiteConnection { return try file.tableNames() }
-        let statement = try store.sql.prepare(
-            """
-            SELECT CAST(tablename AS text) FROM pg_tables WHERE schemaname = current_schema()
-            ORDER BY tablename
-            """
-        )
-        defer { statement.reset() }
-        var names: [String] = []
-        while try statement.step() { names.append(statement.string(0)) }
-        return names
+        return try select(
+            TableNameColumn.self,
+            "FROM pg_tables WHERE schemaname = current_schema() ORDER BY tablename"
+        ) { $0.string(.tablename) }
     }
 
     /// Returns the bytes of each table; nil where SQLite was built without `dbstat`.
@@ -63,10 +67,9 @@ extension ReadTransaction {
                 WHERE n.nspname = current_schema() AND c.relkind = 'r'
                 """
             }
-        guard let statement = try? store.sql.prepare(sql) else { return nil }
-        defer { statement.reset() }
+        guard let query: SQLQuery<TableBytesColumn> = try? store.sql.query(sql) else { return nil }
         var bytes: [String: Int64] = [:]
-        while try statement.step() { bytes[statement.string(0)] = statement.int(1) }
+        try query.each(do: { bytes[$0.string(.table)] = $0.int(.bytes) })
         return bytes
     }
 
@@ -75,35 +78,31 @@ extension ReadTransaction {
     /// - Parameter day: days since 1970.
     /// - Returns: nil when none are stored.
     package func keptSizes(upTo day: Int64) throws -> (day: Int64, sizes: [TableSize])? {
-        let statement = try store.sql.prepare(
+        let rows = try select(
+            MeasurementColumn.self,
             """
-            SELECT day, name, row_count, bytes FROM measurement
+            FROM measurement
             WHERE day = COALESCE(
               (SELECT max(day) FROM measurement WHERE day <= $1),
               (SELECT min(day) FROM measurement)
             )
             ORDER BY name
-            """
-        )
-        defer { statement.reset() }
-        statement.bind(1, day)
-        var found: (day: Int64, sizes: [TableSize])?
-        while try statement.step() {
+            """,
+            day
+        ) { row in
             let size = TableSize(
-                table: statement.string(1),
-                rows: statement.int(2),
-                bytes: statement.optionalInt(3)
+                table: row.string(.name),
+                rows: row.int(.rowCount),
+                bytes: row.optionalInt(.bytes)
             )
-            found = (statement.int(0), (found?.sizes ?? []) + [size])
+            return (day: row.int(.day), size: size)
         }
-        return found
+        return rows.first.map { ($0.day, rows.map(\.size)) }
     }
 
     /// Returns the number of messages that are not deleted for all.
     package func messageCount() throws -> Int64 {
-        let statement = try store.sql.prepare("SELECT count(*) FROM message WHERE status <> 2")
-        defer { statement.reset() }
-        return try statement.step() ? statement.int(0) : 0
+        try store.sql.prepare("SELECT count(*) FROM message WHERE status <> 2").oneInt() ?? 0
     }
 }
 
@@ -112,17 +111,17 @@ extension WriteTransaction {
     package func keep(_ sizes: [TableSize], of day: Int64) throws {
         writes += 1
         let forget = try store.sql.prepare("DELETE FROM measurement WHERE day = $1")
-        forget.bind(1, day)
-        try forget.run()
+        try forget.run { $0.bind(1, day) }
         let insert = try store.sql.prepare(
             "INSERT INTO measurement (day, name, row_count, bytes) VALUES ($1, $2, $3, $4)"
         )
         for size in sizes {
-            insert.bind(1, day)
-            insert.bindText(2, size.table)
-            insert.bind(3, size.rows)
-            insert.bind(4, size.bytes)
-            try insert.run()
+            try insert.run {
+                $0.bind(1, day)
+                $0.bindText(2, size.table)
+                $0.bind(3, size.rows)
+                $0.bind(4, size.bytes)
+            }
         }
     }
 }

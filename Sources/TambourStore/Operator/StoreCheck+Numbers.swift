@@ -317,10 +317,13 @@ extension StoreCheck {
     }
 
     private static func metaValues(_ sql: any SQLConnection) throws -> [(String, Int64)] {
-        let statement = try sql.prepare("SELECT k, v FROM meta ORDER BY k")
-        defer { statement.reset() }
-        var values: [(String, Int64)] = []
-        while try statement.step() { values.append((statement.string(0), statement.int(1))) }
-        return values
+        let query: SQLQuery<MetaColumn> = try sql.query(
+            "SELECT \(MetaColumn.list) FROM meta ORDER BY k"
+        )
+        return try query.all(read: { ($0.string(.k), $0.int(.v)) })
     }
+}
+
+private enum MetaColumn: Int, SQLColumn {
+    case k, v
 }

@@ -132,36 +132,48 @@ struct ChatSearch {
     ) throws {
         let after = max(after, view.floor)
         let limit = budget.share(atMost: Self.messagesPerStep)
-        let statement = snapshot.store.search.messages
-        defer { statement.reset() }
-        statement.bind(1, view.key.rawValue)
-        statement.bind(2, view.viewer.rawValue)
-        statement.bind(3, position.rawValue)
-        statement.bind(4, after.rawValue)
-        statement.bind(5, Int64(limit))
         var (rows, bytes) = (0, 0)
         var last = position
-        while bytes < budget.bytes || rows == 0, try statement.step() {
+        try snapshot.store.search.messages.each {
+            $0.bind(1, view.key.rawValue)
+            $0.bind(2, view.viewer.rawValue)
+            $0.bind(3, position.rawValue)
+            $0.bind(4, after.rawValue)
+            $0.bind(5, Int64(limit))
+        } while: { row in
+            let message = row.first()
             rows += 1
-            last = MessageID(statement.int(1))
-            let status = StoredStatus(rawValue: statement.int(6)) ?? .plain
-            guard status != .removed, !statement.bool(MessageStatements.columnCount)
-            else { continue }
-            match.restart()
-            let text = statement.borrowedBytes(9)
-            bytes += text.count
-            match.read(text)
-            if !match.isComplete, !statement.isNull(12) {
-                let forward = Packed<MessageLink>(unchecked: Bytes(statement.bytes(12)))
-                bytes += forward.bytes.count
-                forward.shownText.bytes.withUnsafeBytes { match.read($0) }
+            last = MessageID(message.int(.id))
+            let status = StoredStatus(rawValue: message.int(.status)) ?? .plain
+            if status != .removed, !row.bool(.second(.isHidden)) {
+                bytes += read(message, &match)
+                if match.isComplete {
+                    found.append(SearchHit(record: MessageRecord(row: message), view: view))
+                }
             }
-            guard match.isComplete else { continue }
-            found.append(SearchHit(record: MessageRecord(row: statement), view: view))
+            return bytes < budget.bytes
         }
         let isCut = rows == limit || bytes >= budget.bytes && rows > 0
         go(to: isCut ? last.before : after)
         budget.take(rows: max(rows, 1), bytes: bytes)
+    }
+
+    /// Looks for the words in a message.
+    ///
+    /// - Returns: the number of bytes read.
+    private func read(
+        _ message: SQLRow<MessageColumn>,
+        _ match: inout SearchQuery.Match
+    ) -> Int {
+        match.restart()
+        let text = message.borrowedBytes(.text)
+        var bytes = text.count
+        match.read(text)
+        if !match.isComplete, let forward: Packed<MessageLink> = message.packed(.forward) {
+            bytes += forward.bytes.count
+            forward.shownText.bytes.withUnsafeBytes { match.read($0) }
+        }
+        return bytes
     }
 }
 

@@ -1,35 +1,76 @@
 package import TambourProtocol
 import TambourSQL
 
+enum SearchPartColumn: Int, SQLColumn {
+    case part, ends
+}
+
+enum BlockEndsColumn: Int, SQLColumn {
+    case ends
+}
+
+enum BlocksColumn: Int, SQLColumn {
+    case blocks
+}
+
+enum WordBlocksColumn: Int, SQLColumn {
+    case word, blocks
+}
+
+enum IndexedMessageColumn: Int, SQLColumn {
+    case id, n, text, forward
+}
+
+enum StaleBlockColumn: Int, SQLColumn {
+    case chat, block
+}
+
+/// The newest message up to `$2` of the chat of a member `m`.
+enum NewestMessageColumn: Int, SQLColumn {
+    case newest
+
+    var sql: String {
+        """
+        (SELECT x.id FROM message x WHERE x.chat = m.chat AND x.id <= $2
+         ORDER BY x.id DESC LIMIT 1) AS newest
+        """
+    }
+}
+
 struct SearchStatements {
-    let lastPart: any SQLStatement
-    let part: any SQLStatement
+    let lastPart: SQLQuery<SearchPartColumn>
+    let part: SQLQuery<BlockEndsColumn>
     let putPart: any SQLStatement
     let mask: any SQLStatement
-    let masks: any SQLStatement
-    let messages: any SQLStatement
-    let range: any SQLStatement
+    let masks: SQLQuery<BlocksColumn>
+    let messages: SQLQuery<ScannedMessageColumn>
+    let range: SQLQuery<IndexedMessageColumn>
     let addWord: any SQLStatement
     let clearWord: any SQLStatement
     let dropEmpty: any SQLStatement
     let setWord: any SQLStatement
     let dropWord: any SQLStatement
-    let wordsOfPart: any SQLStatement
-    let wordsOfBlocks: any SQLStatement
+    let wordsOfPart: SQLQuery<WordColumn>
+    let wordsOfBlocks: SQLQuery<WordBlocksColumn>
     let putStale: any SQLStatement
-    let nextStale: any SQLStatement
+    let nextStale: SQLQuery<StaleBlockColumn>
     let dropStale: any SQLStatement
     let dropBelow: any SQLStatement
     let maskArea: any SQLStatement
     let dropEmptyArea: any SQLStatement
-    let chatsOf: any SQLStatement
-    let chatsAfter: any SQLStatement
+    let chatsOf: SQLQuery<SQLPair<ChatViewColumn, NewestMessageColumn>>
+    let chatsAfter: SQLQuery<IDColumn>
 
     init(_ sql: any SQLConnection) throws {
-        lastPart = try sql.prepare(
-            "SELECT part, ends FROM search_part WHERE chat = $1 ORDER BY part DESC LIMIT 1"
+        lastPart = try sql.query(
+            """
+            SELECT \(SearchPartColumn.list) FROM search_part WHERE chat = $1
+            ORDER BY part DESC LIMIT 1
+            """
         )
-        part = try sql.prepare("SELECT ends FROM search_part WHERE chat = $1 AND part = $2")
+        part = try sql.query(
+            "SELECT \(BlockEndsColumn.list) FROM search_part WHERE chat = $1 AND part = $2"
+        )
         putPart = try sql.prepare(
             """
             INSERT INTO search_part (chat, part, ends) VALUES ($1, $2, $3)
@@ -38,18 +79,21 @@ struct SearchStatements {
         )
         let word = "chat = $1 AND scale = $2 AND part = $3"
         mask = try sql.prepare("SELECT blocks FROM search_word WHERE \(word) AND word = $4")
-        masks = try sql.prepare(
-            "SELECT blocks FROM search_word WHERE \(word) AND word >= $4 AND word < $5 LIMIT $6"
-        )
-        messages = try sql.prepare(
+        masks = try sql.query(
             """
-            SELECT \(MessageStatements.columns), \(MessageStatements.isHiddenColumn) FROM message m
+            SELECT \(BlocksColumn.list) FROM search_word
+            WHERE \(word) AND word >= $4 AND word < $5 LIMIT $6
+            """
+        )
+        messages = try sql.query(
+            """
+            SELECT \(MessageColumn.list(of: "m")), \(IsHiddenColumn.list) FROM message m
             WHERE m.chat = $1 AND m.id <= $3 AND m.id > $4 ORDER BY m.id DESC LIMIT $5
             """
         )
-        range = try sql.prepare(
+        range = try sql.query(
             """
-            SELECT id, n, text, forward FROM message
+            SELECT \(IndexedMessageColumn.list) FROM message
             WHERE chat = $1 AND id > $2 AND id <= $3 ORDER BY id LIMIT $4
             """
         )
@@ -72,19 +116,19 @@ struct SearchStatements {
         )
         setWord = try sql.prepare("UPDATE search_word SET blocks = $5 WHERE \(word) AND word = $4")
         dropWord = try sql.prepare("DELETE FROM search_word WHERE \(word) AND word = $4")
-        wordsOfPart = try sql.prepare("SELECT word FROM search_word WHERE \(word)")
-        wordsOfBlocks = try sql.prepare(
+        wordsOfPart = try sql.query("SELECT \(WordColumn.list) FROM search_word WHERE \(word)")
+        wordsOfBlocks = try sql.query(
             """
-            SELECT word, blocks FROM search_word
+            SELECT \(WordBlocksColumn.list) FROM search_word
             WHERE \(word) AND blocks & CAST($4 AS bigint) <> 0
             """
         )
         putStale = try sql.prepare(
             "INSERT INTO search_stale (chat, block) VALUES ($1, $2) ON CONFLICT DO NOTHING"
         )
-        nextStale = try sql.prepare(
+        nextStale = try sql.query(
             """
-            SELECT chat, block FROM search_stale WHERE chat >= $1
+            SELECT \(StaleBlockColumn.list) FROM search_stale WHERE chat >= $1
             ORDER BY chat, block LIMIT $2
             """
         )
@@ -96,18 +140,16 @@ struct SearchStatements {
             "UPDATE search_word SET blocks = blocks & CAST($4 AS bigint) WHERE \(word)"
         )
         dropEmptyArea = try sql.prepare("DELETE FROM search_word WHERE \(word) AND blocks = 0")
-        chatsOf = try sql.prepare(
+        chatsOf = try sql.query(
             """
-            SELECT \(ChatStatements.viewColumns),
-              (SELECT x.id FROM message x WHERE x.chat = m.chat AND x.id <= $2
-               ORDER BY x.id DESC LIMIT 1) AS newest
+            SELECT \(ChatViewColumn.list), \(NewestMessageColumn.list)
             FROM (SELECT * FROM member WHERE user_id = $1 ORDER BY ct DESC LIMIT $3) m
               JOIN chat c ON c.id = m.chat
             """
         )
-        chatsAfter = try sql.prepare(
+        chatsAfter = try sql.query(
             """
-            SELECT id FROM chat WHERE id > $1 AND kind <> \(ChatKind.comments.rawValue)
+            SELECT \(IDColumn.list) FROM chat WHERE id > $1 AND kind <> \(ChatKind.comments.rawValue)
             ORDER BY id LIMIT $2
             """
         )
@@ -192,16 +234,15 @@ extension ReadTransaction {
         from top: MessageID,
         _ query: SearchQuery
     ) throws -> [ChatSearch] {
-        let statement = store.search.chatsOf
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        statement.bind(2, top.rawValue)
-        statement.bind(3, Int64(limits.maxSearchedChats))
         var searches: [ChatSearch] = []
-        while try statement.step() {
-            guard !statement.isNull(ChatStatements.viewColumnCount) else { continue }
-            let newest = MessageID(statement.int(ChatStatements.viewColumnCount))
-            let search = ChatSearch(query: query, view: ChatView(row: statement), from: newest)
+        try store.search.chatsOf.each {
+            $0.bind(1, user.rawValue)
+            $0.bind(2, top.rawValue)
+            $0.bind(3, Int64(limits.maxSearchedChats))
+        } do: { row in
+            guard let newest = row.optionalInt(.second(.newest)) else { return }
+            let view = ChatView(row: row.first())
+            let search = ChatSearch(query: query, view: view, from: MessageID(newest))
             if !search.isDone { searches.append(search) }
         }
         return searches.sorted { $0.position > $1.position }
@@ -218,27 +259,28 @@ extension ReadTransaction {
         _ part: Int64,
         _ budget: inout ScanBudget
     ) throws -> Int64 {
-        let statement = store.search.masks
-        defer { statement.reset() }
         var all: Int64 = -1
         let everything = try mask(of: SearchIndex.anyWord, in: chat, scale, part)
         budget.take(rows: 1)
         // Most of the budget is for messages: a page that only reads the index makes no progress.
         var left = budget.share(atMost: min(SearchIndex.maskRows, limits.maxScannedRows / 8))
         for word in query.rarestFirst where left > 0 {
-            statement.reset()
-            statement.bind(1, chat.rawValue)
-            statement.bind(2, scale.rawValue)
-            statement.bind(3, part)
-            statement.bindBlob(4, word)
-            statement.bindBlob(5, SearchIndex.end(ofPrefix: word))
-            statement.bind(6, Int64(left))
             var any = everything
             var rows = 0
             // Stop when the rows exclude nothing that the other words include.
-            while all & ~any != 0, rows < left, try statement.step() {
-                any |= statement.int(0)
-                rows += 1
+            if all & ~any != 0 {
+                try store.search.masks.each {
+                    $0.bind(1, chat.rawValue)
+                    $0.bind(2, scale.rawValue)
+                    $0.bind(3, part)
+                    $0.bindBlob(4, word)
+                    $0.bindBlob(5, SearchIndex.end(ofPrefix: word))
+                    $0.bind(6, Int64(left))
+                } while: {
+                    any |= $0.int(.blocks)
+                    rows += 1
+                    return all & ~any != 0 && rows < left
+                }
             }
             // A lookup that finds nothing counts too.
             budget.take(rows: max(rows, 1))
@@ -257,30 +299,30 @@ extension ReadTransaction {
         _ scale: SearchIndex.Scale,
         _ part: Int64
     ) throws -> Int64 {
-        let statement = store.search.mask
-        defer { statement.reset() }
-        statement.bind(1, chat.rawValue)
-        statement.bind(2, scale.rawValue)
-        statement.bind(3, part)
-        statement.bindBlob(4, word)
-        return try statement.step() ? statement.int(0) : 0
+        try store.search.mask.oneInt {
+            $0.bind(1, chat.rawValue)
+            $0.bind(2, scale.rawValue)
+            $0.bind(3, part)
+            $0.bindBlob(4, word)
+        } ?? 0
     }
 
     /// Returns the last indexed part of a chat, and the last ids of its blocks.
     func lastIndexedPart(of chat: ChatKey) throws -> (part: Int64, ends: BlockEnds)? {
-        let statement = store.search.lastPart
-        defer { statement.reset() }
-        statement.bind(1, chat.rawValue)
-        guard try statement.step() else { return nil }
-        return (statement.int(0), BlockEnds(bytes: statement.bytes(1)))
+        try store.search.lastPart.one {
+            $0.bind(1, chat.rawValue)
+        } read: {
+            ($0.int(.part), BlockEnds(bytes: $0.bytes(.ends)))
+        }
     }
 
     func ends(of part: Int64, in chat: ChatKey) throws -> BlockEnds {
-        let statement = store.search.part
-        defer { statement.reset() }
-        statement.bind(1, chat.rawValue)
-        statement.bind(2, part)
-        return BlockEnds(bytes: try statement.step() ? statement.bytes(0) : [])
+        try store.search.part.one {
+            $0.bind(1, chat.rawValue)
+            $0.bind(2, part)
+        } read: {
+            BlockEnds(bytes: $0.bytes(.ends))
+        } ?? BlockEnds(bytes: [])
     }
 
     /// Returns the id of the last message before a part.
@@ -301,11 +343,11 @@ extension ReadTransaction {
         var end = Int64.max
         // Each read mark is counted once: between its time and the next one.
         let counts = try times.reversed().map { time in
-            defer { statement.reset() }
-            statement.bind(2, time)
-            statement.bind(3, end)
-            statement.bind(4, limits.maxCountedReaders - count)
-            count += try statement.step() ? statement.count(0) : 0
+            count += try statement.oneCount {
+                $0.bind(2, time)
+                $0.bind(3, end)
+                $0.bind(4, limits.maxCountedReaders - count)
+            }
             end = time
             return count
         }

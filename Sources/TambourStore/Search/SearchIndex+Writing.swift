@@ -43,12 +43,12 @@ extension WriteTransaction {
     /// Finds chats with unindexed messages from before the index existed or before a crash.
     private func sweep() throws {
         guard let after = searchBacklog.sweptTo else { return }
-        let statement = store.search.chatsAfter
-        statement.bind(1, after.rawValue)
-        statement.bind(2, Int64(Self.chatsPerStep))
-        var chats: [ChatKey] = []
-        while try statement.step() { chats.append(ChatKey(statement.int(0))) }
-        statement.reset()
+        let chats = try store.search.chatsAfter.all {
+            $0.bind(1, after.rawValue)
+            $0.bind(2, Int64(Self.chatsPerStep))
+        } read: {
+            ChatKey($0.int(.id))
+        }
         searchBacklog.sweptTo = chats.count < Self.chatsPerStep ? nil : chats.last
         for chat in chats {
             let waiting = try reader.head(of: chat).number - indexedMessages(of: chat)
@@ -84,10 +84,11 @@ extension WriteTransaction {
         // forever.
         guard !last.isEmpty else { return (0, true) }
         for end in last { ends.append(end) }
-        store.search.putPart.bind(1, chat.rawValue)
-        store.search.putPart.bind(2, part)
-        store.search.putPart.bindBlob(3, ends.bytes)
-        try store.search.putPart.run()
+        try store.search.putPart.run {
+            $0.bind(1, chat.rawValue)
+            $0.bind(2, part)
+            $0.bindBlob(3, ends.bytes)
+        }
         try add(words.masks, to: part, of: chat)
         if ends.isComplete { try complete(part, of: chat) }
         return (count, waiting - count < SearchIndex.blockMessages)
@@ -103,17 +104,16 @@ extension WriteTransaction {
         upTo end: MessageID = MessageID(.max),
         _ count: Int64
     ) throws -> [MessageID] {
-        let statement = store.search.range
-        defer { statement.reset() }
-        statement.bind(1, chat.rawValue)
-        statement.bind(2, start.rawValue)
-        statement.bind(3, end.rawValue)
-        statement.bind(4, count)
         var ends: [MessageID] = []
-        while try statement.step() {
-            let number = statement.int(1)
-            words.add(wordsAt: statement, to: SearchIndex.bit(SearchIndex.block(of: number)))
-            if number % SearchIndex.blockMessages == 0 { ends.append(MessageID(statement.int(0))) }
+        try store.search.range.each {
+            $0.bind(1, chat.rawValue)
+            $0.bind(2, start.rawValue)
+            $0.bind(3, end.rawValue)
+            $0.bind(4, count)
+        } do: { row in
+            let number = row.int(.n)
+            words.add(wordsOf: row, to: SearchIndex.bit(SearchIndex.block(of: number)))
+            if number % SearchIndex.blockMessages == 0 { ends.append(MessageID(row.int(.id))) }
         }
         return ends
     }
@@ -133,14 +133,13 @@ extension WriteTransaction {
 
     /// Returns the words of a part in index order.
     private func words(of part: Int64, in chat: ChatKey) throws -> [[UInt8]] {
-        let statement = store.search.wordsOfPart
-        defer { statement.reset() }
-        statement.bind(1, chat.rawValue)
-        statement.bind(2, SearchIndex.Scale.part.rawValue)
-        statement.bind(3, part)
-        var words: [[UInt8]] = []
-        while try statement.step() { words.append(statement.bytes(0)) }
-        return words
+        try store.search.wordsOfPart.all {
+            $0.bind(1, chat.rawValue)
+            $0.bind(2, SearchIndex.Scale.part.rawValue)
+            $0.bind(3, part)
+        } read: {
+            $0.bytes(.word)
+        }
     }
 
     private func add(
@@ -150,13 +149,13 @@ extension WriteTransaction {
         _ part: Int64,
         of chat: ChatKey
     ) throws {
-        let statement = store.search.addWord
-        statement.bind(1, chat.rawValue)
-        statement.bind(2, scale.rawValue)
-        statement.bind(3, part)
-        statement.bindBlob(4, word)
-        statement.bind(5, mask)
-        try statement.run()
+        try store.search.addWord.run {
+            $0.bind(1, chat.rawValue)
+            $0.bind(2, scale.rawValue)
+            $0.bind(3, part)
+            $0.bindBlob(4, word)
+            $0.bind(5, mask)
+        }
     }
 
     // MARK: - What was changed
@@ -183,9 +182,10 @@ extension WriteTransaction {
     func noteStale(_ numbers: [Int64], in chat: ChatKey) throws {
         let indexed = try indexedMessages(of: chat)
         for block in Set(numbers.filter { $0 <= indexed }.map(SearchIndex.block(of:))).sorted() {
-            store.search.putStale.bind(1, chat.rawValue)
-            store.search.putStale.bind(2, block)
-            try store.search.putStale.run()
+            try store.search.putStale.run {
+                $0.bind(1, chat.rawValue)
+                $0.bind(2, block)
+            }
             searchBacklog.mayHaveStale = true
         }
     }
@@ -204,9 +204,10 @@ extension WriteTransaction {
         var words = BlockWords()
         for (chat, block) in stale
         where chat == first.chat && block / SearchIndex.fanOut == part {
-            store.search.dropStale.bind(1, chat.rawValue)
-            store.search.dropStale.bind(2, block)
-            try store.search.dropStale.run()
+            try store.search.dropStale.run {
+                $0.bind(1, chat.rawValue)
+                $0.bind(2, block)
+            }
             let index = block % SearchIndex.fanOut
             // A chat that was emptied has no index.
             guard let end = ends.end(of: index) else { continue }
@@ -221,12 +222,12 @@ extension WriteTransaction {
 
     /// Returns the stale blocks for the next step.
     private func nextStale(of chat: ChatKey?) throws -> [(chat: ChatKey, block: Int64)] {
-        let statement = store.search.nextStale
-        defer { statement.reset() }
-        statement.bind(1, chat?.rawValue ?? .min)
-        statement.bind(2, Self.messagesPerStep / SearchIndex.blockMessages)
-        var stale: [(chat: ChatKey, block: Int64)] = []
-        while try statement.step() { stale.append((ChatKey(statement.int(0)), statement.int(1))) }
+        let stale = try store.search.nextStale.all {
+            $0.bind(1, chat?.rawValue ?? .min)
+            $0.bind(2, Self.messagesPerStep / SearchIndex.blockMessages)
+        } read: {
+            (chat: ChatKey($0.int(.chat)), block: $0.int(.block))
+        }
         return stale.filter { chat == nil || $0.chat == chat }
     }
 
@@ -272,14 +273,15 @@ extension WriteTransaction {
         in part: Int64,
         of chat: ChatKey
     ) throws -> [[UInt8]: Int64] {
-        let statement = store.search.wordsOfBlocks
-        defer { statement.reset() }
-        statement.bind(1, chat.rawValue)
-        statement.bind(2, SearchIndex.Scale.part.rawValue)
-        statement.bind(3, part)
-        statement.bind(4, bits)
         var masks: [[UInt8]: Int64] = [:]
-        while try statement.step() { masks[statement.bytes(0)] = statement.int(1) }
+        try store.search.wordsOfBlocks.each {
+            $0.bind(1, chat.rawValue)
+            $0.bind(2, SearchIndex.Scale.part.rawValue)
+            $0.bind(3, part)
+            $0.bind(4, bits)
+        } do: {
+            masks[$0.bytes(.word)] = $0.int(.blocks)
+        }
         return masks
     }
 
@@ -370,12 +372,11 @@ private struct BlockWords {
         return masks
     }
 
-    /// Adds the words of the message in the current row of a `range` statement.
-    mutating func add(wordsAt statement: any SQLStatement, to bit: Int64) {
+    /// Adds the words of a message.
+    mutating func add(wordsOf row: SQLRow<IndexedMessageColumn>, to bit: Int64) {
         guard full & bit == 0 else { return }
-        add(statement.borrowedBytes(2), to: bit)
-        guard !statement.isNull(3) else { return }
-        let forward = Packed<MessageLink>(unchecked: Bytes(statement.bytes(3)))
+        add(row.borrowedBytes(.text), to: bit)
+        guard let forward: Packed<MessageLink> = row.packed(.forward) else { return }
         forward.shownText.bytes.withUnsafeBytes { add($0, to: bit) }
     }
 

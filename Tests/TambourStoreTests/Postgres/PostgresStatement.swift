@@ -10,6 +10,7 @@
         private let connection: PostgresConnection
         private let name: String
         private let sql: String
+        let columnCount: Int
         private var parameters: [Parameter]
         private var result: OpaquePointer?
         private var row: Int32 = -1
@@ -31,6 +32,7 @@
             PQclear(try connection.checked(PQprepare(handle, name, sql, 0, nil), sql: sql))
             let description = try connection.checked(PQdescribePrepared(handle, name), sql: sql)
             let count = Int(PQnparams(description))
+            columnCount = Int(PQnfields(description))
             PQclear(description)
             self.parameters = [Parameter](repeating: Parameter(), count: count)
             self.connection = connection
@@ -144,10 +146,6 @@
         }
 
         // MARK: - Reading
-
-        var columnCount: Int {
-            Int(PQnfields(result))
-        }
 
         func isNull(_ column: Int) -> Bool {
             PQgetisnull(result, row, Int32(column)) != 0
