@@ -33,7 +33,7 @@ struct message {
     size_t length;
 };
 
-// The tables of Sources/TambourStore/Core/Schema.swift that a message touches, word for word.
+// The tables of Sources/TambourStore/Core/Schema*.swift that a message touches, word for word.
 static const char *full_schema =
     "CREATE TABLE IF NOT EXISTS meta (k text PRIMARY KEY, v INTEGER NOT NULL) WITHOUT ROWID;"
     "CREATE TABLE IF NOT EXISTS chat ("
