@@ -161,6 +161,21 @@ struct TidyTests {
         }
     }
 
+    @Test("no row is read by an index")
+    func columns() throws {
+        let reading =
+            /\.(int|bytes|string|isNull|optionalInt|optionalBytes|optionalString|bool|borrowedBytes|withBytes)\(\d/
+        let sources = try Self.sources(under: "Sources")
+            .filter { ["TambourStore", "TambourServer"].contains($0.target) }
+        #expect(sources.count > 40)
+        for source in sources {
+            for (number, line) in source.lines.enumerated() {
+                // Columns have names: see `SQLColumn`.
+                #expect(!line.contains(reading), "\(source.path):\(number + 1): \(line)")
+            }
+        }
+    }
+
     @Test("what is left to do says what and why")
     func markers() throws {
         for folder in ["Sources", "Tests", "bench"] {
