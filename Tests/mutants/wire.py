@@ -130,7 +130,7 @@ MUTANTS = [
            "emit(.push(.notifMessage(push), to: users, except: mutant == @ ? ConnectionID(0) : connection))"),
     Mutant("a push brings the withheld message that it answers", ["GRP"], HANDLERS + "ChatNews.swift",
            "guard !outsiders.isEmpty else", "guard !outsiders.isEmpty, mutant != @ else"),
-    Mutant("an answer brings a withheld message", ["GRP", "MSG"], STORE + "Messages/Messages.swift",
+    Mutant("an answer brings a withheld message", ["GRP", "MSG"], STORE + "Messages/Messages+Reading.swift",
            "            if let viewpoint {\n", "            if let viewpoint, mutant != @ {\n"),
     Mutant("everybody edits everything", ["MSG"], HANDLERS + "MessagesHandler.swift",
            "old.sender == caller.userID ? .send : .editOthers", "old.sender == caller.userID || mutant == @ ? .send : .editOthers"),
@@ -152,9 +152,9 @@ MUTANTS = [
            ".filter { $0 != caller.userID || mutant == @ }\n        return .push(.notifTyping(push), to: others, "
            "except: mutant == @ ? ConnectionID(0) : caller.connectionID)"),
     # History
-    Mutant("a page ends before its anchor", ["HIS"], STORE + "Messages/Messages.swift",
-           "let pivot = MessageID.last(at: from)", "let pivot = lastMessageID(at: mutant == @ ? from - 1 : from)"),
-    Mutant("a page is newest first", ["HIS"], STORE + "Messages/Messages.swift",
+    Mutant("a page ends before its anchor", ["HIS"], STORE + "Messages/Messages+Reading.swift",
+           "let pivot = MessageID.last(at: from)", "let pivot = MessageID.last(at: mutant == @ ? from - 1 : from)"),
+    Mutant("a page is newest first", ["HIS"], STORE + "Messages/Messages+Reading.swift",
            "page.messages = older.reversed() + newer", "page.messages = mutant == @ ? older + newer : older.reversed() + newer"),
     Mutant("a negative count is none", ["HIS"], HANDLERS + "ChatsHandler.swift",
            "guard request.backward >= 0 else", "guard request.backward >= 0 || mutant == @ else"),
