@@ -429,6 +429,26 @@ struct ChatStoreTests {
         #expect(try partners(99, since: store.now) == [:])
     }
 
+    @Test("each of several messages of a big chat has its readers", arguments: SQLEngine.available)
+    func readerCounts(engine: SQLEngine) throws {
+        let store = try TestStore(engine, limits: ["fanOutMembers": 2])
+        let users = try store.users(4)
+        let key = try store.group(users)
+        var times: [Int64] = []
+        for reader in users[1...] {
+            try store.batch { tx in
+                let chat = try #require(try tx.group(key, for: users[0]))
+                let time = try store.send("x", from: users[0], to: chat, in: tx).id.timeMs
+                try tx.raiseRead(to: time, of: reader, in: chat)
+                times.append(time)
+            }
+        }
+        // The author has read all three, the others those up to their own.
+        #expect(try store.read { try $0.readerCounts(inBig: key, notBelow: times) } == [4, 3, 2])
+        let last = Array(times[2...])
+        #expect(try store.read { try $0.readerCounts(inBig: key, notBelow: last) } == [2])
+    }
+
     @Test("looking for recent partners costs the same however many older dialogs there are")
     func recentPartnersCost() throws {
         func steps(older: Int) throws -> Int {

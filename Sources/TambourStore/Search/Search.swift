@@ -338,12 +338,12 @@ extension ReadTransaction {
     /// - Parameter times: Unix milliseconds, ascending.
     package func readerCounts(inBig chat: ChatKey, notBelow times: [Int64]) throws -> [Int] {
         let statement = store.members.readersOfBig
-        statement.bind(1, chat.rawValue)
         var count = 0
         var end = Int64.max
         // Each read mark is counted once: between its time and the next one.
         let counts = try times.reversed().map { time in
             count += try statement.oneCount {
+                $0.bind(1, chat.rawValue)
                 $0.bind(2, time)
                 $0.bind(3, end)
                 $0.bind(4, limits.maxCountedReaders - count)
