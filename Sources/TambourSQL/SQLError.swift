@@ -1,7 +1,7 @@
 /// A database error in terms common to both engines.
 ///
 /// Neither the message nor the SQL text contains a bound value, so it may be logged.
-package struct SQLError: Error, Equatable, Sendable, CustomStringConvertible {
+public struct SQLError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The kinds of errors that callers distinguish.
     package enum Kind: String, Sendable {
         /// A unique, foreign key, check or not-null constraint was violated.
@@ -33,7 +33,7 @@ package struct SQLError: Error, Equatable, Sendable, CustomStringConvertible {
         self.sql = sql
     }
 
-    package var description: String {
+    public var description: String {
         let code = engineCode.isEmpty ? "" : " \(engineCode)"
         return sql.isEmpty
             ? "\(kind.rawValue)\(code): \(message)"

@@ -7,23 +7,27 @@
 /// )
 /// let times = try votes.all({ $0.bind(1, chat) }, read: { $0.int(.time) })
 /// ```
-package protocol SQLColumn: RawRepresentable, CaseIterable, Sendable where RawValue == Int {
+///
+/// For `CodingKey` the compiler writes the names of the cases down. An interpolated `self` would
+/// search the whole program for conformances of each type.
+public protocol SQLColumn: RawRepresentable, CaseIterable, CodingKey where RawValue == Int {
     /// What is selected. Without another one, the name of the case with underscores: `userID` is `user_id`.
     var sql: String { get }
 }
 
 extension SQLColumn {
-    package var sql: String { snakeCase }
+    public var sql: String { snakeCase }
 
     /// The name of the case with underscores.
     package var snakeCase: String {
         var words = ""
         var isInWord = false
-        for letter in "\(self)" {
-            if letter.isUppercase, isInWord { words += "_" }
-            words += letter.lowercased()
+        for letter in stringValue.utf8 {
+            let isCapital = (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(letter)
+            if isCapital, isInWord { words += "_" }
+            words.unicodeScalars.append(UnicodeScalar(isCapital ? letter | 0x20 : letter))
             // `ID` and the like are one word.
-            isInWord = letter.isLowercase || letter.isNumber
+            isInWord = !isCapital
         }
         return words
     }
@@ -39,11 +43,17 @@ extension SQLColumn {
 
 /// The columns of `First` and after them those of `Second`: one reader of `First` serves SELECTs
 /// that add columns of their own.
-package enum SQLPair<First: SQLColumn, Second: SQLColumn>: SQLColumn {
+public enum SQLPair<First: SQLColumn, Second: SQLColumn>: SQLColumn {
     case first(First)
     case second(Second)
 
-    package init?(rawValue: Int) {
+    public init?(stringValue: String) { nil }
+
+    public init?(intValue: Int) {
+        self.init(rawValue: intValue)
+    }
+
+    public init?(rawValue: Int) {
         if let column = First(rawValue: rawValue) {
             self = .first(column)
         } else if let column = Second(rawValue: rawValue - First.allCases.count) {
@@ -54,18 +64,22 @@ package enum SQLPair<First: SQLColumn, Second: SQLColumn>: SQLColumn {
     }
 
     @inlinable
-    package var rawValue: Int {
+    public var rawValue: Int {
         switch self {
         case .first(let column): column.rawValue
         case .second(let column): First.allCases.count + column.rawValue
         }
     }
 
-    package static var allCases: [Self] {
+    public var stringValue: String { sql }
+
+    public var intValue: Int? { rawValue }
+
+    public static var allCases: [Self] {
         First.allCases.map(Self.first) + Second.allCases.map(Self.second)
     }
 
-    package var sql: String {
+    public var sql: String {
         switch self {
         case .first(let column): column.sql
         case .second(let column): column.sql
@@ -73,16 +87,17 @@ package enum SQLPair<First: SQLColumn, Second: SQLColumn>: SQLColumn {
     }
 }
 
-// Inlinable: the compiler replaces the name of a column by its number, in other modules too.
+// Public and inlinable: so the compiler replaces the name of a column by its number in other modules
+// too. It does not specialize generic `package` code across modules.
 
 /// A row of a SELECT whose columns have names; valid until the next step.
-package struct SQLRow<Column: SQLColumn> {
+public struct SQLRow<Column: SQLColumn> {
     @usableFromInline let statement: any SQLStatement
     /// The number of columns before those of `Column`.
     @usableFromInline let offset: Int
 
     @inlinable
-    package init(_ statement: any SQLStatement) {
+    public init(_ statement: any SQLStatement) {
         self.init(statement, offset: 0)
     }
 
@@ -93,43 +108,43 @@ package struct SQLRow<Column: SQLColumn> {
     }
 
     @inlinable
-    func place(of column: Column) -> Int { offset + column.rawValue }
+    func place(of column: Column) -> Int { offset &+ column.rawValue }
 
     /// Whether the value is NULL.
     @inlinable
-    package func isNull(_ column: Column) -> Bool { statement.isNull(place(of: column)) }
+    public func isNull(_ column: Column) -> Bool { statement.isNull(place(of: column)) }
     /// The integer; 0 for NULL.
     @inlinable
-    package func int(_ column: Column) -> Int64 { statement.int(place(of: column)) }
+    public func int(_ column: Column) -> Int64 { statement.int(place(of: column)) }
     @inlinable
-    package func optionalInt(_ column: Column) -> Int64? {
+    public func optionalInt(_ column: Column) -> Int64? {
         statement.optionalInt(place(of: column))
     }
     /// Whether the integer is not 0.
     @inlinable
-    package func bool(_ column: Column) -> Bool { statement.bool(place(of: column)) }
+    public func bool(_ column: Column) -> Bool { statement.bool(place(of: column)) }
     /// A copy of the text or blob; empty for NULL.
     @inlinable
-    package func bytes(_ column: Column) -> [UInt8] { statement.bytes(place(of: column)) }
+    public func bytes(_ column: Column) -> [UInt8] { statement.bytes(place(of: column)) }
     @inlinable
-    package func optionalBytes(_ column: Column) -> [UInt8]? {
+    public func optionalBytes(_ column: Column) -> [UInt8]? {
         statement.optionalBytes(place(of: column))
     }
     /// The text; empty for NULL.
     @inlinable
-    package func string(_ column: Column) -> String { statement.string(place(of: column)) }
+    public func string(_ column: Column) -> String { statement.string(place(of: column)) }
     @inlinable
-    package func optionalString(_ column: Column) -> String? {
+    public func optionalString(_ column: Column) -> String? {
         statement.optionalString(place(of: column))
     }
     /// The bytes of a text or blob, empty for NULL; valid until the next step.
     @inlinable
-    package func borrowedBytes(_ column: Column) -> UnsafeRawBufferPointer {
+    public func borrowedBytes(_ column: Column) -> UnsafeRawBufferPointer {
         statement.borrowedBytes(place(of: column))
     }
     /// Passes the bytes of a text or blob to `body`; empty for NULL.
     @inlinable
-    package func withBytes<Result, Failure: Error>(
+    public func withBytes<Result, Failure: Error>(
         _ column: Column,
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {
@@ -140,13 +155,13 @@ package struct SQLRow<Column: SQLColumn> {
 extension SQLRow {
     /// The columns of `First` in this row.
     @inlinable
-    package func first<First, Second>() -> SQLRow<First> where Column == SQLPair<First, Second> {
+    public func first<First, Second>() -> SQLRow<First> where Column == SQLPair<First, Second> {
         SQLRow<First>(statement, offset: offset)
     }
 
     /// The columns of `Second` in this row.
     @inlinable
-    package func second<First, Second>() -> SQLRow<Second> where Column == SQLPair<First, Second> {
+    public func second<First, Second>() -> SQLRow<Second> where Column == SQLPair<First, Second> {
         SQLRow<Second>(statement, offset: offset + First.allCases.count)
     }
 }
@@ -154,8 +169,8 @@ extension SQLRow {
 /// A prepared SELECT whose columns have names.
 ///
 /// The statement is in use until the last row: while `body` runs, do not run the same query again.
-package struct SQLQuery<Column: SQLColumn> {
-    package let statement: any SQLStatement
+public struct SQLQuery<Column: SQLColumn> {
+    public let statement: any SQLStatement
 
     /// - Parameter statement: selects the columns in the order of their cases.
     package init(_ statement: any SQLStatement) {
@@ -170,18 +185,18 @@ package struct SQLQuery<Column: SQLColumn> {
     ///
     /// - Returns: nil when there is none.
     @inlinable
-    package func one<Value>(
+    public func one<Value>(
         _ bind: (any SQLStatement) throws -> Void = { _ in },
         read: (SQLRow<Column>) throws -> Value
     ) throws -> Value? {
         defer { statement.reset() }
         try bind(statement)
-        return try next().map(read)
+        return try statement.step() ? read(SQLRow(statement)) : nil
     }
 
     /// Reads every row.
     @inlinable
-    package func all<Value>(
+    public func all<Value>(
         _ bind: (any SQLStatement) throws -> Void = { _ in },
         read: (SQLRow<Column>) throws -> Value
     ) throws -> [Value] {
@@ -192,31 +207,31 @@ package struct SQLQuery<Column: SQLColumn> {
 
     /// Passes the rows to `body` until it returns false.
     @inlinable
-    package func each(
+    public func each(
         _ bind: (any SQLStatement) throws -> Void = { _ in },
         while body: (SQLRow<Column>) throws -> Bool
     ) throws {
         defer { statement.reset() }
         try bind(statement)
-        while let row = try next(), try body(row) {}
+        while try statement.step(), try body(SQLRow(statement)) {}
     }
 
     /// Passes every row to `body`.
     @inlinable
-    package func each(
+    public func each(
         _ bind: (any SQLStatement) throws -> Void = { _ in },
         do body: (SQLRow<Column>) throws -> Void
     ) throws {
         defer { statement.reset() }
         try bind(statement)
-        while let row = try next() { try body(row) }
+        while try statement.step() { try body(SQLRow(statement)) }
     }
 
     /// Moves to the next row, for callers that bind and reset the statement themselves.
     ///
     /// - Returns: nil after the last one.
     @inlinable
-    package func next() throws(SQLError) -> SQLRow<Column>? {
+    public func next() throws(SQLError) -> SQLRow<Column>? {
         try statement.step() ? SQLRow(statement) : nil
     }
 }
@@ -234,7 +249,7 @@ extension SQLStatement {
     /// - Returns: The number of rows changed.
     @discardableResult
     @inlinable
-    package func run(_ bind: (any SQLStatement) throws -> Void) throws -> Int {
+    public func run(_ bind: (any SQLStatement) throws -> Void) throws -> Int {
         try bind(self)
         return try run()
     }
@@ -243,7 +258,7 @@ extension SQLStatement {
     ///
     /// - Returns: nil for NULL, and when there is no row.
     @inlinable
-    package func oneInt(_ bind: (any SQLStatement) throws -> Void = { _ in }) throws -> Int64? {
+    public func oneInt(_ bind: (any SQLStatement) throws -> Void = { _ in }) throws -> Int64? {
         defer { reset() }
         try bind(self)
         return try step() ? optionalInt(0) : nil
@@ -251,7 +266,7 @@ extension SQLStatement {
 
     /// Whether a SELECT returns a row.
     @inlinable
-    package func hasRow(_ bind: (any SQLStatement) throws -> Void) throws -> Bool {
+    public func hasRow(_ bind: (any SQLStatement) throws -> Void) throws -> Bool {
         defer { reset() }
         try bind(self)
         return try step()

@@ -9,7 +9,7 @@
 /// It keeps its connection alive. Parameters are numbered from 1 as in `$1`, columns from 0.
 /// Binding a number that the text does not contain, or binding before `reset`, is a programming
 /// error and traps. Unbound parameters are NULL.
-package protocol SQLStatement: AnyObject {
+public protocol SQLStatement: AnyObject {
     /// Binds an integer.
     func bind(_ index: Int, _ value: Int64)
     /// Binds NULL.
@@ -107,17 +107,20 @@ extension SQLStatement {
 
 extension SQLStatement {
     /// The integer in this row, nil for NULL.
-    package func optionalInt(_ column: Int) -> Int64? {
+    @inlinable
+    public func optionalInt(_ column: Int) -> Int64? {
         isNull(column) ? nil : int(column)
     }
 
     /// Whether the integer in this row is not 0.
-    package func bool(_ column: Int) -> Bool {
+    @inlinable
+    public func bool(_ column: Int) -> Bool {
         int(column) != 0
     }
 
     /// Passes the bytes of a text or blob in this row to `body`; empty for NULL.
-    package func withBytes<Result, Failure: Error>(
+    @inlinable
+    public func withBytes<Result, Failure: Error>(
         _ column: Int,
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {
@@ -125,22 +128,26 @@ extension SQLStatement {
     }
 
     /// A copy of the bytes of a text or blob in this row; empty for NULL.
-    package func bytes(_ column: Int) -> [UInt8] {
+    @inlinable
+    public func bytes(_ column: Int) -> [UInt8] {
         [UInt8](borrowedBytes(column))
     }
 
     /// A copy of the bytes of a text or blob in this row, nil for NULL.
-    package func optionalBytes(_ column: Int) -> [UInt8]? {
+    @inlinable
+    public func optionalBytes(_ column: Int) -> [UInt8]? {
         isNull(column) ? nil : bytes(column)
     }
 
     /// The text in this row; empty for NULL.
-    package func string(_ column: Int) -> String {
+    @inlinable
+    public func string(_ column: Int) -> String {
         String(decoding: borrowedBytes(column), as: UTF8.self)
     }
 
     /// The text in this row, nil for NULL.
-    package func optionalString(_ column: Int) -> String? {
+    @inlinable
+    public func optionalString(_ column: Int) -> String? {
         isNull(column) ? nil : string(column)
     }
 }
