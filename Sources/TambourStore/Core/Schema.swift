@@ -1,3 +1,4 @@
+import TambourProtocol
 package import TambourSQL
 
 /// The migrations of the messenger's tables, oldest first. Append only: a released migration never
