@@ -1,3 +1,5 @@
+import TambourProtocol
+
 /// Appends a packet to `output`; the payload is compressed if that makes it smaller and the
 /// receiver supports it.
 ///

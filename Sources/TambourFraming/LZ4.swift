@@ -1,4 +1,5 @@
 internal import CLZ4
+import TambourProtocol
 
 /// LZ4 blocks, without a frame around them or a size before them.
 package enum LZ4 {

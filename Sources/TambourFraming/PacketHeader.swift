@@ -1,3 +1,5 @@
+import TambourProtocol
+
 /// The ten bytes before every payload, numbers big-endian.
 ///
 ///      0     1     2           4           6       7                   10

@@ -27,13 +27,8 @@ package struct SeededGenerator: RandomNumberGenerator, Sendable {
         range.lowerBound + below(range.count)
     }
 
-    /// True in `percent` of 100 cases.
-    package mutating func chance(_ percent: Int) -> Bool { below(100) < percent }
-
-    /// True in `perMille` of 1,000 cases.
-    package mutating func happens(_ perMille: Int) -> Bool { below(1000) < perMille }
-
-    package mutating func chance(_ numerator: Int, in denominator: Int) -> Bool {
+    /// True in `numerator` of `denominator` cases.
+    package mutating func chance(_ numerator: Int, in denominator: Int = 100) -> Bool {
         below(denominator) < numerator
     }
 

@@ -116,7 +116,7 @@ private final class Elsewhere {
         var random = SeededGenerator(seed: seed)
         for _ in 0..<10_000 {
             memory.append([UInt8](repeating: 1, count: 1 + random.below(2000)))
-            if random.happens(500) { memory.remove(at: random.below(memory.count)) }
+            if random.chance(500, in: 1000) { memory.remove(at: random.below(memory.count)) }
         }
         for _ in 0...random.below(50) { descriptors.append(dup(0)) }
     }

@@ -11,7 +11,7 @@ import Testing
 struct HostileBytesTests {
     @Test("mutations of every example's packet are answered or end their own connection")
     func mutations() async throws {
-        var run = HostileRun("hostile mutations", count: 1_500, soak: 10_000)
+        var run = RandomRun("hostile mutations", count: 1_500, soak: 10_000)
         let examples = try ExamplePackets.requests()
         try await Victim.run { victim in
             var session: WireClient?
@@ -159,7 +159,7 @@ struct HostileBytesTests {
 
     @Test("garbage and unknown versions are answered once at most, then the connection ends")
     func garbage() async throws {
-        var run = HostileRun("hostile garbage", count: 100, soak: 1_000)
+        var run = RandomRun("hostile garbage", count: 100, soak: 1_000)
         try await Victim.run { victim in
             for _ in 0..<run.count {
                 let client = try victim.stranger()
@@ -383,20 +383,6 @@ private enum ExamplePackets {
         }
         try #require(packets.count > 20)
         return packets
-    }
-}
-
-/// One run over random input. `TAMBOUR_SEED` repeats a run, `TAMBOUR_SOAK=1` makes it long.
-private struct HostileRun {
-    let count: Int
-    var random: SeededGenerator
-
-    init(_ name: String, count: Int, soak: Int) {
-        let environment = ProcessInfo.processInfo.environment
-        let seed = environment["TAMBOUR_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max)
-        self.count = environment["TAMBOUR_SOAK"] == "1" ? soak : count
-        random = SeededGenerator(seed: seed)
-        print("\(name): \(self.count) rounds, TAMBOUR_SEED=\(seed)")
     }
 }
 

@@ -6,8 +6,8 @@ import TambourStore
 ///
 /// Answers are handed over on some queue; a command's events have reached the doors before its answer.
 final class Messenger: Sendable {
-    /// Something that a door asks for.
-    struct Errand: Sendable {
+    /// Who makes a request, when it came, and whether its answer is still wanted.
+    struct RequestContext: Sendable {
         let requester: Requester
         /// When it was read; microseconds of the queues' clock.
         let arrivalUs: Int64
@@ -53,16 +53,16 @@ final class Messenger: Sendable {
     /// Runs a command on the engine, after hashing the password that it carries.
     func run(
         _ command: CommandRequest,
-        _ errand: Errand,
+        _ context: RequestContext,
         then completion: @escaping @Sendable (Answer) -> Void
     ) {
         guard PasswordHasher.concerns(command) else {
-            return post(command, nil, errand, then: completion)
+            return post(command, nil, context, then: completion)
         }
-        passwords.post(command, from: errand.requester) { [self] password, finished in
+        passwords.post(command, from: context.requester) { [self] password, finished in
             switch password {
             case .success(let password):
-                post(command, password, errand) {
+                post(command, password, context) {
                     completion($0)
                     finished()
                 }
@@ -76,12 +76,12 @@ final class Messenger: Sendable {
     private func post(
         _ command: CommandRequest,
         _ password: HashedPassword?,
-        _ errand: Errand,
+        _ context: RequestContext,
         then completion: @escaping @Sendable (Answer) -> Void
     ) {
         let dispatcher = dispatcher
-        let command = Command(for: errand.subject, arrivalUs: errand.arrivalUs) { tx in
-            try dispatcher.command(command, from: errand.requester, password: password, in: tx)
+        let command = Command(for: context.subject, arrivalUs: context.arrivalUs) { tx in
+            try dispatcher.command(command, from: context.requester, password: password, in: tx)
         } done: {
             completion($0)
         }
@@ -93,28 +93,28 @@ final class Messenger: Sendable {
     /// Reads a query on a reader, step by step.
     func read(
         _ query: QueryRequest,
-        _ errand: Errand,
+        _ context: RequestContext,
         then completion: @escaping @Sendable (Answer) -> Void
     ) {
         let job = ReaderPool.Job { [self] store in
-            guard errand.isWanted() else { return nil }
-            note(.reader, errand)
+            guard context.isWanted() else { return nil }
+            note(.reader, context)
             let result = dispatcher.query(
                 query,
-                from: errand.requester,
+                from: context.requester,
                 time: safeTime,
                 on: store
             )
             router.route(result.events)
-            return rest(of: result.answer, errand, then: completion)
+            return rest(of: result.answer, context, then: completion)
         }
-        readers.post(for: errand.subject, job)
+        readers.post(for: context.subject, job)
     }
 
     /// Hands over the answer of a read, or returns what is to be read next; on a reader.
     private func rest(
         of answer: Answer,
-        _ errand: Errand,
+        _ context: RequestContext,
         then completion: @escaping @Sendable (Answer) -> Void
     ) -> ReaderPool.Job? {
         guard answer.restOfQuery != nil else {
@@ -122,8 +122,8 @@ final class Messenger: Sendable {
             return nil
         }
         return ReaderPool.Job { [self] store in
-            guard errand.isWanted() else { return nil }
-            return rest(of: dispatcher.resume(answer, on: store), errand, then: completion)
+            guard context.isWanted() else { return nil }
+            return rest(of: dispatcher.resume(answer, on: store), context, then: completion)
         }
     }
 
@@ -135,12 +135,12 @@ final class Messenger: Sendable {
     func resolve(
         _ token: String,
         knownAs known: Caller?,
-        _ errand: Errand,
+        _ context: RequestContext,
         then completion: @escaping @Sendable (Result<SessionRecord, RequestError>) -> Void
     ) {
-        readers.post(.login, for: errand.subject) { [self] store in
-            guard errand.isWanted() else { return }
-            note(.login, errand)
+        readers.post(.login, for: context.subject) { [self] store in
+            guard context.isWanted() else { return }
+            note(.login, context)
             completion(dispatcher.resolve(token, knownAs: known, on: store))
         }
     }
@@ -160,23 +160,23 @@ final class Messenger: Sendable {
     /// Reads the snapshot of a LOGIN whose session already hears of events, so that it misses no later commit.
     func login(
         _ request: LoginRequest,
-        _ errand: Errand,
+        _ context: RequestContext,
         then completion: @escaping @Sendable (Answer) -> Void
     ) {
         let job = ReaderPool.Job { [self] store in
-            guard errand.isWanted() else { return nil }
+            guard context.isWanted() else { return nil }
             let answer = dispatcher.login(
                 request,
-                from: errand.requester,
+                from: context.requester,
                 time: safeTime,
                 on: store
             )
-            return rest(of: answer, errand, then: completion)
+            return rest(of: answer, context, then: completion)
         }
-        readers.post(.login, for: errand.subject, job)
+        readers.post(.login, for: context.subject, job)
     }
 
-    private func note(_ place: QueueTimes.Place, _ errand: Errand) {
-        queueTimes.record(place, errand.subject, engine.queue.nowUs - errand.arrivalUs)
+    private func note(_ place: QueueTimes.Place, _ context: RequestContext) {
+        queueTimes.record(place, context.subject, engine.queue.nowUs - context.arrivalUs)
     }
 }

@@ -31,7 +31,7 @@ extension Session {
         // The client has not chosen the token that it was given: it may log in with another one.
         let known = client.isSignedInByCode ? nil : caller
         if caller == nil { shared.strangers.moved(connection.id, to: .loggingIn) }
-        shared.messenger.resolve(login.token, knownAs: known, errand(request)) { [self] found in
+        shared.messenger.resolve(login.token, knownAs: known, context(of: request)) { [self] found in
             gateway.post(.tokenResolved(self, request, login, found))
         }
     }
@@ -63,14 +63,13 @@ extension Session {
         if caller == nil { register(session) }
         outbox.hold()
         decideFeatures()
-        shared.messenger.login(login, errand(request), then: framing(request))
+        shared.messenger.login(login, context(of: request), then: framing(request))
     }
 
     private func register(_ session: SessionRecord) {
         client.signIn(session, connection: ConnectionID(connection.id))
         gateway.register(self, user: session.userID)
-        connection.isLowPriority = false
-        outbox.setStranger(false)
+        setStranger(false)
         shared.strangers.left(connection.id)
         if client.isCounted { shared.accounts.count(session.userID, isCounted: true) }
         for excess in shared.accounts.add(self, of: session.userID, token: session.id) {
@@ -114,8 +113,7 @@ extension Session {
         shared.accounts.remove(self, of: caller.userID)
         if client.isCounted { shared.accounts.count(caller.userID, isCounted: false) }
         client.signOut()
-        connection.isLowPriority = true
-        outbox.setStranger(true)
+        setStranger(true)
         // A closing session needs no decision.
         if !connection.isClosing { decideFeatures() }
     }

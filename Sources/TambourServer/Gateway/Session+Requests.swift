@@ -190,11 +190,11 @@ extension Session {
             startLogin(login, request)
         case .command(let command):
             if caller == nil { changeClient { $0.speak(DialectRules.clue(in: command)) } }
-            shared.messenger.run(command, errand(request)) { [self] answer in
+            shared.messenger.run(command, context(of: request)) { [self] answer in
                 gateway.post(.answered(self, request, answer))
             }
         case .query(let query):
-            shared.messenger.read(query, errand(request), then: framing(request))
+            shared.messenger.read(query, context(of: request), then: framing(request))
         case .preview(let preview):
             let answer = { @Sendable [self] (attach: Attach?) in
                 let reply = MsgSharePreviewReply(attachments: attach.map { [$0] } ?? [])
@@ -209,8 +209,8 @@ extension Session {
         }
     }
 
-    func errand(_ request: Request) -> Messenger.Errand {
-        Messenger.Errand(requester: client.requester, arrivalUs: request.arrivalUs) { [self] in
+    func context(of request: Request) -> Messenger.RequestContext {
+        Messenger.RequestContext(requester: client.requester, arrivalUs: request.arrivalUs) { [self] in
             !isGone.load(ordering: .relaxed)
         }
     }

@@ -52,7 +52,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         reader = PacketCodec.Reader(limits: limits)
         outbox = Outbox(gateway.shared)
         client = SessionClient(dialect: dialect)
-        charges = SessionCharges(gateway.shared.rates, limits: limits, address: .other(""))
+        charges = SessionCharges(gateway.shared.rates, limits: limits)
         deadlines = Deadlines(limits: limits)
         presence = SessionPresence(limits: limits)
     }
@@ -67,12 +67,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         outbox.open(connection)
         deadlines.opened(at: gateway.lane.now)
         client.connected(from: connection.peer)
-        charges = SessionCharges(
-            shared.rates,
-            limits: limits,
-            address: PeerAddress(peer: connection.peer)
-        )
-        connection.isLowPriority = true
+        charges.connected(from: PeerAddress(peer: connection.peer))
+        setStranger(true)
         shared.metrics.connectionsOpened.add(1)
         gateway.opened(self)
         joinStrangers(as: .silent)
@@ -181,6 +177,12 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         guard outbox.isBehind else { return }
         machine.hold()
         setTimer()
+    }
+
+    /// Serves strangers after everybody else, and lets fewer bytes wait for them.
+    func setStranger(_ isStranger: Bool) {
+        connection.isLowPriority = isStranger
+        outbox.setStranger(isStranger)
     }
 
     // MARK: - Closing

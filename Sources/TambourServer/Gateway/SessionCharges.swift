@@ -7,16 +7,19 @@ struct SessionCharges {
     private let rates: RateLimiter
     /// Charged for requests before login, as is the bucket of the address.
     private var connection = RateLimiter.OwnBucket()
-    private let address: RateLimiter.Subject
+    private var address = RateLimiter.Subject.address(.other(""))
     private let limits: Limits
     private var softErrors = 0
     private var softErrorsSince: Int64 = 0
     /// Requests of numbers that no list names.
     private var unknownOpcodes = 0
 
-    init(_ rates: RateLimiter, limits: Limits, address: PeerAddress) {
+    init(_ rates: RateLimiter, limits: Limits) {
         self.rates = rates
         self.limits = limits
+    }
+
+    mutating func connected(from address: PeerAddress) {
         self.address = .address(address)
     }
 

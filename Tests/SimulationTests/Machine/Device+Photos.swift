@@ -45,8 +45,8 @@ extension Device {
             }
             let token = world.photos.token(of: file, key: key, nowMs: loop.nowMs)
             // Its answer does not arrive.
-            if loop.random.happens(200) { return tell(lost, of: run) }
-            if world.photos.uploads(of: file) == 1, loop.random.happens(400) {
+            if loop.random.chance(200, in: 1000) { return tell(lost, of: run) }
+            if world.photos.uploads(of: file) == 1, loop.random.chance(400, in: 1000) {
                 loseNetwork(forUs: loop.random.from(1_000_000, to: 30_000_000))
             }
             world.photos.told(key, of: file)

@@ -220,7 +220,7 @@ final class Device: ClientHost {
             guard let self, attempt == turn, isAlive else { return }
             if isOffline || world.server == nil {
                 // Packets into nothing, or a host that says no.
-                if loop.random.happens(300) { return }
+                if loop.random.chance(300, in: 1000) { return }
                 _ = call { $0.connectionClosed() }
             } else if let link = world.openLink(for: self) {
                 self.link = link

@@ -67,7 +67,7 @@ final class Link {
     }
 
     private func pause() -> Int64 {
-        loop.random.happens(30)
+        loop.random.chance(30, in: 1000)
             ? loop.random.from(latencyUs, to: latencyUs * 10)
             : loop.random.from(latencyUs / 4, to: latencyUs)
     }
@@ -75,7 +75,7 @@ final class Link {
     /// How many of so many bytes go on: all of them mostly, else as many as the network likes.
     private func portion(of count: Int) -> Int {
         let most = min(count, rate.map { max(1, $0 * Int(latencyUs / 1000 + 1)) } ?? count)
-        return loop.random.happens(700) ? most : 1 + loop.random.below(most)
+        return loop.random.chance(700, in: 1000) ? most : 1 + loop.random.below(most)
     }
 
     private func write(_ count: Int) {

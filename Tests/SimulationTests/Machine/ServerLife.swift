@@ -83,7 +83,7 @@ final class ServerLife: SimulatedScheduler, @unchecked Sendable {
         guard !lines[place].isPlanned, !lines[place].isEmpty else { return }
         lines[place].isPlanned = true
         let pause =
-            loop.random.happens(20)
+            loop.random.chance(20, in: 1000)
             ? loop.random.from(500, to: 20_000) : loop.random.from(1, to: 150)
         loop.after(pause) { [weak self] in
             guard let self, !isDead else { return }
@@ -109,7 +109,7 @@ final class ServerLife: SimulatedScheduler, @unchecked Sendable {
 
     /// The thread at hand is overtaken by others, maybe.
     private func yieldThread() {
-        guard !isDead, !running.isEmpty, loop.random.happens(restlessness) else { return }
+        guard !isDead, !running.isEmpty, loop.random.chance(restlessness, in: 1000) else { return }
         for _ in 0...loop.random.below(4) {
             let others = lines.indices.filter { !running.contains($0) && !lines[$0].isEmpty }
             guard !others.isEmpty, !isDead else { return }

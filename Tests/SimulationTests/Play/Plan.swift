@@ -29,32 +29,32 @@ struct Plan {
         var random = SeededGenerator(seed: seed)
         let users = 2 + random.below(2)
         for user in 0..<users { devices.append((user, 0)) }
-        if devices.count < 4, random.happens(700) { devices.append((0, 1)) }
-        if devices.count < 4, random.happens(300) { devices.append((1, 1)) }
+        if devices.count < 4, random.chance(700, in: 1000) { devices.append((0, 1)) }
+        if devices.count < 4, random.chance(300, in: 1000) { devices.append((1, 1)) }
         chatsAtOnce = [1, 2, 5, 40][random.below(4)]
         historyPage = [3, 7, 20, 50][random.below(4)]
         serverLagUs = [1000, 1_000_000, 60_000_000][random.below(3)]
         limits["fanOutMembers"] = [2, 3, 32][random.below(3)]
         limits["maxBatchCommands"] = [1, 4, 256][random.below(3)]
-        if random.happens(250) { limits["maxOutboundPushBytes"] = 1500 }
+        if random.chance(250, in: 1000) { limits["maxOutboundPushBytes"] = 1500 }
         // What a run is about: everything, or some things more than others.
-        let isCalm = random.happens(150)
+        let isCalm = random.chance(150, in: 1000)
         let count = 12 + random.below(50)
         // A group of everybody, in most runs.
-        if random.happens(850) {
+        if random.chance(850, in: 1000) {
             moves.append(Move(kind: .createChat, afterMs: 0, a: 0, b: users - 2, c: 1))
         }
         for _ in 0..<count {
             let kind =
-                random.happens(isCalm ? 100 : 350)
+                random.chance(isCalm ? 100 : 350, in: 1000)
                 ? Move.Kind.faults[random.below(Move.Kind.faults.count)]
                 : Move.Kind.wishes[random.below(Move.Kind.wishes.count)]
             moves.append(
                 Move(
                     kind: kind,
-                    afterMs: random.happens(600)
+                    afterMs: random.chance(600, in: 1000)
                         ? random.from(0, to: 30)
-                        : random.from(0, to: random.happens(900) ? 800 : 20_000),
+                        : random.from(0, to: random.chance(900, in: 1000) ? 800 : 20_000),
                     a: random.below(1 << 20),
                     b: random.below(1 << 20),
                     c: random.below(1 << 20)
@@ -77,11 +77,11 @@ struct Plan {
         // Numbers of its own: what a seed does besides stays as it is.
         var random = SeededGenerator(seed: ~seed)
         var kinds = [Move.Kind](repeating: .deleteDuringPage, count: 2)
-        hasObjects = random.happens(600)
+        hasObjects = random.chance(600, in: 1000)
         if hasObjects {
             if !devices.contains(where: { $0 == (0, 1) }) { devices.append((0, 1)) }
-            if random.happens(200) { limits["maxObjects"] = 3 + random.below(8) }
-            if random.happens(300) { limits["objectsPageSize"] = 1 + random.below(4) }
+            if random.chance(200, in: 1000) { limits["maxObjects"] = 3 + random.below(8) }
+            if random.chance(300, in: 1000) { limits["objectsPageSize"] = 1 + random.below(4) }
             for _ in 0..<(10 + random.below(40)) {
                 let kind = Move.Kind.objects[random.below(Move.Kind.objects.count)]
                 kinds.insert(kind, at: random.below(kinds.count + 1))
@@ -94,7 +94,7 @@ struct Plan {
     /// Photos that are sent among everything else.
     private mutating func addPhotos() {
         var random = SeededGenerator(seed: seed.byteSwapped)
-        guard random.happens(400) else { return }
+        guard random.chance(400, in: 1000) else { return }
         let photos = [Move.Kind](repeating: .photo, count: 1 + random.below(4))
         let changes = (0..<random.below(4)).map { _ in
             Move.Kind.photos[random.below(Move.Kind.photos.count)]
@@ -121,7 +121,7 @@ struct Plan {
     /// A channel in some runs, and what its readers say.
     private mutating func addComments() {
         var random = SeededGenerator(seed: seed.byteSwapped &+ 2)
-        guard random.happens(500) else { return }
+        guard random.chance(500, in: 1000) else { return }
         let users = devices.map(\.user).max() ?? 0
         moves.insert(Move(kind: .createChat, afterMs: 0, a: 0, b: users - 1, c: 5), at: 0)
         let kinds = (0..<(4 + random.below(16))).map { _ in
@@ -138,7 +138,7 @@ struct Plan {
             place = min(moves.count, place + random.below(1 + 2 * (moves.count - place) / left))
             let move = Move(
                 kind: kind,
-                afterMs: random.from(0, to: random.happens(800) ? 30 : 800),
+                afterMs: random.from(0, to: random.chance(800, in: 1000) ? 30 : 800),
                 a: random.below(1 << 20),
                 b: random.below(1 << 20),
                 c: random.below(1 << 20)

@@ -9,21 +9,6 @@ import Testing
 /// Packets that were broken at random. `TAMBOUR_SEED` repeats a run, `TAMBOUR_SOAK=1` makes it long.
 @Suite("Dissector on broken packets", .enabled(if: Wireshark.isInstalled, "\(Wireshark.missing)"))
 struct DissectorFuzzTests {
-    private struct Run {
-        let count: Int
-        let seed: UInt64
-        var random: SeededGenerator
-
-        init(_ name: String, count: Int, soak: Int) {
-            let environment = ProcessInfo.processInfo.environment
-            seed = environment["TAMBOUR_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max)
-            self.count = environment["TAMBOUR_SOAK"] == "1" ? soak : count
-            random = SeededGenerator(seed: seed)
-            // A crash leaves no other trace of the seed.
-            print("\(name): \(self.count) packets, TAMBOUR_SEED=\(seed)")
-        }
-    }
-
     /// What no line of the tree may begin with.
     private static let complaints = [
         "Lua Error", "[Dissector bug", "[Malformed Packet", "[Exception occurred",
@@ -31,7 +16,7 @@ struct DissectorFuzzTests {
 
     @Test("never ends in an error of Lua")
     func noLuaError() throws {
-        var run = Run("Dissector on broken packets", count: 600, soak: 10_000)
+        var run = RandomRun("Dissector on broken packets", count: 600, soak: 10_000)
         let specimens = try Specimen.all(in: Repository.specification())
         let sources = specimens + specimens.filter { $0.wireLength > 0 }.map { $0.compressed() }
         var mutants: [[UInt8]] = []
@@ -86,7 +71,7 @@ struct DissectorFuzzTests {
 
     @Test("names the problem that a server would name, and shows what decode shows")
     func problems() throws {
-        var run = Run("Problems of broken requests", count: 1500, soak: 20_000)
+        var run = RandomRun("Problems of broken requests", count: 1500, soak: 20_000)
         let specimens = try Specimen.all(in: Repository.specification())
             .filter { $0.role == .request && $0.wireLength > 0 }
         let sources = specimens + specimens.map { $0.compressed() }
