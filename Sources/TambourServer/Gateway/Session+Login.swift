@@ -31,7 +31,8 @@ extension Session {
         // The client has not chosen the token that it was given: it may log in with another one.
         let known = client.isSignedInByCode ? nil : caller
         if caller == nil { shared.strangers.moved(connection.id, to: .loggingIn) }
-        shared.messenger.resolve(login.token, knownAs: known, context(of: request)) { [self] found in
+        shared.messenger.resolve(login.token, knownAs: known, context(of: request)) {
+            [self] found in
             gateway.post(.tokenResolved(self, request, login, found))
         }
     }

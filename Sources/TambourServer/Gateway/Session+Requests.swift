@@ -210,7 +210,8 @@ extension Session {
     }
 
     func context(of request: Request) -> Messenger.RequestContext {
-        Messenger.RequestContext(requester: client.requester, arrivalUs: request.arrivalUs) { [self] in
+        Messenger.RequestContext(requester: client.requester, arrivalUs: request.arrivalUs) {
+            [self] in
             !isGone.load(ordering: .relaxed)
         }
     }

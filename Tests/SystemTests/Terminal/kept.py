@@ -156,7 +156,8 @@ def kept_over_paste(world: World) -> None:
         found = in_editor(world, terminal).strip("\n")
         check(found == short, f"{len(found)} of {len(short)} characters are in the line\n{terminal}")
     terminal.press("Enter")
-    terminal.until("it sent", lambda: "✓" in terminal.text and stands_behind(terminal, "> "))
+    # The message is higher than the screen, so its ✓ may be above it.
+    terminal.until("it sent", lambda: is_idle(terminal) and stands_behind(terminal, "> "))
 
     terminal.paste("\n".join(lines))
     terminal.until("something pasted", lambda: not stands_behind(terminal, "> "))
