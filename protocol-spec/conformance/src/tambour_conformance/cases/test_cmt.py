@@ -102,6 +102,12 @@ def test_comment(login: LogIn, cid: Cid) -> None:
         mark, seen = before[each.name]
         equal(login_again(each, **marks(mark))["chats"], [], f"chats of the next delta of {each.name}")
         equal(chat_of(each, chat), seen, f"the chat as {each.name} has it")
+    # Nor has the author read the post by commenting on it.
+    unread = chat_of(bob, chat)["newMessages"]
+    check(unread > 0, "the post is unread for the author of the comment", unread)
+    read = {"type": "READ_MESSAGE", "chatId": chat, "messageId": post}
+    equal(bob.call("CHAT_MARK", read)["unread"], 0, "unread posts, once the post is read")
+    equal(chat_of(bob, chat)["newMessages"], 0, "unread posts at the next look")
 
 
 @case("CMT-02")
