@@ -3,7 +3,6 @@ import PackageDescription
 
 let package = Package(
     name: "tambour",
-    platforms: [.macOS(.v15)],
     products: [
         .executable(name: "tambourd", targets: ["tambourd"]),
         .executable(name: "tambour", targets: ["tambour"]),
@@ -19,7 +18,8 @@ let package = Package(
         ),
         .trait(
             name: "PostgreSQL",
-            description: "Run the store's test suite on PostgreSQL as well. Needs libpq-dev."
+            description:
+                "Build the driver for PostgreSQL, on which the store's tests run as well. Needs libpq-dev."
         ),
     ],
     dependencies: [
@@ -47,25 +47,49 @@ let package = Package(
         ),
         .target(name: "TambourProtocol"),
         .target(name: "TambourFraming", dependencies: ["CLZ4", "TambourProtocol"]),
-        .target(name: "TambourNet", dependencies: ["CEpoll"]),
-        .target(name: "TambourSQL", dependencies: ["CSQLite"]),
+        .target(name: "TambourEvents", dependencies: ["TambourProtocol"]),
+        .target(name: "TambourQueues"),
+        .target(name: "TambourNet", dependencies: ["CEpoll", "TambourQueues"]),
+        .target(
+            name: "TambourSQL",
+            dependencies: [
+                "CSQLite", .target(name: "CLibPQ", condition: .when(traits: ["PostgreSQL"])),
+            ]
+        ),
 
         // Parts.
         .target(
             name: "TambourStore",
             dependencies: [
-                "TambourProtocol", "TambourSQL",
+                "TambourEvents", "TambourProtocol", "TambourSQL",
                 .product(name: "Crypto", package: "swift-crypto"),
             ]
         ),
+        .target(
+            name: "TambourMessenger",
+            dependencies: [
+                "TambourEvents", "TambourProtocol", "TambourQueues", "TambourSQL", "TambourStore",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "CryptoExtras", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"),
+            ]
+        ),
 
-        // Faces.
+        // Doors.
+        .target(
+            name: "TambourGateway",
+            dependencies: [
+                "TambourEvents", "TambourFraming", "TambourMessenger", "TambourNet",
+                "TambourProtocol", "TambourQueues",
+                .product(name: "Logging", package: "swift-log"),
+            ]
+        ),
         .target(
             name: "TambourServer",
             dependencies: [
-                "TambourFraming", "TambourNet", "TambourProtocol", "TambourSQL", "TambourStore",
+                "TambourGateway", "TambourMessenger", "TambourNet", "TambourProtocol", "TambourSQL",
+                "TambourStore",
                 .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "CryptoExtras", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
@@ -73,24 +97,28 @@ let package = Package(
         .target(
             name: "TambourClient",
             dependencies: [
-                "TambourFraming", "TambourNet", "TambourProtocol",
+                "TambourFraming", "TambourNet", "TambourProtocol", "TambourQueues",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
 
+        // A terminal toolkit, which knows nothing of ours.
+        .target(name: "TerminalKit", dependencies: ["CWidth"]),
+
         // Programs.
         .executableTarget(
             name: "tambour",
             dependencies: [
-                "CWidth", "TambourClient", "TambourProtocol",
+                "TambourClient", "TambourProtocol", "TerminalKit",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]
         ),
         .executableTarget(
             name: "tambourd",
             dependencies: [
-                "TambourNet", "TambourProtocol", "TambourServer",
+                "TambourEvents", "TambourGateway", "TambourMessenger", "TambourNet",
+                "TambourProtocol", "TambourServer",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Logging", package: "swift-log"),
@@ -115,8 +143,8 @@ let package = Package(
         .executableTarget(
             name: "tambour-bench",
             dependencies: [
-                "TambourFraming", "TambourNet", "TambourProtocol", "TambourSQL", "TambourStore",
-                "TambourTesting",
+                "TambourEvents", "TambourFraming", "TambourNet", "TambourProtocol", "TambourQueues",
+                "TambourSQL", "TambourStore", "TambourTesting",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Yams", package: "Yams"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
@@ -128,25 +156,31 @@ let package = Package(
         .target(
             name: "TambourTesting",
             dependencies: [
-                "TambourFraming", "TambourNet", "TambourProtocol", "TambourSQL", "TambourServer",
-                "TambourStore",
+                "TambourEvents", "TambourFraming", "TambourGateway", "TambourMessenger",
+                "TambourNet", "TambourProtocol", "TambourSQL", "TambourServer", "TambourStore",
             ]
         ),
 
         // Tests.
-        .testTarget(name: "TambourNetTests", dependencies: ["TambourNet", "TambourTesting"]),
+        .testTarget(
+            name: "TambourNetTests",
+            dependencies: [
+                "TambourNet", "TambourQueues", "TambourTesting",
+            ]
+        ),
         .testTarget(name: "TambourSQLTests", dependencies: ["TambourSQL"]),
         .testTarget(
             name: "TambourStoreTests",
             dependencies: [
-                "TambourProtocol", "TambourSQL", "TambourStore", "TambourTesting",
-                .target(name: "CLibPQ", condition: .when(traits: ["PostgreSQL"])),
+                "TambourEvents", "TambourProtocol", "TambourSQL", "TambourStore", "TambourTesting",
             ]
         ),
         .target(name: "CAllocationCount", path: "Tests/CAllocationCount"),
         .testTarget(
             name: "TambourFramingTests",
-            dependencies: ["TambourFraming", "TambourProtocol", "TambourTesting"]
+            dependencies: [
+                "TambourFraming", "TambourProtocol", "TambourTesting",
+            ]
         ),
         .testTarget(
             name: "TambourProtocolTests",
@@ -166,34 +200,38 @@ let package = Package(
         .testTarget(
             name: "TambourServerTests",
             dependencies: [
-                "TambourFraming", "TambourNet", "TambourProtocol", "TambourSQL", "TambourServer",
+                "TambourEvents", "TambourFraming", "TambourGateway", "TambourMessenger",
+                "TambourNet", "TambourProtocol", "TambourQueues", "TambourSQL", "TambourServer",
                 "TambourStore", "TambourTesting",
             ]
         ),
         .testTarget(
             name: "TambourClientTests",
             dependencies: [
-                "TambourClient", "TambourFraming", "TambourNet", "TambourProtocol", "TambourServer",
-                "TambourTesting",
+                "TambourClient", "TambourFraming", "TambourProtocol", "TambourTesting",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ]
         ),
         .testTarget(
             name: "tambourTests",
-            dependencies: ["TambourClient", "TambourProtocol", "TambourTesting", "tambour"]
+            dependencies: [
+                "TambourClient", "TambourProtocol", "TambourTesting", "TerminalKit", "tambour",
+            ]
         ),
+        .testTarget(name: "TerminalKitTests", dependencies: ["TambourTesting", "TerminalKit"]),
         // Devices and the server's rules together: what neither side's tests can see.
         .testTarget(
             name: "EntityTests",
             dependencies: [
-                "TambourClient", "TambourProtocol", "TambourServer", "TambourStore",
-                "TambourTesting",
+                "TambourClient", "TambourMessenger", "TambourProtocol", "TambourServer",
+                "TambourStore", "TambourTesting",
             ]
         ),
         .testTarget(
             name: "SimulationTests",
             dependencies: [
-                "TambourClient", "TambourFraming", "TambourNet", "TambourProtocol", "TambourSQL",
+                "TambourClient", "TambourEvents", "TambourFraming", "TambourGateway",
+                "TambourMessenger", "TambourNet", "TambourProtocol", "TambourQueues", "TambourSQL",
                 "TambourServer", "TambourStore", "TambourTesting",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
@@ -204,7 +242,8 @@ let package = Package(
         .target(
             name: "FuzzTargets",
             dependencies: [
-                "TambourFraming", "TambourProtocol", "TambourSQL", "TambourServer", "TambourStore",
+                "TambourFraming", "TambourMessenger", "TambourProtocol", "TambourSQL",
+                "TambourServer", "TambourStore",
                 .product(name: "Yams", package: "Yams"),
             ],
             path: "Tests/FuzzTargets"
@@ -212,17 +251,16 @@ let package = Package(
         .testTarget(
             name: "FuzzTests",
             dependencies: [
-                "FuzzTargets", "TambourFraming", "TambourProtocol", "TambourServer",
-                "TambourTesting", "tambour-spec", "tambourd",
+                "FuzzTargets", "TambourFraming", "TambourMessenger", "TambourProtocol",
+                "TambourServer", "TambourTesting", "tambour-spec", "tambourd",
             ],
             exclude: ["Regressions"]
         ),
         .testTarget(
             name: "SystemTests",
             dependencies: [
-                "TambourFraming", "TambourProtocol", "TambourSQL", "TambourServer",
-                "TambourTesting",
-                "tambour", "tambourd",
+                "TambourFraming", "TambourMessenger", "TambourProtocol", "TambourSQL",
+                "TambourServer", "TambourTesting", "tambour", "tambourd",
             ],
             // Compiled or run by the tests themselves: a layer to preload, a program to try it on,
             // what client libraries play, who follows the guide, draws the screen, and replays sessions; who validates

@@ -1,5 +1,6 @@
 import CEpoll
 import Glibc
+import TambourQueues
 
 /// The turns of connections: reads their input and presents it to their delegates.
 extension Lane {

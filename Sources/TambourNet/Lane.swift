@@ -1,6 +1,7 @@
 import CEpoll
 import Dispatch
 import Glibc
+package import TambourQueues
 
 /// A serial queue that serves many sockets: one epoll descriptor under one dispatch source.
 ///

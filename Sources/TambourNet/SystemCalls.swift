@@ -1,12 +1,5 @@
 import Glibc
 
-/// Returns the time of the monotonic clock.
-func monotonicTime() -> Duration {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
-}
-
 func makeNonBlocking(_ descriptor: Int32) {
     let flags = fcntl(descriptor, F_GETFL)
     if flags >= 0, flags & O_NONBLOCK == 0 { _ = fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) }
@@ -21,18 +14,6 @@ func socketError(of descriptor: Int32) -> Int32 {
 }
 
 extension Duration {
-    /// Milliseconds, rounded down, as a clock shows them.
-    var elapsedMilliseconds: Int64 {
-        let (seconds, attoseconds) = components
-        return seconds * 1000 + attoseconds / 1_000_000_000_000_000
-    }
-
-    /// Microseconds, rounded down, as a clock shows them.
-    var elapsedMicroseconds: Int64 {
-        let (seconds, attoseconds) = components
-        return seconds * 1_000_000 + attoseconds / 1_000_000_000_000
-    }
-
     /// Milliseconds, rounded up: a deadline must not come early.
     var wholeMilliseconds: Int64 {
         let (seconds, attoseconds) = components

@@ -2,6 +2,9 @@ import Dispatch
 import Glibc
 import Logging
 import Synchronization
+import TambourEvents
+import TambourGateway
+package import TambourMessenger
 import TambourNet
 package import TambourProtocol
 package import TambourServer
@@ -184,8 +187,8 @@ package final class TestServer: Sendable {
             defer { known.append(user) }
             return known
         }
-        server.foundPeople.note(others, by: user)
-        for other in others { server.foundPeople.note([user], by: other) }
+        server.messenger.foundPeople.note(others, by: user)
+        for other in others { server.messenger.foundPeople.note([user], by: other) }
     }
 
     /// Logs an existing user in on another device.

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
+import TambourMessenger
 import TambourProtocol
-import TambourServer
 
 extension Tambourd {
     /// Options for reading lists page by page.

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import TambourMessenger
 import TambourServer
 
 extension Tambourd {

@@ -1,8 +1,8 @@
 import Logging
 import Synchronization
+import TambourEvents
+import TambourMessenger
 import TambourProtocol
-import TambourServer
-import TambourStore
 
 /// Runs a program for each code, with phone or e-mail address and code on its standard input, one
 /// line each.

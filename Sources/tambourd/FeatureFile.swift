@@ -1,6 +1,6 @@
 import Foundation
+import TambourMessenger
 import TambourProtocol
-import TambourServer
 import Yams
 
 /// Reads the file of `--features`: a map from feature names to their rules, in YAML or JSON.

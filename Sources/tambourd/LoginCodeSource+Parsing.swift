@@ -1,7 +1,7 @@
 import Foundation
 import Logging
+import TambourMessenger
 import TambourProtocol
-import TambourServer
 
 extension LoginCodeSource {
     /// Parses `console`, `file:PATH`, `exec:PROGRAM` or `fixed:DIGITS`.

@@ -2,6 +2,7 @@ import ArgumentParser
 import Configuration
 import Foundation
 import Logging
+import TambourMessenger
 import TambourNet
 import TambourProtocol
 import TambourServer

@@ -1,7 +1,8 @@
 import Configuration
 import Foundation
 import Logging
-import TambourNet
+import TambourGateway
+import TambourMessenger
 import TambourProtocol
 import TambourServer
 import Yams

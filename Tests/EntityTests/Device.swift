@@ -1,6 +1,6 @@
 import TambourClient
+import TambourMessenger
 import TambourProtocol
-import TambourServer
 
 /// A device: its entities, the database that follows them, and what is on the wire.
 struct Device {

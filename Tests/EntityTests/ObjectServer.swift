@@ -1,5 +1,5 @@
+import TambourMessenger
 import TambourProtocol
-import TambourServer
 import TambourStore
 
 /// The smallest server around `ObjectRules`: dictionaries, a commit clock and a table of replies.

@@ -1,4 +1,5 @@
 import Glibc
+import TambourMessenger
 import TambourProtocol
 import TambourSQL
 import TambourServer

@@ -1,5 +1,6 @@
 import Foundation
 import TambourFraming
+import TambourMessenger
 import TambourProtocol
 import TambourServer
 import TambourTesting

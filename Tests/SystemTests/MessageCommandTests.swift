@@ -1,4 +1,5 @@
 import Foundation
+import TambourMessenger
 import TambourProtocol
 import TambourServer
 import TambourTesting

@@ -4,6 +4,7 @@ import Synchronization
 import Testing
 
 @testable import TambourNet
+@testable import TambourQueues
 
 @Suite("a connection")
 struct ConnectionTests {

@@ -1,5 +1,6 @@
 import Dispatch
 import Glibc
+import TambourQueues
 import Testing
 
 @testable import TambourNet

@@ -2,7 +2,7 @@ import Dispatch
 import Synchronization
 import Testing
 
-@testable import TambourNet
+@testable import TambourQueues
 
 @Suite("a mailbox")
 struct MailboxTests {

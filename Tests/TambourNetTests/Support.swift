@@ -4,6 +4,7 @@ import Synchronization
 import Testing
 
 @testable import TambourNet
+@testable import TambourQueues
 
 /// How long anything may take before a test gives up; nothing waits for it to pass.
 let patience = DispatchTimeInterval.seconds(120)

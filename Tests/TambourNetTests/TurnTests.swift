@@ -1,5 +1,6 @@
 import Dispatch
 import Synchronization
+import TambourQueues
 import Testing
 
 @testable import TambourNet

@@ -6,6 +6,7 @@ import TambourNet
 import TambourTesting
 import Testing
 
+@testable import TambourMessenger
 @testable import TambourServer
 
 @Suite("The admin socket")

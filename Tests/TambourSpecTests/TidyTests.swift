@@ -6,46 +6,64 @@ import Testing
 struct TidyTests {
     /// Who imports what: ours below and the foreign modules each target is allowed.
     ///
-    /// Arrows point down only: nothing imports a face or a program, the ground imports nothing of
-    /// ours, and each foreign library is seen by the targets that name it here.
+    /// Arrows point down only: nothing but a program imports a door, and each foreign library is
+    /// seen by the targets that name it here.
     private static let arrows: [String: Set<String>] = [
         // Ground.
         "TambourProtocol": ["Glibc", "Darwin"],
+        "TambourEvents": ["TambourProtocol"],
         "TambourFraming": ["TambourProtocol", "CLZ4"],
-        "TambourNet": ["CEpoll", "Dispatch", "Glibc", "Darwin", "Synchronization"],
-        "TambourSQL": ["CSQLite", "Glibc", "Darwin", "Synchronization"],
+        "TambourQueues": ["Dispatch", "Glibc", "Synchronization"],
+        "TambourNet": [
+            "TambourQueues", "CEpoll", "Dispatch", "Glibc", "Darwin", "Synchronization",
+        ],
+        "TambourSQL": ["CLibPQ", "CSQLite", "Glibc", "Synchronization"],
         // Parts.
-        "TambourStore": ["TambourProtocol", "TambourSQL", "Crypto", "Synchronization"],
-        // Faces.
-        "TambourServer": [
-            "TambourFraming", "TambourNet", "TambourProtocol", "TambourSQL", "TambourStore",
-            "Crypto", "CryptoExtras", "Dispatch", "Glibc", "Darwin", "Logging", "Synchronization",
+        "TambourStore": [
+            "TambourEvents", "TambourProtocol", "TambourSQL", "Crypto", "Synchronization",
+        ],
+        "TambourMessenger": [
+            "TambourEvents", "TambourProtocol", "TambourQueues", "TambourSQL", "TambourStore",
+            "Crypto", "CryptoExtras", "Dispatch", "Glibc", "Logging", "Synchronization",
+        ],
+        // Doors.
+        "TambourGateway": [
+            "TambourEvents", "TambourFraming", "TambourMessenger", "TambourNet",
+            "TambourProtocol", "TambourQueues",
+            "Dispatch", "Glibc", "Logging", "Synchronization",
         ],
         "TambourClient": [
-            "TambourFraming", "TambourNet", "TambourProtocol",
+            "TambourFraming", "TambourNet", "TambourProtocol", "TambourQueues",
             "Dispatch", "Foundation", "GRDB", "Glibc", "Synchronization",
         ],
-        // Programs.
+        "TerminalKit": ["CWidth", "Dispatch", "Glibc"],
+        // Programs; `TambourServer` is the part of tambourd that tests start in their own process.
+        "TambourServer": [
+            "TambourGateway", "TambourMessenger", "TambourNet", "TambourProtocol", "TambourSQL",
+            "TambourStore",
+            "Crypto", "Dispatch", "Glibc", "Darwin", "Logging", "Synchronization",
+        ],
         "tambourd": [
-            "TambourNet", "TambourProtocol", "TambourServer", "TambourStore",
+            "TambourEvents", "TambourGateway", "TambourMessenger", "TambourNet",
+            "TambourProtocol", "TambourServer",
             "ArgumentParser", "Configuration", "Dispatch", "Foundation", "Glibc", "Darwin",
             "Logging", "Subprocess", "Synchronization", "SystemPackage", "Yams",
         ],
         "tambour": [
-            "TambourClient", "TambourProtocol",
-            "ArgumentParser", "CWidth", "Dispatch", "Foundation", "Glibc", "Synchronization",
+            "TambourClient", "TambourProtocol", "TerminalKit",
+            "ArgumentParser", "Dispatch", "Foundation", "Glibc", "Synchronization",
         ],
         "tambour-spec": ["ArgumentParser", "Crypto", "Foundation", "Yams"],
         // For tests; never linked into a product.
         "TambourTesting": [
-            "TambourFraming", "TambourNet", "TambourProtocol", "TambourSQL", "TambourServer",
-            "TambourStore",
+            "TambourEvents", "TambourFraming", "TambourGateway", "TambourMessenger", "TambourNet",
+            "TambourProtocol", "TambourSQL", "TambourServer", "TambourStore",
             "Dispatch", "Foundation", "Glibc", "Darwin", "Logging", "Synchronization",
         ],
         // Measures; not shipped.
         "tambour-bench": [
-            "TambourFraming", "TambourNet", "TambourProtocol", "TambourSQL", "TambourStore",
-            "TambourTesting",
+            "TambourEvents", "TambourFraming", "TambourNet", "TambourProtocol", "TambourQueues",
+            "TambourSQL", "TambourStore", "TambourTesting",
             "ArgumentParser", "Dispatch", "Foundation", "Glibc", "Histogram", "Synchronization",
             "Yams",
         ],
@@ -53,8 +71,8 @@ struct TidyTests {
 
     /// `Data` costs more than a frame: the hot path does without.
     private static let withoutFoundation = [
-        "TambourProtocol", "TambourFraming", "TambourNet", "TambourSQL", "TambourStore",
-        "TambourServer",
+        "TambourProtocol", "TambourEvents", "TambourFraming", "TambourQueues", "TambourNet",
+        "TambourSQL", "TambourStore", "TambourMessenger", "TambourGateway", "TambourServer",
     ]
 
     private struct Source {
@@ -125,9 +143,11 @@ struct TidyTests {
     @Test("no arrow of the table points up, sideways or to Foundation where speed matters")
     func table() {
         let layers = [
-            ["TambourProtocol", "TambourNet", "TambourSQL"], ["TambourFraming", "TambourStore"],
-            ["TambourServer", "TambourClient"],
-            ["tambourd", "tambour", "tambour-spec"], ["TambourTesting"], ["tambour-bench"],
+            ["TambourProtocol", "TambourQueues", "TambourSQL", "TerminalKit"],
+            ["TambourEvents", "TambourFraming", "TambourNet"], ["TambourStore"],
+            ["TambourMessenger"], ["TambourGateway", "TambourClient"],
+            ["TambourServer"], ["tambourd", "tambour", "tambour-spec"], ["TambourTesting"],
+            ["tambour-bench"],
         ]
         let layer = Dictionary(
             uniqueKeysWithValues: layers.enumerated().flatMap { level, names in
@@ -144,8 +164,38 @@ struct TidyTests {
             let allowed = Self.arrows[target, default: []]
             #expect(allowed.isDisjoint(with: ["Foundation", "FoundationEssentials"]), "\(target)")
         }
-        let sqlite = Self.arrows.filter { $0.value.contains("CSQLite") }.keys
-        #expect(Array(sqlite) == ["TambourSQL"])
+        for library in ["CSQLite", "CLibPQ"] {
+            let users = Self.arrows.filter { $0.value.contains(library) }.keys
+            #expect(Array(users) == ["TambourSQL"])
+        }
+    }
+
+    @Test("the wire's chat is built in one place")
+    func chats() throws {
+        let places = try Self.sources(under: "Sources")
+            .filter {
+                ["TambourStore", "TambourMessenger", "TambourGateway", "TambourServer"]
+                    .contains($0.target)
+            }
+            .filter { $0.lines.contains { $0.contains(/(^|[^\w.])Chat\(/) } }
+        #expect(places.map(\.path) == ["Sources/TambourStore/Chats/ChatObject.swift"])
+    }
+
+    @Test("what is above TambourSQL knows no database by name")
+    func databases() throws {
+        let measuring = ["TambourSQL", "TambourTesting"]
+        for source in try Self.sources(under: "Sources") where !measuring.contains(source.target) {
+            for (number, line) in source.lines.enumerated() {
+                let code = line.drop { $0 == " " }
+                if code.hasPrefix("//") { continue }
+                #expect(
+                    !code.contains(
+                        /SQLite(Connection|Statement|Error)|sqlite3_|Postgres(Con|Sta)|PQ[a-z]+\(/
+                    ),
+                    "\(source.path):\(number + 1): \(line)"
+                )
+            }
+        }
     }
 
     @Test("libraries print nothing")
@@ -166,7 +216,7 @@ struct TidyTests {
         let reading =
             /\.(int|bytes|string|isNull|optionalInt|optionalBytes|optionalString|bool|borrowedBytes|withBytes)\(\d/
         let sources = try Self.sources(under: "Sources")
-            .filter { ["TambourStore", "TambourServer"].contains($0.target) }
+            .filter { ["TambourStore", "TambourMessenger", "TambourServer"].contains($0.target) }
         #expect(sources.count > 40)
         for source in sources {
             for (number, line) in source.lines.enumerated() {

@@ -1,3 +1,4 @@
+import TambourEvents
 import TambourProtocol
 import TambourSQL
 import TambourStore

@@ -1,3 +1,4 @@
+import TambourEvents
 import TambourProtocol
 import TambourSQL
 import TambourStore
@@ -146,7 +147,7 @@ struct OperatorStoreTests {
     }
 }
 
-extension SQLiteConnection {
+extension SQLFileConnection {
     fileprivate func pathOfMain() throws -> String {
         let statement = try prepare("SELECT file FROM pragma_database_list WHERE name = 'main'")
         defer { statement.reset() }

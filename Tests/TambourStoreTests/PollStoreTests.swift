@@ -1,3 +1,4 @@
+import TambourEvents
 import TambourSQL
 import TambourStore
 import Testing

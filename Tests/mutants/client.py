@@ -1123,54 +1123,54 @@ PARTS = {
         ],
     ),
     'terminal': (
-        '^tambourTests\\.',
+        '^(tambourTests|TerminalKitTests)\\.',
         [
             (
                 'an escape character is printed as it is',
-                'Sources/tambour/Terminal/Drawing/Glyph.swift',
+                'Sources/TerminalKit/Drawing/Glyph.swift',
                 "case 0..<0x20: Unicode.Scalar(0x2400 + scalar.value).map { Character($0) }",
                 "case 0..<0x1B: Unicode.Scalar(0x2400 + scalar.value).map { Character($0) }",
             ),
             (
                 'controls of the text direction are kept',
-                'Sources/tambour/Terminal/Drawing/Glyph.swift',
+                'Sources/TerminalKit/Drawing/Glyph.swift',
                 "if category == .format { return width == 0 ||",
                 "if category == .format { return width < 0 || width > 0 &&",
             ),
             (
                 'VS16 does not widen',
-                'Sources/tambour/Terminal/Drawing/Glyph.swift',
+                'Sources/TerminalKit/Drawing/Glyph.swift',
                 "case 0xFE0F, 0x1F3FB...0x1F3FF,",
                 "case 0x1F3FB...0x1F3FF,",
             ),
             (
                 'glyphs that cling to their neighbour are not set apart',
-                'Sources/tambour/Terminal/Drawing/Glyph.swift',
+                'Sources/TerminalKit/Drawing/Glyph.swift',
                 "|| first.clingsToPredecessor ||",
                 "||",
             ),
             (
                 'covering a part of a wide glyph leaves the rest',
-                'Sources/tambour/Terminal/Drawing/Surface.swift',
+                'Sources/TerminalKit/Drawing/Surface.swift',
                 '        separate(start + end, rowEnd: start + size.columns)\n',
                 '',
             ),
             (
                 'any scheme may become a link',
-                'Sources/tambour/Terminal/Drawing/Surface.swift',
+                'Sources/TerminalKit/Drawing/Surface.swift',
                 "schemes.contains(address[..<colon].lowercased())",
                 "colon > address.startIndex",
             ),
             (
                 "erasing keeps the pen's background",
-                'Sources/tambour/Terminal/Drawing/Renderer.swift',
+                'Sources/TerminalKit/Drawing/Renderer.swift',
                 '            setPen(.plain)\n'
                 '            setLink(.none, of: new)\n',
                 '            setLink(.none, of: new)\n',
             ),
             (
                 'the column after a doubtful glyph counts as known',
-                'Sources/tambour/Terminal/Drawing/Renderer.swift',
+                'Sources/TerminalKit/Drawing/Renderer.swift',
                 '            write(cell.text)\n'
                 '            self.column = nil\n'
                 '            return\n',
@@ -1178,99 +1178,99 @@ PARTS = {
             ),
             (
                 'what a wider doubtful glyph may have covered is not written again',
-                'Sources/tambour/Terminal/Drawing/Renderer.swift',
+                'Sources/TerminalKit/Drawing/Renderer.swift',
                 "let widest = cell.isDoubtful ? column + Glyph(cell.text).widestWidth : end",
                 "let widest = end",
             ),
             (
                 'another size is not painted in full',
-                'Sources/tambour/Terminal/Drawing/Renderer.swift',
+                'Sources/TerminalKit/Drawing/Renderer.swift',
                 "if let shown, shown.size == surface.size { return shown }",
                 "if let shown, shown.cells.count >= surface.cells.count { return Surface(size: surface.size) }",
             ),
             (
                 'links are compared by their number',
-                'Sources/tambour/Terminal/Drawing/Renderer.swift',
+                'Sources/TerminalKit/Drawing/Renderer.swift',
                 "let oldLinks = new.links.map { address in old.index(ofLink: address) ?? -1 }",
                 "let oldLinks = Array(new.links.indices)",
             ),
             (
                 'a scroll leaves the margins set',
-                'Sources/tambour/Terminal/Drawing/Renderer.swift',
+                'Sources/TerminalKit/Drawing/Renderer.swift',
                 '            write("\\u{1B}[r")\n',
                 '',
             ),
             (
                 'bold ends without dim',
-                'Sources/tambour/Terminal/Drawing/ControlSequences.swift',
+                'Sources/TerminalKit/Drawing/ControlSequences.swift',
                 '("22", [.bold, .dim]), ("23", .italic)',
                 '("22", .bold), ("23", .italic)',
             ),
             (
                 'European numbers after Arabic letters stay European',
-                'Sources/tambour/Terminal/Layout/BidiResolver.swift',
+                'Sources/TerminalKit/Layout/BidiResolver.swift',
                 "if classes[index] == .europeanNumber, strong == .arabicLetter {",
                 "if classes[index] == .europeanNumber, strong == .arabicNumber {",
             ),
             (
                 "brackets take the paragraph's direction always",
-                'Sources/tambour/Terminal/Layout/BidiResolver.swift',
+                'Sources/TerminalKit/Layout/BidiResolver.swift',
                 'let resolved = before ?? baseClass\n',
                 'let resolved = before == nil ? baseClass : baseClass\n',
             ),
             (
                 'overrides work',
-                'Sources/tambour/Terminal/Layout/BidiClass.swift',
+                'Sources/TerminalKit/Layout/BidiClass.swift',
                 '        let category = scalar.properties.generalCategory\n',
                 '        if scalar == "\\u{202E}" { return .rightToLeft }\n'
                 '        let category = scalar.properties.generalCategory\n',
             ),
             (
                 'space at the end of a line keeps its level',
-                'Sources/tambour/Terminal/Layout/BidiParagraph.swift',
+                'Sources/TerminalKit/Layout/BidiParagraph.swift',
                 "if isTrailing { entries[position].level = base }",
                 "if !isTrailing { entries[position].level = base }",
             ),
             (
                 'lines from right to left are aligned to the left',
-                'Sources/tambour/Terminal/Layout/TextLayoutBuilder.swift',
+                'Sources/TerminalKit/Layout/TextLayoutBuilder.swift',
                 "bidi.isRightToLeft ? max(0, options.width - indent - columns) : indent",
                 "bidi.isRightToLeft ? max(0, indent) : indent",
             ),
             (
                 'the number of a link may begin a line',
-                'Sources/tambour/Terminal/Layout/TextLayoutBuilder.swift',
+                'Sources/TerminalKit/Layout/TextLayoutBuilder.swift',
                 "if items[index + 1].isAdded { return false }",
                 "if items[index + 1].isAdded { return true }",
             ),
             (
                 'a word that does not fit is not broken',
-                'Sources/tambour/Terminal/Layout/TextLayoutBuilder.swift',
+                'Sources/TerminalKit/Layout/TextLayoutBuilder.swift',
                 'return lastBreak ?? index\n',
                 'return lastBreak ?? items.count\n',
             ),
             (
                 'a column beside the text leads nowhere',
-                'Sources/tambour/Terminal/Layout/TextLayout.swift',
+                'Sources/TerminalKit/Layout/TextLayout.swift',
                 "return line.isContinued ? line.range.upperBound - 1 : line.range.upperBound",
                 "return line.range.upperBound",
             ),
             (
                 'a pasted return is a key',
-                'Sources/tambour/Terminal/Input/KeyParser.swift',
+                'Sources/TerminalKit/Input/KeyParser.swift',
                 '            reset()\n'
                 '            state = .paste\n',
                 '            reset()\n',
             ),
             (
                 'a paste keeps its controls',
-                'Sources/tambour/Terminal/Input/SafeText.swift',
+                'Sources/TerminalKit/Input/SafeText.swift',
                 "default: if scalar.properties.generalCategory != .control { safe.append(scalar) }",
                 "default: safe.append(scalar)",
             ),
             (
                 'a byte that breaks UTF-8 swallows the next',
-                'Sources/tambour/Terminal/Input/KeyParser.swift',
+                'Sources/TerminalKit/Input/KeyParser.swift',
                 '        guard byte & 0xC0 == 0x80 else {\n'
                 '            reset()\n'
                 '            take(byte)\n',
@@ -1279,7 +1279,7 @@ PARTS = {
             ),
             (
                 'the end of a paste is lost where it is cut',
-                'Sources/tambour/Terminal/Input/KeyParser.swift',
+                'Sources/TerminalKit/Input/KeyParser.swift',
                 '        defer { events.removeAll() }\n',
                 '        defer {\n'
                 '            events.removeAll()\n'
@@ -1288,19 +1288,19 @@ PARTS = {
             ),
             (
                 'kills in a row do not belong together',
-                'Sources/tambour/Terminal/Input/LineEditor.swift',
+                'Sources/TerminalKit/Input/LineEditor.swift',
                 '            killRing.extend(with: killed, atFront: isBackward)\n',
                 '            killRing.add(killed)\n',
             ),
             (
                 'the limit counts clusters',
-                'Sources/tambour/Terminal/Input/LineEditor.swift',
+                'Sources/TerminalKit/Input/LineEditor.swift',
                 "clusters.reduce(0) { $0 + $1.utf16.count }",
                 "clusters.count",
             ),
             (
                 'a mark that is typed stays a cluster of its own',
-                'Sources/tambour/Terminal/Input/LineEditor.swift',
+                'Sources/TerminalKit/Input/LineEditor.swift',
                 '        clusters = Array(whole)\n'
                 '        cursor = Self.boundary(in: clusters, atOrAfterByte: head.utf8.count)\n',
                 '        clusters = Array(kept) + Array(fitting) + Array(rest)\n'
@@ -1308,7 +1308,7 @@ PARTS = {
             ),
             (
                 'undo forgets what a kill took',
-                'Sources/tambour/Terminal/Input/LineEditor.swift',
+                'Sources/TerminalKit/Input/LineEditor.swift',
                 '        guard !range.isEmpty else { return .handled }\n'
                 '        saveForUndo()\n'
                 '        let killed',
@@ -1317,13 +1317,13 @@ PARTS = {
             ),
             (
                 'the best predecessor is the nearest',
-                'Sources/tambour/Terminal/Search/FuzzyMatch.swift',
+                'Sources/TerminalKit/Search/FuzzyMatch.swift',
                 "if score > line[column] {",
                 "if score != line[column] {",
             ),
             (
                 'a frame is rendered before the last one has left',
-                'Sources/tambour/Terminal/Device/FrameQueue.swift',
+                'Sources/TerminalKit/Device/FrameQueue.swift',
                 '                guard let surface = waiting else { return true }\n'
                 '                waiting = nil\n',
                 '                guard let surface = waiting else { return true }\n'
@@ -1332,7 +1332,7 @@ PARTS = {
             ),
             (
                 'what was dropped counts as shown',
-                'Sources/tambour/Terminal/Device/FrameQueue.swift',
+                'Sources/TerminalKit/Device/FrameQueue.swift',
                 '        waiting = nil\n'
                 '        renderer.forget()\n'
                 '    }',
@@ -1341,44 +1341,44 @@ PARTS = {
             ),
             (
                 'a terminal that takes nothing is waited for',
-                'Sources/tambour/Terminal/Device/FrameQueue.swift',
+                'Sources/TerminalKit/Device/FrameQueue.swift',
                 '        if waiting != nil { skippedFrames += 1 }\n'
                 '        waiting = surface\n',
                 '        if waiting == nil { waiting = surface }\n',
             ),
             (
                 'the line stays raw',
-                'Sources/tambour/Terminal/Device/TerminalLine.swift',
+                'Sources/TerminalKit/Device/TerminalLine.swift',
                 '        try? apply(original)\n',
                 '',
             ),
             (
                 'a lone ESC waits for ever',
-                'Sources/tambour/Terminal/Device/TerminalDevice.swift',
+                'Sources/TerminalKit/Device/TerminalDevice.swift',
                 '            deliver(parser.flush())\n',
                 '            _ = parser.isWaiting\n',
             ),
             (
                 'what is there is not read before a sequence counts as late',
-                'Sources/tambour/Terminal/Device/TerminalDevice.swift',
+                'Sources/TerminalKit/Device/TerminalDevice.swift',
                 '            if input.hasBytes { return inputIsReady() }\n',
                 '',
             ),
             (
                 'what comes late behind ESC is text',
-                'Sources/tambour/Terminal/Input/KeyParser.swift',
+                'Sources/TerminalKit/Input/KeyParser.swift',
                 "if Self.isRestOfSequence(bytes) { state = .escape } else { reset() }",
                 "reset()",
             ),
             (
                 'a sequence with parameters counts as typed when its rest is late',
-                'Sources/tambour/Terminal/Input/KeyParser.swift',
+                'Sources/TerminalKit/Input/KeyParser.swift',
                 "case .ss3(let parameters), .csi(let parameters): parameters.isEmpty",
                 "case .ss3, .csi: true",
             ),
             (
                 'every line runs from left to right',
-                'Sources/tambour/Terminal/Layout/Surface+Lines.swift',
+                'Sources/TerminalKit/Layout/Surface+Lines.swift',
                 "BidiParagraph(Array(own), direction: direction)",
                 "BidiParagraph(Array(own), direction: .leftToRight)",
             ),

@@ -15,20 +15,20 @@ import sys
 
 from switch import ROOT, Mutant, switched
 
-SERVER = "Sources/TambourServer/"
+MESSENGER = "Sources/TambourMessenger/"
 STORE = "Sources/TambourStore/"
 #: How often the server is killed for each mutant; TAMBOUR_KILLS plays more or fewer.
 KILLS = int(os.environ.get("TAMBOUR_KILLS", 30))
 # name, file, what stands there (once), what the mutant makes of it (@ is its number)
 MUTANTS = [
-    ("answers leave before the commit", SERVER + "Engine/EngineCore.swift",
+    ("answers leave before the commit", MESSENGER + "Engine/EngineCore.swift",
      "            let events = counters + (try writer.commit())\n            clock.end(committed: true)\n",
      "            if mutant == @ {\n"
      "                for (command, answer) in zip(commands, answers) { command.done(answer) }\n"
      "                answers = []\n"
      "            }\n"
      "            let events = counters + (try writer.commit())\n            clock.end(committed: true)\n"),
-    ("one batch of seven is answered and not committed", SERVER + "Engine/EngineCore.swift",
+    ("one batch of seven is answered and not committed", MESSENGER + "Engine/EngineCore.swift",
      "            guard tx.writes > 0 else {\n                writer.finishUnwritten()\n",
      "            if mutant == @, tx.writes > 0, Int.random(in: 0..<7) == 0 {\n"
      "                writer.rollback()\n"
@@ -36,22 +36,22 @@ MUTANTS = [
      "                return Result(answers: answers, events: [])\n"
      "            }\n"
      "            guard tx.writes > 0 else {\n                writer.finishUnwritten()\n"),
-    ("a token outlives its LOGOUT", SERVER + "Handlers/AuthHandler.swift",
+    ("a token outlives its LOGOUT", MESSENGER + "Handlers/AuthHandler.swift",
      "        try tx.closeSessions([caller.sessionID], of: caller.userID)\n",
      "        if mutant != @ { try tx.closeSessions([caller.sessionID], of: caller.userID) }\n"),
-    ("tokens outlive SESSIONS_CLOSE", SERVER + "Handlers/AuthHandler.swift",
+    ("tokens outlive SESSIONS_CLOSE", MESSENGER + "Handlers/AuthHandler.swift",
      "        try tx.closeAllSessions(of: caller.userID, except: caller.sessionID)\n",
      "        if mutant != @ { try tx.closeAllSessions(of: caller.userID, except: caller.sessionID) }\n"),
-    ("a cid is forgotten", SERVER + "Handlers/MessagesHandler.swift",
+    ("a cid is forgotten", MESSENGER + "Handlers/MessagesHandler.swift",
      "        if let chat = target.chat,\n            let first = try tx.sent(",
      "        if mutant != @, let chat = target.chat,\n            let first = try tx.sent("),
-    ("the operation of an object is forgotten", SERVER + "Handlers/EntitiesHandler.swift",
+    ("the operation of an object is forgotten", MESSENGER + "Handlers/EntitiesHandler.swift",
      "        if let reply = try tx.reader.objectReply(\n            to: operation.opID,",
      "        if mutant != @, let reply = try tx.reader.objectReply(\n            to: operation.opID,"),
     ("read marks stay in memory", STORE + "Messages/Messages+Writing.swift",
      "        member.setRead(time: time, number: number)\n        save(.marks, of: member, in: chat)\n",
      "        member.setRead(time: time, number: number)\n        if mutant != @ { save(.marks, of: member, in: chat) }\n"),
-    ("a code is good for ever", SERVER + "Handlers/AuthHandler.swift",
+    ("a code is good for ever", MESSENGER + "Handlers/AuthHandler.swift",
      "            guard !account.isBlocked else { throw RequestError.loginBlocked }\n"
      "            try tx.spendLoginCode(tokenHash: tokenHash)\n",
      "            guard !account.isBlocked else { throw RequestError.loginBlocked }\n"

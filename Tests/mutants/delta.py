@@ -25,7 +25,7 @@ CONTACTS = STORE + "Accounts/Contacts+Writing.swift"
 POLLS = STORE + "Messages/Polls.swift"
 DRAFTS = STORE + "Messages/Drafts.swift"
 ERASURE = STORE + "Accounts/Erasure.swift"
-MORE = "Sources/TambourServer/Sync/SyncMore.swift"
+MORE = "Sources/TambourMessenger/Sync/SyncMore.swift"
 # name, file, what stands there (once), what the mutant makes of it (@ is its number), and for a write
 # that another one covers: why nobody can notice.
 MUTANTS = [

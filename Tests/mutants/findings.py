@@ -19,10 +19,11 @@ from switch import ROOT, Mutant, switched
 NET = "Sources/TambourNet/"
 PROTOCOL = "Sources/TambourProtocol/"
 STORE = "Sources/TambourStore/"
+MESSENGER = "Sources/TambourMessenger/"
+GATEWAY = "Sources/TambourGateway/"
 SERVER = "Sources/TambourServer/"
-HANDLERS = SERVER + "Handlers/"
-GATEWAY = SERVER + "Gateway/"
-RULES = SERVER + "Rules/"
+HANDLERS = MESSENGER + "Handlers/"
+RULES = MESSENGER + "Rules/"
 TAMBOURD = "Sources/tambourd/"
 #: How long one run may take, in seconds.
 TIMEOUT = 180
@@ -71,7 +72,7 @@ MUTANTS = [
             "            throw .tooManyItems(count, limit: maxItems)\n"
             "        }\n"),
     Finding("C2", "a push may be of any length", r"ServerTests.EncodedPushTests/tooLong",
-            SERVER + "Push/EncodedPush.swift",
+            GATEWAY + "EncodedPush.swift",
             "            guard payload.count <= mostBytes else { return .tooLong(payload.count) }\n",
             "            guard payload.count <= mostBytes || mutant == @ else {\n"
             "                return .tooLong(payload.count)\n"
@@ -158,7 +159,7 @@ MUTANTS = [
             "                return words.count < maxWords\n",
             "                return words.count < maxWords || mutant == @\n"),
     Finding("H3", "all queries wait in one line", r"ServerTests.ReaderPoolTests/turns",
-            SERVER + "Engine/ReaderPool.swift",
+            MESSENGER + "Engine/ReaderPool.swift",
             "            case .query: state.queries.add(job, of: subject)\n",
             "            case .query: state.queries.add(job, of: mutant == @ ? .server : subject)\n",
             hangs=True),
@@ -174,12 +175,12 @@ MUTANTS = [
             "            case .query(let query):\n"
             "                mutant == @ ? nil : RateRules.charges(for: query, limits: limits)\n"),
     Finding("H4", "a request costs one unit, however much it asks for", r"ServerTests.RateRulesTests",
-            RULES + "RateRules.swift",
+            MESSENGER + "Limits/RateRules.swift",
             "        return Charge(bucket: cost.bucket, units: max(1, cost.units + cost.itemUnits * items))\n",
             "        if mutant == @ { return Charge(bucket: cost.bucket, units: 1) }\n"
             "        return Charge(bucket: cost.bucket, units: max(1, cost.units + cost.itemUnits * items))\n"),
     Finding("H4", "commands of all wait in one line", r"ServerTests.EngineTurnTests",
-            SERVER + "Engine/Engine.swift",
+            MESSENGER + "Engine/Engine.swift",
             "            for command in commands { waiting.add(command, of: command.subject) }\n",
             "            for command in commands {\n"
             "                waiting.add(command, of: mutant == @ ? .server : command.subject)\n"
@@ -232,7 +233,7 @@ MUTANTS = [
             "            _ = try tries(of: second, now: now)\n",
             "            if mutant != @ { _ = try tries(of: second, now: now) }\n"),
     Finding("H6", "one account fills the line of passwords", r"ServerTests.PasswordLineTests",
-            SERVER + "Auth/PasswordLine.swift",
+            MESSENGER + "Accounts/PasswordLine.swift",
             "        guard held < share else { return .refused }\n",
             "        guard held < share || mutant == @ else { return .refused }\n"),
     # M1: history that was withheld leaks.
@@ -264,7 +265,7 @@ MUTANTS = [
             "        metrics.acceptPauses.add(1)\n"),
     # M3: an admin command ends the server.
     Finding("M3", "any number of days is asked for", r"ServerTests.AdminNumberTests",
-            SERVER + "Admin/AdminFilter.swift",
+            MESSENGER + "Operator/AdminFilter.swift",
             "        guard Self.dayRange.contains(days) else {\n",
             "        guard Self.dayRange.contains(days) || mutant == @ else {\n"),
     # M4: programs for codes.
@@ -341,22 +342,22 @@ MUTANTS = [
             "                if ring.people.count < perFinder || mutant == @ {\n"),
     # Low.
     Finding("L1", "a throttle admits every line", r"ServerTests.(LogThrottleTests|FairnessTests/brokenFrames)",
-            SERVER + "Config/LogThrottle.swift",
+            MESSENGER + "Operator/LogThrottle.swift",
             "            if let last = state.lastMs, nowMs >= last, nowMs - last < intervalMs {\n",
             "            if mutant != @, let last = state.lastMs, nowMs >= last, nowMs - last < intervalMs {\n"),
     Finding("L1", "each reply and push that is too long writes a line", r"ServerTests.ThrottledLinesTests/tooLong",
-            SERVER + "Config/ThrottledLog.swift",
+            MESSENGER + "Operator/ThrottledLog.swift",
             "        guard let suppressed = throttle.admit(nowMs: nowMs()) else { return }\n",
             "        let admitted = mutant == @ && level == .error ? 0 : throttle.admit(nowMs: nowMs())\n"
             "        guard let suppressed = admitted else { return }\n"),
     Finding("L1", "each batch that a full disk refuses writes a line", r"ServerTests.ThrottledLinesTests/refusedBatches",
-            SERVER + "Server.swift",
+            MESSENGER + "Messenger.swift",
             '        let report: @Sendable (String) -> Void = { reports.error("\\($0)") }\n',
             '        let report: @Sendable (String) -> Void = {\n'
             '            if mutant == @ { logger.error("\\($0)") } else { reports.error("\\($0)") }\n'
             '        }\n'),
     Finding("L2", "NULs behind a password change nothing", r"ServerTests.PasswordCollisionTests",
-            SERVER + "Auth/PasswordHasher.swift",
+            MESSENGER + "Accounts/PasswordHasher.swift",
             "        case .digested: Array(SHA256.hash(data: Array(password.password.utf8)))\n",
             "        case .digested where mutant == @: Array(password.password.utf8)\n"
             "        case .digested: Array(SHA256.hash(data: Array(password.password.utf8)))\n"),
@@ -404,11 +405,11 @@ MUTANTS = [
             "            guard let silent = connections.first(where: \\.isReading) else {\n",
             "            guard mutant != @, let silent = connections.first(where: \\.isReading) else {\n"),
     Finding("L5", "a clock that is set back empties buckets", r"ServerTests.RateLimiterTests",
-            GATEWAY + "RateLimiter.swift",
+            MESSENGER + "Limits/RateLimiter.swift",
             "            if wallMs < lastWall { ahead += lastWall - wallMs }\n",
             "            if wallMs < lastWall, mutant != @ { ahead += lastWall - wallMs }\n"),
     Finding("L6", "what comes behind LOGOUT is carried out", r"ServerTests.SessionEndTests",
-            GATEWAY + "Dispatcher.swift",
+            MESSENGER + "Engine/Dispatcher.swift",
             "        guard try tx.isListed(caller.userID), try tx.isOpen(caller.sessionID) else {\n",
             "        guard try tx.isListed(caller.userID), try tx.isOpen(caller.sessionID) || mutant == @ else {\n"),
     Finding("L6", "what waits behind LOGOUT is begun", r"ServerTests.SessionEndTests",
@@ -436,11 +437,12 @@ MUTANTS = [
             "                if mutant != @ { try append(\"\", to: path) }\n"),
     Finding("L10", "a store that cannot be written is opened as one that can", r"ServerTests.ReadOnlyAdminTests",
             SERVER + "Admin/ReadOnlyAdminBackend.swift",
-            "            SQLiteConnection(path: path, mode: .immutable),\n",
-            "            SQLiteConnection(path: path, mode: mutant == @ ? .readWrite : .immutable),\n"),
+            "        store = try StoreConnection(SQLFile(path).open(.immutable), limits: limits)\n",
+            "        store = try StoreConnection(\n"
+            "            SQLFile(path).open(mutant == @ ? .readWrite : .immutable), limits: limits)\n"),
     # Suspicions.
-    Finding("S1", "each address of a network has its own bucket", r"NetTests.PeerAddressTests|ServerTests.RateLimiterTests",
-            NET + "PeerAddress.swift",
+    Finding("S1", "each address of a network has its own bucket", r"ServerTests.PeerAddressTests|ServerTests.RateLimiterTests",
+            MESSENGER + "Limits/PeerAddress.swift",
             "        self = isMapped ? .ipv4(UInt32(truncatingIfNeeded: low)) : .ipv6(prefix: high)\n",
             "        self =\n"
             "            isMapped ? .ipv4(UInt32(truncatingIfNeeded: low)) : mutant == @ ? .other(text) : .ipv6(prefix: high)\n"),
@@ -462,11 +464,11 @@ MUTANTS = [
             "            if budget < 0, !chats.isEmpty { break }\n",
             "            if budget < 0, !chats.isEmpty, mutant != @ { break }\n"),
     Finding("pages", "contacts of one commit come whole", r"ServerTests.SharedMillisecondTests/contacts",
-            SERVER + "Sync/ContactSync.swift",
+            MESSENGER + "Sync/ContactSync.swift",
             "            guard more <= room else { return contact.bareUser }\n",
             "            guard more <= room || mutant == @ else { return contact.bareUser }\n"),
     Finding("pages", "LOGIN2 does not say what it leaves out", r"ServerTests.(ReplyRoomTests/login2|SharedMillisecondTests/contacts)",
-            SERVER + "Sync/LoginRoom.swift",
+            MESSENGER + "Sync/LoginRoom.swift",
             "        leave(kind, since: mark, upTo: cut)\n        return fitting",
             "        if mutant != @ { leave(kind, since: mark, upTo: cut) }\n        return fitting"),
     Finding("pages", "drafts of one millisecond have no bound", r"ServerTests.SharedMillisecondTests/drafts",
@@ -480,11 +482,11 @@ MUTANTS = [
             "        bytesPerRound = mutant == @ ? .max : max(1, limits.maxReplyBytesPerRound)\n"),
     Finding("replies", "large pages of all accounts wait in one line", r"ServerTests.LargePageTests/accounts",
             GATEWAY + "PageTurns.swift",
-            "        pages.add(Page(session: session, request: request, answer: answer), of: session.subject)\n",
+            "        pages.add(Page(session: session, request: request, reply: reply), of: session.subject)\n",
             "        let subject = mutant == @ ? .server : session.subject\n"
-            "        pages.add(Page(session: session, request: request, answer: answer), of: subject)\n"),
+            "        pages.add(Page(session: session, request: request, reply: reply), of: subject)\n"),
     Finding("replies", "a reply costs the same whatever its size", r"ServerTests.LargePageTests/price",
-            RULES + "RateRules.swift",
+            MESSENGER + "Limits/RateRules.swift",
             "        bytes / max(1, limits.replyBytesPerRow)\n",
             "        mutant == @ ? 0 : bytes / max(1, limits.replyBytesPerRow)\n"),
     Finding("replies", "pages are made for a client that does not read", r"ServerTests.LargePageTests/backpressure",
@@ -509,7 +511,7 @@ MUTANTS = [
             "        guard length > 2 * count + Self.keptStale else { return }\n",
             "        guard length > 2 * count + Self.keptStale || mutant == @ else { return }\n"),
     Finding("logins", "logins and queries share readers", r"ServerTests.ReaderPoolTests",
-            SERVER + "Engine/ReaderPool.swift",
+            MESSENGER + "Engine/ReaderPool.swift",
             "            if !forLoginsOnly, let (subject, job) = queries.take() { return (.query, subject, job) }\n",
             "            if !forLoginsOnly || mutant == @, let (subject, job) = queries.take() {\n"
             "                return (.query, subject, job)\n"
@@ -543,7 +545,7 @@ MUTANTS = [
             "        where !contact.contact.isBlocked {\n",
             "        where !contact.contact.isBlocked || mutant == @ {\n"),
     Finding("blocks", "a retry follows the presence of whoever has blocked", r"ServerTests.BlockedDialogTests",
-            GATEWAY + "Dispatcher.swift",
+            MESSENGER + "Engine/Dispatcher.swift",
             "                interest: isOpen ? .dialog(reply.chatID) : nil\n",
             "                interest: isOpen || mutant == @ ? .dialog(reply.chatID) : nil\n"),
     # Quotas.

@@ -17,7 +17,8 @@ import sys
 from switch import ROOT, Mutant, switched
 
 CLIENT = "Sources/TambourClient/"
-SERVER = "Sources/TambourServer/"
+MESSENGER = "Sources/TambourMessenger/"
+GATEWAY = "Sources/TambourGateway/"
 STORE = "Sources/TambourStore/"
 #: Seeds that are played for each mutant, until one fails; TAMBOUR_SEED and TAMBOUR_RUNS play others.
 SEED, RUNS = int(os.environ.get("TAMBOUR_SEED", 7_000_000)), int(os.environ.get("TAMBOUR_RUNS", 2000))
@@ -60,26 +61,26 @@ MUTANTS = [
     ("client: an answer is believed over what was pushed since", CLIENT + "Sync/Subject.swift",
      "        learnedAt[subject, default: 0] <= asked + 1 && !tx.hasLearned(subject)",
      "        mutant == @ || learnedAt[subject, default: 0] <= asked + 1 && !tx.hasLearned(subject)"),
-    ("server: a cid is forgotten", SERVER + "Handlers/MessagesHandler.swift",
+    ("server: a cid is forgotten", MESSENGER + "Handlers/MessagesHandler.swift",
      "        if let chat = target.chat,\n            let first = try tx.sent(",
      "        if mutant != @, let chat = target.chat,\n            let first = try tx.sent("),
-    ("server: pushes of a login are dropped", SERVER + "Gateway/Outbox.swift",
+    ("server: pushes of a login are dropped", GATEWAY + "Outbox.swift",
      "        heldPushBytes += packet.count\n",
      "        if mutant == @ { return }\n        heldPushBytes += packet.count\n"),
-    ("server: replies leave before the events of their batch", SERVER + "Engine/Engine.swift",
+    ("server: replies leave before the events of their batch", MESSENGER + "Engine/Engine.swift",
      "            router.route(result.events)\n"
      "            for (command, answer) in zip(commands, result.answers) {\n",
      "            if mutant != @ { router.route(result.events) }\n"
      "            defer { if mutant == @ { router.route(result.events.reversed()) } }\n"
      "            for (command, answer) in zip(commands, result.answers) {\n"),
-    ("server: the time of a login runs ahead", SERVER + "Engine/Messenger.swift",
+    ("server: the time of a login runs ahead", MESSENGER + "Messenger.swift",
      "                time: safeTime,\n                on: store\n            )\n            return rest(of: answer,",
      "                time: mutant == @ ? safeTime + 2000 : safeTime,\n                on: store\n            )\n"
      "            return rest(of: answer,"),
     ("server: a message moves nobody's clock", STORE + "Messages/Messages+Writing.swift",
      "        touch(chat)\n        touch(member, in: chat)\n        return (record, previous)",
      "        if mutant != @ { touch(chat) }\n        touch(member, in: chat)\n        return (record, previous)"),
-    ("server: a slow reader is spared some pushes", SERVER + "Gateway/Session.swift",
+    ("server: a slow reader is spared some pushes", GATEWAY + "Session.swift",
      "            pending + packet.count > limits.maxOutboundPushBytes\n        {\n"
      "            return closeSlowReader()",
      "            pending + packet.count > limits.maxOutboundPushBytes\n        {\n"
@@ -99,7 +100,7 @@ MUTANTS = [
     ("client: what other devices do to objects is not heard", CLIENT + "Entities/ClientCore+Entities.swift",
      "        let told = try push.objects.map { try Entity($0) }",
      "        if mutant == @ { return }\n        let told = try push.objects.map { try Entity($0) }"),
-    ("server: any base of an object will do", SERVER + "Rules/ObjectRules.swift",
+    ("server: any base of an object will do", MESSENGER + "Rules/ObjectRules.swift",
      "        if operation.base == current.entity.version {",
      "        if mutant == @ || operation.base == current.entity.version {"),
     ("client: what an own device pushed before an answer is forgotten", CLIENT + "Sync/Subject.swift",

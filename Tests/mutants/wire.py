@@ -18,11 +18,11 @@ from switch import ROOT, Mutant, switched
 PROTOCOL = "Sources/TambourProtocol/"
 FRAMING = "Sources/TambourFraming/"
 READER = PROTOCOL + "MessagePack/MessagePackReader.swift"
-SESSION = "Sources/TambourServer/Gateway/Session.swift"
-MACHINE = "Sources/TambourServer/Gateway/SessionStateMachine.swift"
-HANDLERS = "Sources/TambourServer/Handlers/"
-RULES = "Sources/TambourServer/Rules/"
-SYNC = "Sources/TambourServer/Sync/LoginSync.swift"
+SESSION = "Sources/TambourGateway/Session.swift"
+MACHINE = "Sources/TambourGateway/SessionStateMachine.swift"
+HANDLERS = "Sources/TambourMessenger/Handlers/"
+RULES = "Sources/TambourMessenger/Rules/"
+SYNC = "Sources/TambourMessenger/Sync/LoginSync.swift"
 STORE = "Sources/TambourStore/"
 
 # What is broken, the cases that are likely to notice, and where: the text that stands there once, and what the mutant makes of
@@ -112,9 +112,9 @@ MUTANTS = [
            "if mutant != @ { try tx.closeSessions([caller.sessionID], of: caller.userID) }"),
     # Deltas
     Mutant("the mark itself is left out too late", ["SYN"], SYNC,
-           "            since: mark,\n            limit: limits.maxReplyBytes / Chat.bareSize + 1\n",
-           "            since: mark + (mutant == @ ? 2_000 : 0),\n            limit: limits.maxReplyBytes / Chat.bareSize + 1\n"),
-    Mutant("settings come with every login", ["SYN"], "Sources/TambourServer/Sync/ServiceConfig.swift",
+           "            since: mark,\n            limit: caller.replyBudget / Chat.bareSize + 1\n",
+           "            since: mark + (mutant == @ ? 2_000 : 0),\n            limit: caller.replyBudget / Chat.bareSize + 1\n"),
+    Mutant("settings come with every login", ["SYN"], "Sources/TambourMessenger/Features/ServiceConfig.swift",
            "return config.hash == known ? nil : config", "return config.hash == known && mutant != @ ? nil : config"),
     Mutant("a mark in the future is no mark", ["SYN"], SYNC,
            "return min(asked, time)", "return mutant == @ && asked > time ? nil : min(asked, time)"),
@@ -159,9 +159,9 @@ MUTANTS = [
     Mutant("a negative count is none", ["HIS"], HANDLERS + "ChatsHandler.swift",
            "guard request.backward >= 0 else", "guard request.backward >= 0 || mutant == @ else"),
     # Comments
-    Mutant("comments are told to who has left the channel", ["CMT"], "Sources/TambourServer/Gateway/LaneGateway.swift",
+    Mutant("comments are told to who has left the channel", ["CMT"], "Sources/TambourGateway/LaneGateway.swift",
            "                readers.holdsSorted(caller.userID)\n", "                mutant == @ || readers.holdsSorted(caller.userID)\n"),
-    Mutant("the comments opened first stay open", ["CMT"], "Sources/TambourServer/Gateway/CommentReaders.swift",
+    Mutant("the comments opened first stay open", ["CMT"], "Sources/TambourGateway/CommentReaders.swift",
            "own.count > limit {", "own.count > limit, mutant != @ {"),
     Mutant("a comment is read as a message of the channel", ["CMT"], STORE + "Messages/Messages+Writing.swift",
            "        guard chat.kind != .comments else {\n            touch(chat)", "        guard chat.kind != .comments || mutant == @ else {\n            touch(chat)"),

@@ -3,6 +3,7 @@ import Glibc
 import Synchronization
 import TambourNet
 import TambourProtocol
+import TambourQueues
 
 /// Drives a core with a real network and a real clock, on one lane.
 ///

@@ -1,13 +1,6 @@
 import CSQLite
 
-// Operations on a whole file, for operators.
-extension SQLiteConnection {
-    /// Copies the contents visible to this connection to a new file without any deleted data.
-    ///
-    /// In an open snapshot it copies the snapshot, whatever others write meanwhile; their log grows
-    /// until the snapshot ends. The copy is one file without a log, and is on the disk when this
-    /// returns.
-    /// - Throws: `SQLError`; an incomplete copy is then unusable.
+extension SQLiteConnection: SQLFileConnection {
     package func copy(to path: String) throws(SQLError) {
         var opened: OpaquePointer?
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX
@@ -35,12 +28,6 @@ extension SQLiteConnection {
         }
     }
 
-    /// Rewrites the file without deleted data and empties the log, so that no byte of that data is
-    /// left.
-    ///
-    /// Takes as long as reading and writing the file, and temporarily twice its size on the disk.
-    /// - Throws: `SQLError` of kind `busy` while another connection writes or a snapshot needs the
-    ///   log.
     package func vacuum() throws(SQLError) {
         // The temporary copy might not fit in memory, the usual place for temporary data.
         try execute("PRAGMA temp_store = FILE")
@@ -54,12 +41,10 @@ extension SQLiteConnection {
         try checkpoint()
     }
 
-    /// The size of the file without its log, bytes.
     package var fileBytes: Int64 {
         get throws(SQLError) { try pragma("page_count") * pragma("page_size") }
     }
 
-    /// Returns the tables of the schema by name, without SQLite's own.
     package func tableNames() throws(SQLError) -> [String] {
         let statement = try prepare(
             """
@@ -72,12 +57,6 @@ extension SQLiteConnection {
         return names
     }
 
-    /// Reads a table row by row in the order of the file.
-    ///
-    /// - Parameters:
-    ///   - table: a name of the schema.
-    ///   - body: receives each row as bytes, which differ if any value or its type does; valid
-    ///     during the call.
     package func readRows(of table: String, _ body: (UnsafeRawBufferPointer) -> Void)
         throws(SQLError)
     {

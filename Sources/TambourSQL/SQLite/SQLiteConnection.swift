@@ -4,17 +4,6 @@ import CSQLite
 ///
 /// SQLite takes no locks of its own here (`SQLITE_OPEN_NOMUTEX`): one thread at a time.
 package final class SQLiteConnection: SQLConnection {
-    /// Whether the connection may write.
-    package enum Mode: Sendable {
-        /// Creates the file when it is missing.
-        case readWrite
-        /// The file must exist.
-        case readOnly
-        /// The file must exist, and nobody may write it meanwhile, as on a read-only mount. No file
-        /// is created beside it, and the contents of a write-ahead log beside it are ignored.
-        case immutable
-    }
-
     /// What a commit waits for.
     package enum SynchronousMode: Int64, Sendable {
         /// Nothing: a power cut may lose the last commits. For tests only.
@@ -46,7 +35,7 @@ package final class SQLiteConnection: SQLConnection {
     ///   `synchronous`.
     package init(
         path: String,
-        mode: Mode,
+        mode: SQLMode,
         vfs: String? = nil,
         synchronous: SynchronousMode = .full,
         busyTimeoutMs: Int = 5_000
@@ -153,12 +142,8 @@ package final class SQLiteConnection: SQLConnection {
     /// The number of rows inserted, updated or deleted so far, including rolled back batches.
     package var rowsChanged: Int { Int(sqlite3_total_changes(handle)) }
 
-    /// Reads the whole file and returns its problems; empty when there are none.
-    ///
-    /// - Parameter limit: The number of findings after which it stops.
-    /// - Note: Takes time proportional to the size of the file.
-    package func quickCheck(limit: Int = 100) throws(SQLError) -> [String] {
-        let statement = try SQLiteStatement("PRAGMA quick_check(\(limit))", on: self)
+    package func quickCheck() throws(SQLError) -> [String] {
+        let statement = try SQLiteStatement("PRAGMA quick_check(100)", on: self)
         var findings: [String] = []
         do {
             while try statement.step() {
@@ -200,7 +185,7 @@ package final class SQLiteConnection: SQLConnection {
 
     private static func open(
         path: String,
-        mode: Mode,
+        mode: SQLMode,
         vfs: String?
     ) throws(SQLError) -> OpaquePointer {
         _ = prepared
@@ -237,7 +222,7 @@ package final class SQLiteConnection: SQLConnection {
 
     private static func configure(
         _ handle: OpaquePointer,
-        mode: Mode,
+        mode: SQLMode,
         synchronous: SynchronousMode
     ) throws(SQLError) {
         if mode == .readWrite {

@@ -1,4 +1,5 @@
-import Dispatch
+import TambourGateway
+package import TambourMessenger
 package import TambourProtocol
 import TambourSQL
 package import TambourStore
@@ -11,63 +12,37 @@ package struct LiveAdminBackend: AdminBackend {
         self.server = server
     }
 
-    package var environment: Environment { server.configuration.environment }
-    package var limits: Limits { server.configuration.limits }
+    private var messenger: Messenger { server.messenger }
+    package var environment: Environment { messenger.environment }
+    package var limits: Limits { messenger.limits }
 
     package func write(_ body: @escaping @Sendable (WriteTransaction) throws -> Void) throws {
-        let failure = Box<(any Error)?>(nil)
-        let done = DispatchSemaphore(value: 0)
-        let command = Command { tx in
-            failure.value = nil
-            do {
-                try body(tx)
-            } catch let error as AdminService.Failure {
-                // A refusal, so that the failure does not roll back the batch with other commands.
-                failure.value = error
-                throw RequestError.notAllowed
-            }
-            return .done
-        } done: { answer in
-            if case .refusal(let error) = answer.outcome, failure.value == nil {
-                failure.value = error
-            }
-            done.signal()
-        }
-        server.shared.engine.post(command)
-        done.wait()
-        if let error = failure.value { throw error }
+        try messenger.write(body)
     }
 
     package func read(_ body: @escaping @Sendable (StoreConnection) throws -> Void) throws {
-        let failure = Box<(any Error)?>(nil)
-        let done = DispatchSemaphore(value: 0)
-        server.shared.readers.post(for: .server) { store in
-            do { try body(store) } catch { failure.value = error }
-            done.signal()
-        }
-        done.wait()
-        if let error = failure.value { throw error }
+        try messenger.read(body)
     }
 
     package func readApart<Result>(_ body: (StoreConnection) throws -> Result) throws -> Result {
-        try body(server.openStore())
+        try body(messenger.openStore())
     }
 
-    package func vacuum() throws -> (before: Int64, after: Int64) { try server.vacuum() }
+    package func vacuum() throws -> (before: Int64, after: Int64) { try messenger.vacuum() }
 
     package var metricsText: String? {
         // Health checks read this: a hung lane, engine or reader must not look healthy.
-        guard let lanes = server.laneReports(), (try? write { _ in }) != nil,
+        guard let lanes = server.gateway.laneReports(), (try? write { _ in }) != nil,
             (try? read { _ in }) != nil
         else { return nil }
         let now = environment.wallMs()
         return server.metrics.prometheusText(gauges: [
             .init("connections", "Open connections.", server.connectionCount),
-            .init("sessions", "Logged-in connections.", server.shared.accounts.count),
+            .init("sessions", "Logged-in connections.", server.gateway.sessionCount),
             .init(
                 "strangers",
                 "Connections that have not logged in.",
-                server.shared.strangers.count
+                server.gateway.strangerCount
             ),
             .init(
                 "uptime_seconds",
@@ -77,7 +52,7 @@ package struct LiveAdminBackend: AdminBackend {
             .init(
                 "clock_drift_milliseconds",
                 "How far the commit clock runs ahead of the wall.",
-                Int(clamping: server.shared.clock.drift(wall: now))
+                Int(clamping: messenger.clockDrift(wall: now))
             ),
             .init(
                 "lane_delay_seconds",
@@ -109,7 +84,7 @@ package final class OfflineAdminBackend: AdminBackend, @unchecked Sendable {
     /// still be read.
     private var core: EngineCore?
     private let store: StoreConnection
-    private let connection: SQLiteConnection
+    private let connection: any SQLFileConnection
 
     package init(
         dataDirectory: String,
@@ -119,10 +94,11 @@ package final class OfflineAdminBackend: AdminBackend, @unchecked Sendable {
         self.environment = environment
         self.limits = limits
         directory = try DataDirectory(dataDirectory)
-        connection = try SQLiteConnection(path: directory.databasePath, mode: .readWrite)
+        let file = SQLFile(directory.databasePath)
+        connection = try file.connect(.readWrite)
         try StoreConnection.migrate(connection)
         store = try StoreConnection(
-            SQLiteConnection(path: directory.databasePath, mode: .readOnly),
+            file.open(.readOnly),
             limits: limits
         )
     }

@@ -1,4 +1,5 @@
 import Glibc
+package import TambourMessenger
 
 /// Sends admin requests to a running server.
 package struct AdminClient {

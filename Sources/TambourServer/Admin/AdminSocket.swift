@@ -1,6 +1,7 @@
 import Dispatch
 import Glibc
 import Logging
+import TambourMessenger
 import TambourNet
 
 /// The socket for admin commands: a Unix socket of mode 0600 in the data directory.

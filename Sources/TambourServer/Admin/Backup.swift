@@ -1,5 +1,6 @@
 import Crypto
 import Glibc
+package import TambourMessenger
 import TambourProtocol
 import TambourSQL
 import TambourStore
@@ -57,11 +58,11 @@ package struct Backup: Sendable {
             if acknowledged != nil {
                 try output("acknowledged before it and not in it: 0")
             }
-            let size = try SQLiteFile.bytes("\(partial)/\(Self.database)")
+            let size = try FileWork.bytes("\(partial)/\(Self.database)")
             guard rename(partial, path) == 0 else {
                 throw Failure(description: "cannot rename \(partial): \(DataDirectory.reason())")
             }
-            try SQLiteFile.sync(Self.parent(of: path))
+            try FileWork.sync(Self.parent(of: path))
             try output(
                 "\(path): \(manifest.rows) rows in \(manifest.count) tables, "
                     + AdminText.bytes(size)
@@ -73,7 +74,7 @@ package struct Backup: Sendable {
     }
 
     private func copy(_ source: String, to directory: String) throws -> Manifest {
-        let connection = try SQLiteConnection(path: source, mode: .readOnly)
+        let connection = try SQLFile(source).connect(.readOnly)
         try connection.begin(.snapshot)
         defer { connection.rollback() }
         var manifest = try Manifest(of: connection, taken: environment.wallMs())
@@ -81,15 +82,15 @@ package struct Backup: Sendable {
         try connection.copy(to: copy)
         connection.rollback()
         do {
-            let copied = try SQLiteConnection(path: copy, mode: .readWrite)
+            let copied = try SQLFile(copy).connect(.readWrite)
             try manifest.compare(with: copied)
             // A single file is easier to carry away.
             try copied.execute("PRAGMA journal_mode = DELETE")
         }
-        manifest.file = try SQLiteFile.copy(copy, to: nil)
-        try SQLiteFile.write(manifest.text, to: "\(directory)/\(Self.digests)")
-        try SQLiteFile.sync(copy)
-        try SQLiteFile.sync(directory)
+        manifest.file = try FileWork.copy(copy, to: nil)
+        try FileWork.write(manifest.text, to: "\(directory)/\(Self.digests)")
+        try FileWork.sync(copy)
+        try FileWork.sync(directory)
         return manifest
     }
 
@@ -120,9 +121,9 @@ package struct Backup: Sendable {
             guard rename(partial, directory.databasePath) == 0 else {
                 throw Failure(description: "cannot rename \(partial): \(DataDirectory.reason())")
             }
-            try SQLiteFile.sync(dataDirectory)
+            try FileWork.sync(dataDirectory)
         } catch {
-            SQLiteFile.remove(partial)
+            FileWork.remove(partial)
             throw error
         }
         try output("\(dataDirectory) restored: \(manifest.rows) rows in \(manifest.count) tables")
@@ -130,7 +131,7 @@ package struct Backup: Sendable {
 
     /// Tells clients at their next login that the data they hold may be gone.
     private func noteRestore(_ path: String) throws {
-        let connection = try SQLiteConnection(path: path, mode: .readWrite)
+        let connection = try SQLFile(path).connect(.readWrite)
         let store = try StoreConnection(connection, limits: .standard)
         try store.noteRestore(at: environment.wallMs())
         try connection.checkpoint()
@@ -159,11 +160,11 @@ package struct Backup: Sendable {
         against manifest: Manifest,
         _ output: (String) throws -> Void
     ) throws {
-        let file = try SQLiteFile.copy("\(path)/\(Self.database)", to: copy)
+        let file = try FileWork.copy("\(path)/\(Self.database)", to: copy)
         guard file == manifest.file else {
             throw Failure(description: "\(path)/\(Self.database) is not the file that was made")
         }
-        let connection = try SQLiteConnection(path: copy, mode: .readWrite)
+        let connection = try SQLFile(copy).connect(.readWrite)
         for digest in try manifest.compare(with: connection) {
             try output("\(digest.table) \(digest.rows) \(digest.sha256.prefix(16)) equal")
         }
@@ -179,7 +180,7 @@ package struct Backup: Sendable {
     }
 
     private func manifest() throws -> Manifest {
-        guard let text = SQLiteFile.text("\(path)/\(Self.digests)") else {
+        guard let text = FileWork.text("\(path)/\(Self.digests)") else {
             throw Failure(
                 description: "\(path) is no backup: it has no file \"\(Self.digests)\""
             )
@@ -203,7 +204,7 @@ package struct Backup: Sendable {
 
     /// Removes a directory that this program created, with its files.
     private static func remove(_ directory: String) {
-        SQLiteFile.remove("\(directory)/\(database)")
+        FileWork.remove("\(directory)/\(database)")
         unlink("\(directory)/\(digests)")
         rmdir(directory)
     }
@@ -222,7 +223,7 @@ extension Backup {
         package fileprivate(set) var file = ""
         let tables: [TableDigest]
 
-        init(of connection: SQLiteConnection, taken: Int64) throws {
+        init(of connection: any SQLFileConnection, taken: Int64) throws {
             self.taken = taken
             clock = try connection.prepare("SELECT v FROM meta WHERE k = 'ct'").oneInt() ?? 0
             tables = try StoreDigest.tables(of: connection)
@@ -257,7 +258,7 @@ extension Backup {
         /// - Returns: the store's digests, all equal to these.
         /// - Throws: a failure that names every table that differs.
         @discardableResult
-        func compare(with connection: SQLiteConnection) throws -> [TableDigest] {
+        func compare(with connection: any SQLFileConnection) throws -> [TableDigest] {
             let found = try StoreDigest.tables(of: connection)
             let names = Set((tables + found).map(\.table)).sorted()
             let other = names.filter { name in
@@ -301,7 +302,7 @@ extension Substring {
 // MARK: - Files
 
 /// The file operations of backups.
-private enum SQLiteFile {
+private enum FileWork {
     private typealias Failure = AdminService.Failure
 
     /// Removes a database and the files beside it.

@@ -1,4 +1,5 @@
 import Glibc
+package import TambourMessenger
 package import TambourProtocol
 import TambourSQL
 package import TambourStore
@@ -28,10 +29,7 @@ package final class ReadOnlyAdminBackend: AdminBackend, @unchecked Sendable {
                     + "cannot be written; copy the directory to a place that can be written"
             )
         }
-        store = try StoreConnection(
-            SQLiteConnection(path: path, mode: .immutable),
-            limits: limits
-        )
+        store = try StoreConnection(SQLFile(path).open(.immutable), limits: limits)
     }
 
     /// Returns whether a data directory, or the store in it, cannot be written.

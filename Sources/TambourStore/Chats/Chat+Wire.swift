@@ -11,29 +11,6 @@ extension Chat {
             + (description?.bytes.count ?? 0) + (admins?.count ?? 0) * 64
             + (reactions?.bytes.count ?? 0)
     }
-
-    /// Returns the tombstone of a group or channel for a former member.
-    ///
-    /// - Parameter ct: when the membership ended, commit clock.
-    package static func left(
-        _ key: ChatKey,
-        owner: UserID,
-        created: Int64,
-        joined: Int64,
-        at ct: Int64
-    ) -> Chat {
-        Chat(
-            id: ChatID(key.rawValue),
-            type: ChatID(key.rawValue).isChannel ? .channel : .chat,
-            status: .removed,
-            owner: owner,
-            participants: IDMap([]),
-            lastEventTime: ct,
-            created: created,
-            joinTime: joined,
-            modified: ct
-        )
-    }
 }
 
 extension RoleTable.Options {

@@ -1,3 +1,4 @@
+package import TambourEvents
 package import TambourProtocol
 
 /// A member as the engine caches it; its row is written once per batch.

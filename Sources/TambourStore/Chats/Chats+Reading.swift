@@ -184,7 +184,6 @@ extension ReadTransaction {
     /// Returns the chat object that is sent to `view.viewer`.
     package func chat(_ view: ChatView) throws -> Chat {
         let head = try head(of: view.key)
-        let wireID = view.wireID
         var lastMessage: Message?
         var previous: MessageID?
         if head.number > 0,
@@ -193,41 +192,43 @@ extension ReadTransaction {
             lastMessage = try message(last, at: view.address, for: view.viewpoint)
             previous = try previousID(of: last.id, in: view.key)
         }
-        let isGroup = view.kind.isJoined
         let (participants, admins) = try people(of: view)
-        return Chat(
-            id: wireID,
-            type: view.kind.onWire,
-            // Any new message makes the chat active again.
-            status: view.hiddenNumber > 0 && view.hiddenNumber == head.number ? .hidden : .active,
+        var chat = ChatObject(
+            id: view.wireID,
+            kind: view.kind,
             owner: view.owner,
-            participants: participants,
-            title: view.title,
-            lastMessage: lastMessage,
-            lastEventTime: head.number > 0 ? head.id.timeMs : view.created,
-            lastDelayedUpdateTime: view.delayedUpdated,
-            lastFireDelayedErrorTime: view.delayedFailed,
             created: view.created,
-            joinTime: view.joined,
+            joined: view.joined,
             modified: view.modified,
-            newMessages: try unread(
-                in: view.key,
-                viewer: view.viewer,
-                readTime: view.readTime,
-                readNumber: view.readNumber,
-                head: head
+            lastEvent: head.number > 0 ? head.id.timeMs : view.created,
+            participants: participants,
+            details: ChatObject.Details(
+                title: view.title,
+                description: view.description,
+                memberCount: Int(clamping: view.memberCount),
+                options: view.options,
+                link: view.link,
+                isPublic: view.isPublic,
+                reactions: view.reactions
             ),
-            participantsCount: isGroup ? view.memberCount : nil,
-            prevMessageID: previous,
-            access: isGroup ? view.isPublic ? .public : .private : nil,
-            link: view.link,
-            description: view.description,
-            options: isGroup ? view.options.onWire : nil,
-            pinnedMessage: try pinnedMessage(of: view),
-            admins: isGroup ? [view.owner] + admins.map(\.id) : nil,
-            adminParticipants: isGroup ? .admins(admins, owner: view.owner) : nil,
-            reactions: view.reactions
+            admins: view.kind.isJoined ? admins : nil,
+            messages: ChatObject.Messages(
+                last: lastMessage,
+                previous: previous,
+                pinned: try pinnedMessage(of: view),
+                unread: try unread(
+                    in: view.key,
+                    viewer: view.viewer,
+                    readTime: view.readTime,
+                    readNumber: view.readNumber,
+                    head: head
+                )
+            )
         )
+        // Any new message makes the chat active again.
+        if view.hiddenNumber > 0, view.hiddenNumber == head.number { chat.status = .hidden }
+        chat.delayed = (view.delayedUpdated, view.delayedFailed)
+        return chat.wire
     }
 
     /// Returns the pinned message; nil also when it was deleted or is not visible to the viewer.

@@ -1,3 +1,4 @@
+import TambourEvents
 package import TambourProtocol
 import TambourSQL
 
@@ -140,6 +141,7 @@ extension ReadTransaction {
         from channel: ChatKey,
         after marker: UserID,
         limit: Int,
+        budget: Int? = nil,
         where isWanted: (Account) -> Bool
     ) throws -> (members: [ChatMember], next: UserID?) {
         try page(
@@ -147,6 +149,7 @@ extension ReadTransaction {
             in: channel,
             after: marker,
             limit: limit,
+            budget: budget,
             account: Account.init(row:),
             where: isWanted
         ) { account, _ in

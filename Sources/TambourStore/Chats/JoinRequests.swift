@@ -99,6 +99,7 @@ extension ReadTransaction {
         of chat: ChatKey,
         after marker: UserID,
         limit: Int,
+        budget: Int? = nil,
         where isWanted: (Account) -> Bool
     ) throws -> (members: [ChatMember], next: UserID?) {
         try page(
@@ -106,6 +107,7 @@ extension ReadTransaction {
             in: chat,
             after: marker,
             limit: limit,
+            budget: budget,
             account: Account.init(row:),
             where: isWanted
         ) { account, _ in

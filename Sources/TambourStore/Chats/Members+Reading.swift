@@ -39,6 +39,7 @@ extension ReadTransaction {
         of view: ChatView,
         after marker: UserID,
         limit: Int,
+        budget: Int? = nil,
         onlyAdmins: Bool,
         where isWanted: (Account) -> Bool
     ) throws -> (members: [ChatMember], next: UserID?) {
@@ -50,6 +51,7 @@ extension ReadTransaction {
             in: view.key,
             after: marker,
             limit: limit,
+            budget: budget,
             account: account,
             where: isWanted
         ) { account, row in
@@ -75,11 +77,12 @@ extension ReadTransaction {
         in chat: ChatKey,
         after marker: UserID,
         limit: Int,
+        budget: Int?,
         account: (SQLRow<Column>) -> Account,
         where isWanted: (Account) -> Bool,
         as member: (Account, SQLRow<Column>) -> ChatMember
     ) throws -> (members: [ChatMember], next: UserID?) {
-        var budget = limits.maxReplyBytes
+        var budget = budget ?? limits.maxReplyBytes
         var scan = ScanBudget(limits)
         var lastSeen: UserID?
         var members: [ChatMember] = []

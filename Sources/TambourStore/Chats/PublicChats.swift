@@ -47,23 +47,28 @@ package struct ChatCard: Sendable {
         let isPublic = row.bool(.isPublic)
         let options = RoleTable.Options(rawValue: row.int(.options))
         asksFirst = options.contains(.joinRequest)
-        chat = Chat(
-            id: ChatID(key.rawValue),
-            type: kind.onWire,
-            status: .active,
-            owner: UserID(row.int(.owner)),
-            participants: IDMap([]),
-            title: row.optionalText(.title),
-            lastEventTime: created,
-            created: created,
-            joinTime: created,
-            modified: created,
-            participantsCount: row.int(.memberCount),
-            access: isPublic ? .public : .private,
-            link: isPublic ? row.optionalText(.link) : nil,
-            description: row.optionalText(.description),
-            options: asksFirst ? RoleTable.Options.joinRequest.onWire : nil
-        )
+        chat =
+            ChatObject(
+                id: ChatID(key.rawValue),
+                kind: kind,
+                owner: UserID(row.int(.owner)),
+                created: created,
+                joined: created,
+                modified: created,
+                lastEvent: created,
+                participants: IDMap([]),
+                details: ChatObject.Details(
+                    title: row.optionalText(.title),
+                    description: row.optionalText(.description),
+                    memberCount: Int(clamping: row.int(.memberCount)),
+                    options: asksFirst ? .joinRequest : nil,
+                    link: isPublic ? row.optionalText(.link) : nil,
+                    isPublic: isPublic,
+                    reactions: nil
+                ),
+                admins: nil,
+                messages: nil
+            ).wire
     }
 }
 

@@ -1,3 +1,4 @@
+package import TambourEvents
 package import TambourProtocol
 
 /// The kind of a chat; the raw values are those of the column `kind`.
@@ -63,31 +64,6 @@ package struct SessionRecord: Sendable {
     /// An upper estimate of the bytes it takes in the reply to 96.
     package var wireSizeEstimate: Int {
         96 + client.utf8.count + info.utf8.count + address.utf8.count
-    }
-}
-
-/// A client's description of itself when it signs in; stored with the session and shown by 96.
-package struct SessionOrigin: Sendable {
-    /// The client's own stable name for this installation.
-    package let installation: String
-    package let client: String
-    package let info: String
-    package let address: String
-    /// The name of the client's dialect; empty for none.
-    package var dialect: String
-
-    package init(
-        installation: String,
-        client: String,
-        info: String,
-        address: String,
-        dialect: String = ""
-    ) {
-        self.installation = installation
-        self.client = client
-        self.info = info
-        self.address = address
-        self.dialect = dialect
     }
 }
 

@@ -1,3 +1,4 @@
+package import TambourEvents
 import TambourProtocol
 import TambourSQL
 

@@ -1,4 +1,5 @@
 import Crypto
+package import TambourEvents
 package import TambourProtocol
 import TambourSQL
 

@@ -1,3 +1,4 @@
+package import TambourEvents
 package import TambourProtocol
 import TambourSQL
 

@@ -1,3 +1,4 @@
+package import TambourEvents
 package import TambourProtocol
 import TambourSQL
 
@@ -41,22 +42,6 @@ package struct Viewpoint: Sendable {
         self.user = user
         self.floor = floor
     }
-}
-
-/// The place of messages for clients: in a chat, or under a post of a channel.
-package struct MessageAddress: Hashable, Sendable {
-    /// The chat id that the reader sees; for comments the channel.
-    package let chatID: ChatID
-    /// The post that the messages are comments on.
-    package let postID: MessageID?
-
-    package init(chatID: ChatID, postID: MessageID? = nil) {
-        self.chatID = chatID
-        self.postID = postID
-    }
-
-    /// Whether the messages are posts of a channel, which do not reveal their author.
-    var isOfPosts: Bool { chatID.isChannel && postID == nil }
 }
 
 extension ChatView {

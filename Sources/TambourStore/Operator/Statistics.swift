@@ -43,7 +43,7 @@ extension ReadTransaction {
     }
 
     private func tableNames() throws -> [String] {
-        if let file = store.sql as? SQLiteConnection { return try file.tableNames() }
+        if let file = store.sql as? any SQLFileConnection { return try file.tableNames() }
         return try select(
             TableNameColumn.self,
             "FROM pg_tables WHERE schemaname = current_schema() ORDER BY tablename"

@@ -11,7 +11,9 @@ package enum StoreCheck {
     /// - Returns: the problems, one line each; empty when there are none.
     package static func problems(of store: StoreConnection, wall: Int64) throws -> [String] {
         var problems: [String] = []
-        if let sqlite = store.sql as? SQLiteConnection { problems += try sqlite.quickCheck() }
+        if let file = store.sql as? any SQLFileConnection {
+            problems += try file.quickCheck()
+        }
         let clock = try store.meta.value("ct") ?? 0
         if MessageID.times.contains(clock), clock - maxDriftMs > wall {
             problems.append("the commit clock is \(clock - wall) ms ahead of the wall clock")

@@ -30,8 +30,8 @@ package enum StoreDigest {
     /// Returns the connection as one to a file that can be copied.
     ///
     /// - Throws: `Unsupported` for any other.
-    package static func file(_ sql: any SQLConnection) throws -> SQLiteConnection {
-        guard let file = sql as? SQLiteConnection else { throw Unsupported() }
+    package static func file(_ sql: any SQLConnection) throws -> any SQLFileConnection {
+        guard let file = sql as? any SQLFileConnection else { throw Unsupported() }
         return file
     }
 
@@ -45,7 +45,7 @@ package enum StoreDigest {
 
     private static func digest(
         of table: String,
-        in file: SQLiteConnection
+        in file: any SQLFileConnection
     ) throws -> TableDigest {
         var sha = SHA256()
         var rows = 0
@@ -57,7 +57,7 @@ package enum StoreDigest {
     }
 
     /// Returns a digest of the statements that created the tables, indexes and other objects.
-    private static func schema(of file: SQLiteConnection) throws -> TableDigest {
+    private static func schema(of file: any SQLFileConnection) throws -> TableDigest {
         let statement = try file.prepare(
             "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name"
         )

@@ -1,6 +1,6 @@
 import Synchronization
+package import TambourMessenger
 package import TambourSQL
-package import TambourServer
 
 /// The cost of a server's transactions, counted by the database itself.
 package struct StoreCost: Sendable {

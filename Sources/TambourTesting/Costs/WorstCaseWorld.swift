@@ -1,6 +1,8 @@
 import Glibc
 import Synchronization
+import TambourEvents
 import TambourFraming
+import TambourMessenger
 package import TambourProtocol
 import TambourSQL
 import TambourServer

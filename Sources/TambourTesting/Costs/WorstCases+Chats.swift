@@ -1,6 +1,6 @@
 import Synchronization
+import TambourEvents
 import TambourProtocol
-import TambourServer
 import TambourStore
 
 extension WorstCases {

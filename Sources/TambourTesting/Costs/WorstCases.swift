@@ -1,5 +1,5 @@
+import TambourMessenger
 package import TambourProtocol
-import TambourServer
 import TambourStore
 
 /// The most expensive requests of each opcode; an opcode without one fails a test.

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TerminalKit
 
 /// A shell command that runs once for each message.
 ///

@@ -2,6 +2,7 @@ import ArgumentParser
 import Dispatch
 import Foundation
 import TambourClient
+import TerminalKit
 
 struct Open: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,3 +1,5 @@
+import TerminalKit
+
 /// The screen's output and key input: a terminal, or a stand-in for one in tests.
 ///
 /// Everything happens on the owner's queue.

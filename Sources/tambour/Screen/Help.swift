@@ -1,4 +1,5 @@
 import TambourProtocol
+import TerminalKit
 
 /// The text that F1 shows: keys, then commands.
 enum Help {

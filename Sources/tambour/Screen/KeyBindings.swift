@@ -1,4 +1,5 @@
 import TambourProtocol
+import TerminalKit
 
 /// Which key does what: the default keys, except where the person has chosen others.
 struct KeyBindings: Sendable {

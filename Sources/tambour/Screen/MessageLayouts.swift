@@ -1,5 +1,6 @@
 import TambourClient
 import TambourProtocol
+import TerminalKit
 
 /// Lays messages out as lines, once for each message and width.
 final class MessageLayouts {

@@ -1,5 +1,6 @@
 import TambourClient
 import TambourProtocol
+import TerminalKit
 
 /// A list over the screen, with actions on the selected item.
 struct Panel {

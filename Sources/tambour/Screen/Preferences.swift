@@ -1,5 +1,6 @@
 import Foundation
 import TambourProtocol
+import TerminalKit
 
 /// A person's choices for the screen, the same for all accounts.
 struct Preferences: Codable, Equatable, Sendable {

@@ -1,5 +1,6 @@
 import TambourClient
 import TambourProtocol
+import TerminalKit
 
 /// Commands of the input line, which begin with a slash.
 extension ScreenController {

@@ -1,5 +1,6 @@
 import TambourClient
 import TambourProtocol
+import TerminalKit
 
 /// Drafts: stored while the person types, and updated from other devices.
 extension ScreenController {

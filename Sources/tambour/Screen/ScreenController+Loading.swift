@@ -1,6 +1,7 @@
 import Dispatch
 import TambourClient
 import TambourProtocol
+import TerminalKit
 
 /// What has changed in the store since the screen last read it.
 struct Loading {

@@ -1,5 +1,6 @@
 import TambourClient
 import TambourProtocol
+import TerminalKit
 
 /// Lists over the screen: opening and filling them, and the keys they share.
 extension ScreenController {

@@ -1,5 +1,6 @@
 import TambourClient
 import TambourProtocol
+import TerminalKit
 
 /// Contacts, members of groups, and the person's own profile.
 extension ScreenController {

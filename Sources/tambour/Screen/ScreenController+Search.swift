@@ -1,6 +1,7 @@
 import Dispatch
 import TambourClient
 import TambourProtocol
+import TerminalKit
 
 /// Search: results on this device appear at once, the server's a little later.
 extension ScreenController {

@@ -2,6 +2,7 @@ import Dispatch
 import Glibc
 import TambourClient
 import TambourProtocol
+import TerminalKit
 
 /// The full-screen client: keys and changes come in, the state changes, frames go out.
 ///

@@ -1,5 +1,6 @@
 import TambourClient
 import TambourProtocol
+import TerminalKit
 
 /// Everything that the screen shows; `ScreenView` draws it, `ScreenController` changes it.
 struct ScreenState {

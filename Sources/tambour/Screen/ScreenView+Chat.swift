@@ -1,5 +1,6 @@
 import TambourClient
 import TambourProtocol
+import TerminalKit
 
 /// The open chat: its title, its messages and the input line.
 extension ScreenView {

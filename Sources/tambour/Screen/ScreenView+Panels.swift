@@ -1,5 +1,6 @@
 import TambourClient
 import TambourProtocol
+import TerminalKit
 
 /// Everything around the chat and over it: status, panels, questions, help, packets.
 extension ScreenView {

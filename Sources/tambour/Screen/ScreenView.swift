@@ -1,5 +1,6 @@
 import TambourClient
 import TambourProtocol
+import TerminalKit
 
 /// Draws a `ScreenState` on a surface.
 struct ScreenView {

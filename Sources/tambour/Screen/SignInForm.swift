@@ -1,5 +1,6 @@
 import TambourClient
 import TambourProtocol
+import TerminalKit
 
 /// The form that the screen shows before there is an account.
 struct SignInForm {

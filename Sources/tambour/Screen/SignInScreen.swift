@@ -2,6 +2,7 @@ import Dispatch
 import Glibc
 import TambourClient
 import TambourProtocol
+import TerminalKit
 
 /// The first run: asks for server, phone and code, and creates an account for a new phone.
 ///

@@ -1,5 +1,6 @@
 import TambourClient
 import TambourProtocol
+import TerminalKit
 
 /// Completions of the word before the cursor.
 struct Suggestions: Equatable {

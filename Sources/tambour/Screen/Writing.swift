@@ -1,5 +1,6 @@
 import TambourClient
 import TambourProtocol
+import TerminalKit
 
 /// The text being written, besides what the line shows: what is stored and what is put aside.
 struct Writing {

@@ -1,3 +1,4 @@
+import TambourMessenger
 import TambourProtocol
 import TambourServer
 import TambourTesting

@@ -1,4 +1,5 @@
 import TambourNet
+import TambourQueues
 import TambourSQL
 import TambourTesting
 
@@ -154,7 +155,7 @@ final class ServerLife: SimulatedScheduler, @unchecked Sendable {
 
     // MARK: - Disk
 
-    func disk(_ connection: any SQLConnection, _ mode: SQLiteConnection.Mode) -> any SQLConnection {
+    func disk(_ connection: any SQLConnection, _ mode: SQLMode) -> any SQLConnection {
         SimulatedDisk(connection, writes: mode == .readWrite, life: self)
     }
 

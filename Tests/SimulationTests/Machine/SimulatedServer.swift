@@ -6,6 +6,8 @@ import TambourSQL
 import TambourStore
 import TambourTesting
 
+@testable import TambourGateway
+@testable import TambourMessenger
 @testable import TambourServer
 
 /// The whole server without its doors, in one life of its process.
@@ -47,7 +49,7 @@ final class SimulatedServer: @unchecked Sendable {
         )
         // What a restart forgets; the plays of users begin with groups of people who have met.
         let users = (0..<Templates.users).map { Templates.shared.user($0) }
-        for user in users { server.foundPeople.note(users, by: user) }
+        for user in users { server.messenger.foundPeople.note(users, by: user) }
         server.startWithoutDoors()
     }
 
@@ -72,7 +74,7 @@ final class SimulatedServer: @unchecked Sendable {
     func poke() {
         guard !isPoked, !life.isDead else { return }
         isPoked = true
-        for lane in server.lanes {
+        for lane in server.gateway.lanes {
             life.run(on: lane.queue, after: .zero) { [weak self] in
                 self?.isPoked = false
                 lane.serve()
@@ -83,9 +85,9 @@ final class SimulatedServer: @unchecked Sendable {
     /// Ends the process without a word.
     func crash() {
         if !life.isDead { life.die() }
-        life.bury(server.lanes)
+        life.bury(server.gateway.lanes)
         // The process would take these with it; here they hold each other.
-        server.shared.router.connect([])
-        server.shared.router.connect(timer: nil)
+        server.messenger.router.disconnect()
+        server.messenger.router.connect(timer: nil)
     }
 }

@@ -1,11 +1,12 @@
 import Foundation
+import TambourEvents
 import TambourProtocol
 import TambourSQL
 import TambourStore
 import TambourTesting
 
 @testable import TambourClient
-@testable import TambourServer
+@testable import TambourMessenger
 
 /// Stores as they are before anything has happened, made once and copied for each run.
 struct Templates: Sendable {

@@ -1,11 +1,13 @@
 import Foundation
 import GRDB
 import Glibc
+import TambourEvents
 import TambourProtocol
 import TambourStore
 import TambourTesting
 
 @testable import TambourClient
+@testable import TambourMessenger
 @testable import TambourServer
 
 /// One run: a server, devices, and everything between them, in one thread and by one seed.
@@ -136,10 +138,10 @@ final class World {
     /// Has the server do what a user asks for by another client.
     func command(_ request: CommandRequest, by user: Int) {
         guard let server else { return }
-        let shared = server.server.shared
+        let messenger = server.server.messenger
         let requester = requester(user)
-        shared.engine.post(
-            Command { try shared.dispatcher.command(request, from: requester, in: $0) }
+        messenger.engine.post(
+            Command { try messenger.dispatcher.command(request, from: requester, in: $0) }
         )
     }
 
@@ -149,7 +151,8 @@ final class World {
                 userID: Templates.shared.user(user),
                 sessionID: Templates.shared.otherSession(user),
                 deviceID: DeviceID(1_000_000),
-                connectionID: ConnectionID(UInt64.max)
+                connectionID: ConnectionID(UInt64.max),
+                replyBudget: limits.maxReplyBytes
             ),
             origin: SessionOrigin(installation: "", client: "", info: "", address: ""),
             capabilities: [.lz4Large, .historyMore, .resync, .syncMore]

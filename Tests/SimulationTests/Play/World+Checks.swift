@@ -5,6 +5,7 @@ import TambourSQL
 import TambourStore
 
 @testable import TambourClient
+@testable import TambourMessenger
 @testable import TambourServer
 
 /// What must hold at any time, and once everything has come to rest.
@@ -181,7 +182,7 @@ extension World {
         noteSlowReaders()
         checkScreens()
         do {
-            let store = try server.server.openStore()
+            let store = try server.server.messenger.openStore()
             try checkSends(store)
             try checkComments(store)
             checkPhotos()
@@ -274,10 +275,10 @@ struct Truth {
 
     init(of user: Int, _ world: World, _ store: StoreConnection) throws {
         guard let server = world.server?.server else { throw ClientError.disconnected }
-        let shared = server.shared
+        let messenger = server.messenger
         let requester = world.requester(user)
         me = Templates.shared.user(user)
-        let time = shared.clock.safeTime(wall: shared.environment.wallMs())
+        let time = messenger.clock.safeTime(wall: messenger.environment.wallMs())
         let request = LoginRequest(
             token: Templates.token(user: user, device: 0),
             interactive: false,
@@ -288,13 +289,13 @@ struct Truth {
             chatsCount: 1000
         )
         let login: LoginReply = try Self.decoded(
-            shared.dispatcher.login(request, from: requester, time: time, on: store)
+            messenger.dispatcher.login(request, from: requester, time: time, on: store)
         )
         var chats = login.chats
         var marker = login.chatMarker ?? 0
         while marker > 0 {
             let more: ChatsListReply = try Self.decoded(
-                shared.dispatcher.query(
+                messenger.dispatcher.query(
                     .chatsList(ChatsListRequest(marker: marker, count: 100)),
                     from: requester,
                     time: time,
@@ -320,7 +321,7 @@ struct Truth {
             }
             histories[chat.id] = try Self.history(of: chat.id) { request in
                 try Self.decoded(
-                    shared.dispatcher.query(
+                    messenger.dispatcher.query(
                         .chatHistory(request),
                         from: requester,
                         time: time,
@@ -358,12 +359,12 @@ struct Truth {
         _ world: World,
         _ store: StoreConnection
     ) throws -> ObjPullReply {
-        guard let shared = world.server?.server.shared else { throw ClientError.disconnected }
+        guard let messenger = world.server?.server.messenger else { throw ClientError.disconnected }
         return try decoded(
-            shared.dispatcher.query(
+            messenger.dispatcher.query(
                 .objPull(request),
                 from: world.requester(user),
-                time: shared.clock.safeTime(wall: shared.environment.wallMs()),
+                time: messenger.clock.safeTime(wall: messenger.environment.wallMs()),
                 on: store
             ).answer
         )
@@ -377,12 +378,12 @@ struct Truth {
         _ world: World,
         _ store: StoreConnection
     ) throws -> [Int64]? {
-        guard let shared = world.server?.server.shared else { throw ClientError.disconnected }
+        guard let messenger = world.server?.server.messenger else { throw ClientError.disconnected }
         func ask(_ request: QueryRequest) -> Answer {
-            shared.dispatcher.query(
+            messenger.dispatcher.query(
                 request,
                 from: world.requester(user),
-                time: shared.clock.safeTime(wall: shared.environment.wallMs()),
+                time: messenger.clock.safeTime(wall: messenger.environment.wallMs()),
                 on: store
             ).answer
         }

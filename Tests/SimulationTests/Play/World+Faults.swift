@@ -6,6 +6,8 @@ import TambourStore
 import TambourTesting
 
 @testable import TambourClient
+@testable import TambourGateway
+@testable import TambourMessenger
 @testable import TambourServer
 
 /// What happens to devices, network and server, and what other programs of the same people do there.
@@ -289,7 +291,7 @@ extension World {
 
     /// What no later message makes up for: somebody reads, and changes a title.
     private func changeSilently(_ dialog: ChatID, by user: Int, on device: Device) {
-        let mark = (server?.server.shared.environment.wallMs() ?? 0) + 1000
+        let mark = (server?.server.messenger.environment.wallMs() ?? 0) + 1000
         later {
             $0.command(
                 .chatMark(ChatMarkRequest(type: .readMessage, chatID: dialog, mark: mark)),
@@ -346,7 +348,9 @@ extension World {
             let names: [(Text, AnyValue)] = [("dontDisturbUntil", AnyValue(Int64(-(move.c % 2))))]
             let settings = SettingsChange(chats: IDMap([(chat, NameMap(names))]))
             command(.config(ConfigRequest(settings: settings)), by: user)
-            if let server { server.server.shared.router.route(FeatureReload(.none, lanes: 2)) }
+            if let server {
+                server.server.gateway.router.post(.features(FeatureReload(.none, lanes: 2)))
+            }
             hit(.configFlip)
         }
         redial(device, serverAfterUs: 1000)

@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import Synchronization
+import TambourMessenger
 import TambourProtocol
 import TambourServer
 import TambourTesting

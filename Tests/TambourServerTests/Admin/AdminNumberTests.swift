@@ -1,6 +1,6 @@
 import Foundation
+import TambourMessenger
 import TambourProtocol
-import TambourServer
 import TambourTesting
 import Testing
 

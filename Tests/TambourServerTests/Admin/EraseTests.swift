@@ -1,7 +1,7 @@
 import Foundation
+import TambourMessenger
 import TambourProtocol
 import TambourSQL
-import TambourServer
 import TambourTesting
 import Testing
 

@@ -1,4 +1,5 @@
 import Foundation
+import TambourMessenger
 import TambourServer
 import TambourTesting
 import Testing

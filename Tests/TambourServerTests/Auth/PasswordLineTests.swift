@@ -2,7 +2,7 @@ import TambourNet
 import TambourProtocol
 import Testing
 
-@testable import TambourServer
+@testable import TambourMessenger
 
 @Suite("The line before the password hasher")
 struct PasswordLineTests {

@@ -1,10 +1,11 @@
 import Synchronization
+import TambourEvents
 import TambourProtocol
 import TambourStore
 import TambourTesting
 import Testing
 
-@testable import TambourServer
+@testable import TambourMessenger
 
 @Suite("Codes of one network")
 struct CodesPerNetworkTests {

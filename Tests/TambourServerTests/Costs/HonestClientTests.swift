@@ -1,6 +1,6 @@
+import TambourMessenger
 import TambourNet
 import TambourProtocol
-import TambourServer
 import Testing
 
 /// Plays the busiest minutes of honest clients against the buckets of the specification: nothing of

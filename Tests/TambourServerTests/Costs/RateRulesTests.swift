@@ -1,5 +1,5 @@
+import TambourMessenger
 import TambourProtocol
-import TambourServer
 import Testing
 
 /// What depends on the request and stands in no table.

@@ -1,4 +1,5 @@
 import Foundation
+import TambourMessenger
 import TambourSQL
 import TambourServer
 import TambourTesting

@@ -1,4 +1,5 @@
 import Synchronization
+import TambourEvents
 import TambourNet
 import TambourProtocol
 import TambourSQL
@@ -6,7 +7,8 @@ import TambourStore
 import TambourTesting
 import Testing
 
-@testable import TambourServer
+@testable import TambourGateway
+@testable import TambourMessenger
 
 /// Commands take as long as they say, by a clock that nothing else moves.
 @Suite("Turns of commands")
@@ -44,7 +46,7 @@ struct EngineTurnTests {
     }
 
     /// Stands for lanes that say later that they have delivered.
-    private final class Lanes: Sendable {
+    private final class Lanes: Door {
         private let waiting = Mutex<[@Sendable () -> Void]?>(nil)
 
         /// From now on deliveries wait.
@@ -58,7 +60,12 @@ struct EngineTurnTests {
             if !isResting { body() }
         }
 
-        func deliver() {
+        func deliver(_ events: [Event]) {}
+        func counted(among users: [UserID]) -> [UserID] { [] }
+        func sessions(of user: UserID) -> Set<SessionID> { [] }
+
+        /// Says so.
+        func delivered() {
             let delivered = waiting.withLock { waiting in
                 defer { waiting = waiting == nil ? nil : [] }
                 return waiting ?? []
@@ -110,13 +117,14 @@ struct EngineTurnTests {
             report: { _ in }
         )
         let lanes = Lanes()
+        let router = EventRouter(codes: LoginCodeSource { _, _ in }, environment: environment)
+        router.connect(lanes)
         let engine = Engine(
             core: core,
             limits: limits,
             environment: environment,
-            router: PushRouter(codes: LoginCodeSource { _, _ in }, environment: environment),
-            queueTimes: metrics.queueTimes,
-            whenDelivered: { lanes.whenDelivered($0) }
+            router: router,
+            queueTimes: metrics.queueTimes
         )
         scheduler.runAll()
         try body(Bench(engine: engine, metrics: metrics, scheduler: scheduler, lanes: lanes))
@@ -143,7 +151,7 @@ struct EngineTurnTests {
             for number in 1...3 { post("b\(number)", for: 2, toldTo: 3) }
             bench.scheduler.runAll()
             #expect(log.names == ["a1", "b1", "b2", "b3"])
-            bench.lanes.deliver()
+            bench.lanes.delivered()
             bench.scheduler.runAll()
             post("b4", for: 2, toldTo: 3)
             bench.scheduler.runAll()

@@ -1,7 +1,6 @@
+import TambourQueues
 import TambourTesting
 import Testing
-
-@testable import TambourServer
 
 @Suite("A fair queue")
 struct FairQueueTests {

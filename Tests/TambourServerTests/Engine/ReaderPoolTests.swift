@@ -6,7 +6,7 @@ import TambourStore
 import TambourTesting
 import Testing
 
-@testable import TambourServer
+@testable import TambourMessenger
 
 @Suite("Readers")
 struct ReaderPoolTests {

@@ -3,7 +3,7 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
-@testable import TambourServer
+@testable import TambourMessenger
 
 /// Who gets what, by the rules alone: no server, no socket.
 ///

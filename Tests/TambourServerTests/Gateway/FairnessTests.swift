@@ -3,6 +3,7 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
+@testable import TambourMessenger
 @testable import TambourServer
 
 /// Frames are counted, not milliseconds: the server does one piece of work at a time.

@@ -2,6 +2,7 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
+@testable import TambourMessenger
 @testable import TambourServer
 
 /// What pages of nearly a million bytes cost others: bytes are counted, not milliseconds.

@@ -1,7 +1,7 @@
 import Logging
 import Synchronization
+import TambourMessenger
 import TambourProtocol
-import TambourServer
 import Testing
 
 @Suite("Previews that are made and kept")

@@ -2,7 +2,7 @@ import Logging
 import Synchronization
 import Testing
 
-@testable import TambourServer
+@testable import TambourMessenger
 
 @Suite("A throttle of log lines")
 struct LogThrottleTests {

@@ -1,7 +1,7 @@
 import Synchronization
+import TambourMessenger
 import TambourNet
 import TambourProtocol
-import TambourServer
 import Testing
 
 @Suite("Buckets of rates")

@@ -1,7 +1,7 @@
 import TambourProtocol
 import Testing
 
-@testable import TambourServer
+@testable import TambourGateway
 
 @Suite("A client that is behind with reading")
 struct ReaderBacklogTests {

@@ -1,8 +1,10 @@
+import TambourEvents
 import TambourProtocol
 import TambourStore
 import Testing
 
-@testable import TambourServer
+@testable import TambourGateway
+@testable import TambourMessenger
 
 @Suite("The parts of a session decide without a socket")
 struct SessionPartsTests {

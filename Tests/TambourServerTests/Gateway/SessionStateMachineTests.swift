@@ -1,6 +1,6 @@
 import Testing
 
-@testable import TambourServer
+@testable import TambourGateway
 
 @Suite("What a session runs when")
 struct SessionStateMachineTests {

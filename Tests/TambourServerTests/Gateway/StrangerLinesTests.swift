@@ -2,6 +2,8 @@ import TambourNet
 import TambourProtocol
 import Testing
 
+@testable import TambourGateway
+@testable import TambourMessenger
 @testable import TambourServer
 
 /// The order in which strangers make room, and what keeping it costs.
@@ -17,8 +19,8 @@ struct StrangerLinesTests {
         let server = try SteppedServer()
         defer { server.remove() }
         let gateway = LaneGateway(
-            lane: server.server.lanes[0],
-            shared: server.server.shared,
+            lane: server.server.gateway.lanes[0],
+            shared: server.server.gateway.shared,
             rules: .none
         )
         try body(Strangers(limits: try Limits(overrides: limits))) { Session(gateway: gateway) }

@@ -1,8 +1,11 @@
 import TambourNet
 import TambourProtocol
+import TambourQueues
 import TambourTesting
 import Testing
 
+@testable import TambourGateway
+@testable import TambourMessenger
 @testable import TambourServer
 
 @Suite("Connections without a login")
@@ -38,10 +41,10 @@ struct StrangersTests {
         Admission(
             descriptors: 1000,
             limits: .standard,
-            strangers: server.server.shared.strangers,
+            strangers: server.server.gateway.shared.strangers,
             metrics: server.server.metrics,
-            logger: server.server.configuration.logger,
-            nowMs: { [queue = server.server.lanes[0].queue] in queue.nowMs }
+            logger: server.server.messenger.logger,
+            nowMs: { [queue = server.server.gateway.lanes[0].queue] in queue.nowMs }
         )
     }
 
@@ -58,7 +61,7 @@ struct StrangersTests {
             #expect(closed(clients, on: server) == [1, 2, 3])
             clients.append(try arrive(at: server))
             #expect(closed(clients, on: server) == [0, 1, 2, 3])
-            #expect(server.server.shared.strangers.count == 4)
+            #expect(server.server.gateway.shared.strangers.count == 4)
             #expect(server.server.metrics.strangersClosedForAddress.count == 4)
             // Others are not concerned.
             let others = try (0..<4).map { try arrive(at: server, from: "10.0.0.\(2 + $0)") }
@@ -103,16 +106,16 @@ struct StrangersTests {
         let limits = ["maxStrangersPerAddress": 2, "strangerGraceMs": 1]
         try withSteppedServer(limits: limits, users: 10) { server in
             let members = try (0..<10).map { _ in try server.logIn() }
-            #expect(server.server.shared.strangers.count == 0)
+            #expect(server.server.gateway.shared.strangers.count == 0)
             #expect(closed(members, on: server) == [])
             let stranger = try arrive(at: server)
-            #expect(server.server.shared.strangers.count == 1)
+            #expect(server.server.gateway.shared.strangers.count == 1)
             let number = try stranger.send(LoginRequest(token: "none"))
             server.settle()
             server.scheduler.advance(by: .seconds(1))
             server.settle()
             #expect(stranger.hasReply(to: number))
-            #expect(server.server.shared.strangers.count == 1)
+            #expect(server.server.gateway.shared.strangers.count == 1)
             let more = try (0..<2).map { _ in try arrive(at: server) }
             #expect(closed([stranger] + more, on: server) == [0])
         }
@@ -126,7 +129,7 @@ struct StrangersTests {
                 server.settle()
             }
             server.settle()
-            #expect(server.server.shared.strangers.count == 0)
+            #expect(server.server.gateway.shared.strangers.count == 0)
             #expect(server.server.connectionCount == 0)
         }
     }
@@ -180,9 +183,9 @@ struct StrangersTests {
             server.scheduler.advance(by: .seconds(3))
             let newcomer = try server.connect(saysHello: false)
             let clients = squatters + [newcomer]
-            let strangers = server.server.shared.strangers
+            let strangers = server.server.gateway.shared.strangers
             for expected in [[0], [0, 1], [0, 1, 2]] {
-                let oldest = strangers.takeOldest(nowMs: server.server.lanes[0].queue.nowMs)
+                let oldest = strangers.takeOldest(nowMs: server.server.gateway.lanes[0].queue.nowMs)
                 let leaving = try #require(oldest)
                 leaving.gateway.post(.makeRoom(leaving))
                 #expect(closed(clients, on: server) == expected)
@@ -311,7 +314,7 @@ struct StrangersTests {
             let logins = 8
             let bad = SteppedClient.packet(LoginRequest(token: "none"), 1000)
             for client in crowd { try client.send(raw: (0..<logins).flatMap { _ in bad }) }
-            let before = server.server.shared.strangers.looks
+            let before = server.server.gateway.shared.strangers.looks
             for _ in 0...logins {
                 server.settle()
                 server.scheduler.advance(by: .seconds(1))
@@ -320,7 +323,7 @@ struct StrangersTests {
             let refusals = server.server.metrics.refusalCounts
             let answered = (refusals["login.token"] ?? 0) + (refusals["login.flood"] ?? 0)
             #expect(answered == crowd.count * logins)
-            #expect(server.server.shared.strangers.looks - before <= answered)
+            #expect(server.server.gateway.shared.strangers.looks - before <= answered)
         }
     }
 
@@ -341,7 +344,7 @@ struct StrangersTests {
             let third = try server.logIn(token: first.token)
             server.scheduler.advance(by: .seconds(2))
             #expect(closed([first, second, third, bob], on: server) == [0])
-            #expect(server.server.shared.accounts.count == 3)
+            #expect(server.server.gateway.shared.accounts.count == 3)
         }
     }
 }

@@ -3,6 +3,7 @@ import TambourSQL
 import TambourTesting
 import Testing
 
+@testable import TambourMessenger
 @testable import TambourServer
 
 /// Whoever causes a line of the log again and again must not fill the disk with it.

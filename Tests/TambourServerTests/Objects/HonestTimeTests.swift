@@ -1,4 +1,4 @@
-import TambourServer
+import TambourMessenger
 import Testing
 
 /// The time of a change is as long ago for the server as it was for the device.

@@ -1,5 +1,6 @@
+import TambourGateway
+import TambourMessenger
 import TambourProtocol
-import TambourServer
 import Testing
 
 /// The order of a batch is checked again, and local ids are replaced on the way.

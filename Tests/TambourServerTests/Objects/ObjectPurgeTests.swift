@@ -1,11 +1,12 @@
 import Foundation
+import TambourEvents
 import TambourProtocol
 import TambourSQL
 import TambourStore
 import TambourTesting
 import Testing
 
-@testable import TambourServer
+@testable import TambourMessenger
 
 @Suite("What stands below a deleted object goes in steps")
 struct ObjectPurgeTests {
@@ -79,7 +80,8 @@ struct ObjectPurgeTests {
                 userID: user,
                 sessionID: SessionID(1),
                 deviceID: DeviceID(1),
-                connectionID: ConnectionID(1)
+                connectionID: ConnectionID(1),
+                replyBudget: limits.maxReplyBytes
             )
         }
 

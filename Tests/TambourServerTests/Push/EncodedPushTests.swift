@@ -2,7 +2,7 @@ import Synchronization
 import TambourProtocol
 import Testing
 
-@testable import TambourServer
+@testable import TambourGateway
 
 /// Who is sent a push, and how often it is encoded for that.
 @Suite("Encoding a push")

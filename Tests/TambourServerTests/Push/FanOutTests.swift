@@ -1,8 +1,9 @@
+import TambourEvents
 import TambourProtocol
 import TambourStore
 import Testing
 
-@testable import TambourServer
+@testable import TambourMessenger
 
 @Suite("Work of telling others")
 struct FanOutTests {

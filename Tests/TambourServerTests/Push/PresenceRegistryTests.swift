@@ -1,9 +1,10 @@
+import TambourEvents
 import TambourProtocol
 import TambourStore
 import TambourTesting
 import Testing
 
-@testable import TambourServer
+@testable import TambourMessenger
 
 /// A registry with the timers that sessions set for it, on a clock that a test moves.
 private final class PresenceDesk {

@@ -1,7 +1,7 @@
 import TambourProtocol
 import Testing
 
-@testable import TambourServer
+@testable import TambourMessenger
 
 @Suite("Whom users have found lately is remembered, and bounded")
 struct FoundPeopleTests {

@@ -1,5 +1,5 @@
+import TambourMessenger
 import TambourProtocol
-import TambourServer
 import Testing
 
 @Suite("Links in texts")

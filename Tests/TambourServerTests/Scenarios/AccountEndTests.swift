@@ -5,11 +5,13 @@ import TambourStore
 import TambourTesting
 import Testing
 
+@testable import TambourMessenger
+
 extension TestServer {
     /// Does what the server does by itself now and then, and waits for it.
     fileprivate func keepHouse() {
         let done = DispatchSemaphore(value: 0)
-        server.housekeeper.run { done.signal() }
+        server.messenger.housekeeper.run { done.signal() }
         done.wait()
     }
 }

@@ -5,7 +5,7 @@ import TambourStore
 import TambourTesting
 import Testing
 
-@testable import TambourServer
+@testable import TambourMessenger
 
 extension WireClient {
     /// Asks for a code.

@@ -1,5 +1,5 @@
+import TambourMessenger
 import TambourProtocol
-import TambourServer
 import TambourStore
 import TambourTesting
 import Testing

@@ -1,3 +1,4 @@
+import TambourMessenger
 import TambourProtocol
 import TambourServer
 import TambourTesting
@@ -184,7 +185,7 @@ struct ChannelTests {
             }
             #expect(isDone)
             for some in [readers.prefix(150), readers.suffix(150)] {
-                server.server.foundPeople.note(some, by: alice.userID)
+                server.server.messenger.foundPeople.note(some, by: alice.userID)
                 try alice.call(
                     ChatMembersUpdateRequest(
                         chatID: channel,

@@ -4,6 +4,7 @@ import TambourStore
 import TambourTesting
 import Testing
 
+@testable import TambourMessenger
 @testable import TambourServer
 
 @Suite("Comments on posts")

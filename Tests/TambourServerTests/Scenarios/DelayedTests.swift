@@ -1,14 +1,16 @@
 import Dispatch
 import TambourProtocol
-import TambourServer
 import TambourTesting
 import Testing
+
+@testable import TambourMessenger
+@testable import TambourServer
 
 extension TestServer {
     /// Sends what is due by the server's clock, and waits for it.
     fileprivate func sendDue() {
         let done = DispatchSemaphore(value: 0)
-        server.delayed.run { done.signal() }
+        server.messenger.delayed.run { done.signal() }
         done.wait()
     }
 

@@ -1,5 +1,6 @@
 import Dispatch
 import TambourFraming
+import TambourMessenger
 import TambourProtocol
 import TambourServer
 import TambourTesting

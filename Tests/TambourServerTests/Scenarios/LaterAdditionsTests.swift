@@ -3,7 +3,7 @@ import TambourStore
 import TambourTesting
 import Testing
 
-@testable import TambourServer
+@testable import TambourMessenger
 
 /// A message that was taken stays whole, whatever others add to it.
 @Suite("What comes to a message that is as large as is taken")

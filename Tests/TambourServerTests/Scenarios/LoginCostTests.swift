@@ -1,9 +1,11 @@
+import TambourEvents
 import TambourProtocol
 import TambourSQL
 import TambourStore
 import TambourTesting
 import Testing
 
+@testable import TambourMessenger
 @testable import TambourServer
 
 @Suite("What a login costs")
@@ -96,7 +98,8 @@ struct LoginCostTests {
                     userID: alice.userID,
                     sessionID: SessionID(1),
                     deviceID: DeviceID(1),
-                    connectionID: ConnectionID(1)
+                    connectionID: ConnectionID(1),
+                    replyBudget: Limits.standard.maxReplyBytes
                 ),
                 origin: SessionOrigin(installation: "", client: "", info: "", address: "")
             )

@@ -4,6 +4,7 @@ import TambourStore
 import TambourTesting
 import Testing
 
+@testable import TambourMessenger
 @testable import TambourServer
 
 @Suite("Order of requests and replies")
@@ -43,7 +44,7 @@ struct OrderingTests {
         try withPair { server, alice, _, dialog in
             // The engine stands still until the PING has its answer.
             let gate = DispatchSemaphore(value: 0)
-            server.server.shared.engine.post(
+            server.server.messenger.engine.post(
                 Command { _ in
                     gate.wait()
                     return .done

@@ -1,9 +1,11 @@
 import Dispatch
 import TambourProtocol
-import TambourServer
 import TambourStore
 import TambourTesting
 import Testing
+
+@testable import TambourMessenger
+@testable import TambourServer
 
 extension NewAttach {
     /// A poll with the answers "1", "2" and so on.
@@ -550,7 +552,7 @@ struct SendVoteTests {
             try bob.call(ProfileDeleteRequest(delete: true))
             clock.advance(ms: Int64(Limits.standard.profileDeleteDelayMs) + 1_000)
             let done = DispatchSemaphore(value: 0)
-            server.server.housekeeper.run { done.signal() }
+            server.server.messenger.housekeeper.run { done.signal() }
             done.wait()
             let page = try alice.history(poll.chat).messages ?? []
             let seen = page.first { $0.id == poll.message }?.poll

@@ -2,6 +2,7 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
+@testable import TambourMessenger
 @testable import TambourServer
 
 /// Something of which a user may have so much.
@@ -66,7 +67,7 @@ private struct Owner {
             let change = SettingsChange(chats: IDMap([(dialog, value)]))
             return try call(ConfigRequest(settings: change))
         case .scheduled:
-            let time = server.server.configuration.environment.wallMs() + 3_600_000
+            let time = server.server.messenger.environment.wallMs() + 3_600_000
             let message = NewMessage(
                 cid: Int64(number + 1) * 1_000 + nextOperation(),
                 text: "x",
@@ -159,7 +160,7 @@ private struct Owner {
     }
 
     private func nextOperation() -> Int64 {
-        server.server.configuration.environment.wallMs() << 8 | Int64.random(in: 0..<256)
+        server.server.messenger.environment.wallMs() << 8 | Int64.random(in: 0..<256)
     }
 }
 
@@ -262,7 +263,7 @@ struct QuotaTests {
         let server = try TestServer(overrides: quota.limits(2), dataDirectory: directory)
         defer { server.stop() }
         // Whom one has found a restart forgets.
-        server.server.foundPeople.note(others.map(\.userID), by: alice.userID)
+        server.server.messenger.foundPeople.note(others.map(\.userID), by: alice.userID)
         let owner = Owner(
             server: server,
             alice: try server.reconnect(alice).client,

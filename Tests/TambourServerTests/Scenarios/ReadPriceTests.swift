@@ -3,7 +3,7 @@ import TambourStore
 import TambourTesting
 import Testing
 
-@testable import TambourServer
+@testable import TambourMessenger
 
 @Suite("What a request reads beyond its price is paid for")
 struct ReadPriceTests {

@@ -5,6 +5,7 @@ import TambourStore
 import TambourTesting
 import Testing
 
+@testable import TambourMessenger
 @testable import TambourServer
 
 /// Keeps the engine busy, so that what is posted meanwhile has an order.
@@ -14,7 +15,7 @@ private final class EngineHold: Sendable {
     init(_ server: TestServer) {
         let gate = gate
         let isRunning = DispatchSemaphore(value: 0)
-        server.server.shared.engine.post(
+        server.server.messenger.engine.post(
             Command { _ in
                 isRunning.signal()
                 gate.wait()
@@ -47,7 +48,7 @@ struct SessionEndTests {
         of server: TestServer
     ) throws {
         let user = phone.userID
-        let engine = server.server.shared.engine
+        let engine = server.server.messenger.engine
         switch ending {
         case .logout: try phone.send(LogoutRequest())
         case .closedByAnother: try laptop.send(SessionsCloseRequest())
@@ -92,7 +93,7 @@ struct SessionEndTests {
             try alice.send("hello", to: chat, cid: 1)
             let user = alice.userID
             func traces() throws -> [Int64] {
-                try server.server.openStore().read { snapshot in
+                try server.server.messenger.openStore().read { snapshot in
                     let view = try snapshot.view(chat, for: bob.userID)
                     return [
                         try snapshot.head(of: #require(view).key).number,

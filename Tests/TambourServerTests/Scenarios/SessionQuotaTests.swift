@@ -3,6 +3,8 @@ import TambourStore
 import TambourTesting
 import Testing
 
+@testable import TambourGateway
+@testable import TambourMessenger
 @testable import TambourServer
 
 @Suite("How many sessions a user has")
@@ -10,7 +12,7 @@ struct SessionQuotaTests {
     /// Waits until the server knows that the other connections are gone.
     private func waitUntilAlone(_ client: WireClient, on server: TestServer) throws {
         let deadline = ContinuousClock.now + .seconds(60)
-        while server.server.shared.accounts.count > 1 {
+        while server.server.gateway.shared.accounts.count > 1 {
             try #require(ContinuousClock.now < deadline)
             try client.call(PingRequest())
         }
@@ -65,7 +67,7 @@ struct StoredPresenceTests {
             let (start, step) = (clock.now, Int64(Limits.standard.seenStepMs))
             func stored() throws -> Int64? {
                 try server.run { _ in }
-                return try server.server.openStore().read { snapshot in
+                return try server.server.messenger.openStore().read { snapshot in
                     try snapshot.sessions(of: alice.userID).first?.lastSeen
                 }
             }

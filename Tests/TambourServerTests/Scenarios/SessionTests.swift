@@ -1,4 +1,5 @@
 import TambourFraming
+import TambourMessenger
 import TambourProtocol
 import TambourServer
 import TambourTesting

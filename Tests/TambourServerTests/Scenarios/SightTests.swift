@@ -1,4 +1,5 @@
 import TambourFraming
+import TambourMessenger
 import TambourProtocol
 import TambourServer
 import TambourTesting
@@ -50,7 +51,7 @@ private struct Pair {
         bob = try server.signUp("Bob", isStranger: true)
         carol = try server.signUp("Carol", isStranger: true)
         for (one, other) in [(alice, carol), (carol, alice), (bob, carol), (carol, bob)] {
-            server.server.foundPeople.note([other.userID], by: one.userID)
+            server.server.messenger.foundPeople.note([other.userID], by: one.userID)
         }
     }
 
@@ -127,7 +128,7 @@ private struct Pair {
             try alice.call(joining(channel, of: bob))
             // What the link has shown is forgotten here: the channel itself must do.
             let many = (1...400).map { UserID($0) }
-            server.server.foundPeople.note(many, by: alice.userID)
+            server.server.messenger.foundPeople.note(many, by: alice.userID)
         case .readsHerChannel:
             let channel = try alice.createGroup("News", with: [carol], type: "CHANNEL", cid: 1)
             try bob.call(joining(channel, of: alice))

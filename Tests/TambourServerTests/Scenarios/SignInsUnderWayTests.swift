@@ -1,5 +1,5 @@
+import TambourMessenger
 import TambourProtocol
-import TambourServer
 import TambourTesting
 import Testing
 

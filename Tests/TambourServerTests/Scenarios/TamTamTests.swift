@@ -5,7 +5,8 @@ import TambourStore
 import TambourTesting
 import Testing
 
-@testable import TambourServer
+@testable import TambourGateway
+@testable import TambourMessenger
 
 /// A map of a payload whose form no generated type has.
 private struct Fields {

@@ -1,7 +1,7 @@
 import Synchronization
 import TambourFraming
+import TambourMessenger
 import TambourProtocol
-import TambourServer
 import TambourTesting
 import Testing
 

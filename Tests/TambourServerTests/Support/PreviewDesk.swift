@@ -1,5 +1,5 @@
 import Synchronization
-import TambourServer
+import TambourMessenger
 import Testing
 
 /// A source of previews that waits for a test to say what it finds.

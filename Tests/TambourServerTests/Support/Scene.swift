@@ -1,5 +1,6 @@
 import Synchronization
 import TambourFraming
+import TambourMessenger
 import TambourProtocol
 import TambourServer
 import TambourStore

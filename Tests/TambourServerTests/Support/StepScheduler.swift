@@ -1,4 +1,4 @@
-import TambourNet
+import TambourQueues
 
 /// Runs what queues are given one piece at a time, on one thread, in the order in which it was given, by
 /// a clock that only the test moves.

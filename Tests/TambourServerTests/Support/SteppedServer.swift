@@ -7,6 +7,8 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
+@testable import TambourGateway
+@testable import TambourMessenger
 @testable import TambourServer
 
 /// A whole server without doors that does one piece of work at a time when the test says so: what is
@@ -80,16 +82,18 @@ final class SteppedServer {
 
     /// Lets go of everything.
     func remove() {
-        for lane in server.lanes { lane.stop() }
+        for lane in server.gateway.lanes { lane.stop() }
         scheduler.runAll()
-        server.shared.router.connect([])
-        server.shared.router.connect(timer: nil)
+        server.messenger.router.disconnect()
+        server.messenger.router.connect(timer: nil)
         TestServer.removeDirectory(directory)
     }
 
     /// Has the lanes look at their sockets.
     func poke() {
-        for lane in server.lanes { scheduler.run(on: lane.queue, after: .zero) { lane.serve() } }
+        for lane in server.gateway.lanes {
+            scheduler.run(on: lane.queue, after: .zero) { lane.serve() }
+        }
     }
 
     /// Runs everything until nothing is left to do.

@@ -2,9 +2,11 @@ import Dispatch
 import Foundation
 import TambourProtocol
 import TambourSQL
-import TambourServer
 import TambourStore
 import TambourTesting
+
+@testable import TambourMessenger
+@testable import TambourServer
 
 /// A column of whole numbers, and the key of its table.
 struct StoreColumn: Sendable {
@@ -255,7 +257,7 @@ final class StoredWorld {
 
     /// Waits for what a server does by itself: what is due, words, purges.
     func waitForOwnWork(of server: TestServer) throws {
-        for work in [server.server.housekeeper.run, server.server.delayed.run] {
+        for work in [server.server.messenger.housekeeper.run, server.server.messenger.delayed.run] {
             let done = DispatchSemaphore(value: 0)
             work { done.signal() }
             guard done.wait(timeout: .now() + 60) == .success else {

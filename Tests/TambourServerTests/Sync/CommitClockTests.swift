@@ -1,8 +1,8 @@
 import Foundation
 import Synchronization
+import TambourMessenger
 import TambourProtocol
 import TambourSQL
-import TambourServer
 import TambourStore
 import TambourTesting
 import Testing
@@ -180,7 +180,7 @@ private final class Race: @unchecked Sendable {
     }
 
     private func commit() {
-        let wall = TambourServer.Environment.live.wallMs
+        let wall = TambourMessenger.Environment.live.wallMs
         let phone = Int64(79_000_000_000 + clocks.count)
         let ct = Mutex<Int64>(0)
         let before = wall()
@@ -202,7 +202,7 @@ private final class Race: @unchecked Sendable {
     }
 
     private func login() throws {
-        let time = clock.safeTime(wall: TambourServer.Environment.live.wallMs())
+        let time = clock.safeTime(wall: TambourMessenger.Environment.live.wallMs())
         try reader.begin(.snapshot)
         defer { reader.rollback() }
         defer { lastID.reset() }

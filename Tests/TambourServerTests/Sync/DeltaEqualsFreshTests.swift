@@ -1,7 +1,8 @@
 import Foundation
 import Synchronization
+import TambourEvents
+import TambourMessenger
 import TambourProtocol
-import TambourServer
 import TambourStore
 import Testing
 

@@ -1,6 +1,6 @@
 import Synchronization
+import TambourMessenger
 import TambourProtocol
-import TambourServer
 import TambourStore
 import TambourTesting
 import Testing

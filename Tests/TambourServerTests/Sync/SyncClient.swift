@@ -1,5 +1,6 @@
+import TambourEvents
+import TambourMessenger
 import TambourProtocol
-import TambourServer
 import TambourStore
 
 /// One installation of one user: keeps what it was sent and merges what a login brings.

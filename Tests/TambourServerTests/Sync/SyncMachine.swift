@@ -1,8 +1,9 @@
 import Foundation
 import Synchronization
+import TambourEvents
+import TambourMessenger
 import TambourProtocol
 import TambourSQL
-import TambourServer
 import TambourStore
 import TambourTesting
 import Testing
@@ -27,8 +28,8 @@ final class ManualWorld: Sendable {
         set { wall.withLock { $0 = newValue } }
     }
 
-    var environment: TambourServer.Environment {
-        TambourServer.Environment(
+    var environment: TambourMessenger.Environment {
+        TambourMessenger.Environment(
             wallMs: { self.wallMs },
             randomBytes: { count in
                 self.random.withLock { random in
@@ -126,7 +127,7 @@ final class SyncMachine: @unchecked Sendable {
         core.run(commands[...], wall: { self.world.wallMs })
     }
 
-    func session(of token: String) throws -> SessionRecord {
+    func session(of token: String) throws -> OpenSession {
         try dispatcher.resolve(token, knownAs: nil, on: reading).get()
     }
 
@@ -209,7 +210,6 @@ final class SyncMachine: @unchecked Sendable {
         case .reply(let payload): try Reply.decode(payload.encoded(), limits: limits)
         case .encoded(let payload): try Reply.decode(payload, limits: limits)
         case .refusal(let refusal): throw refusal
-        case .packet: preconditionFailure("packets are made by sessions")
         case .done: preconditionFailure("nothing a client asks ends without a reply")
         }
     }
@@ -236,7 +236,8 @@ final class SyncMachine: @unchecked Sendable {
             userID: session.userID,
             sessionID: session.id,
             deviceID: session.deviceID,
-            connectionID: ConnectionID(1)
+            connectionID: ConnectionID(1),
+            replyBudget: limits.maxReplyBytes
         )
         return (users, token, caller)
     }

@@ -1,6 +1,7 @@
 import Synchronization
+import TambourEvents
+import TambourMessenger
 import TambourProtocol
-import TambourServer
 import TambourStore
 import TambourTesting
 
@@ -233,7 +234,8 @@ final class SyncSequence: @unchecked Sendable {
                     userID: session.userID,
                     sessionID: session.id,
                     deviceID: session.deviceID,
-                    connectionID: ConnectionID(UInt64(index))
+                    connectionID: ConnectionID(UInt64(index)),
+                    replyBudget: machine.limits.maxReplyBytes
                 )
             )
         } catch is RequestError {
@@ -297,6 +299,8 @@ final class SyncSequence: @unchecked Sendable {
             do {
                 try client.login(self.machine, count: 200)
                 self.counts.logins += 1
+                // SYNC_MORE may ask for a new beginning, which the next login brings.
+                guard client.isComplete else { return .done }
                 try client.check(self.machine, against: nil)
             } catch is RequestError {
                 // A command of the batch that had to run alone closed the session.
@@ -1507,7 +1511,7 @@ final class InlineBackend: AdminBackend, @unchecked Sendable {
         preconditionFailure("not in a transaction")
     }
 
-    var environment: TambourServer.Environment { machine.world.environment }
+    var environment: TambourMessenger.Environment { machine.world.environment }
     var limits: Limits { machine.limits }
     var metricsText: String? { nil }
     func reload() throws -> (rules: FeatureRules, told: Int)? { nil }

@@ -24,7 +24,7 @@ enum SQLEngine: String, Sendable, CustomTestStringConvertible {
 /// Keep it referenced as long as its connections are used.
 final class TestDatabase {
     let engine: SQLEngine
-    private let makeConnection: (SQLiteConnection.Mode) throws -> any SQLConnection
+    private let makeConnection: (SQLMode) throws -> any SQLConnection
     private let remove: () -> Void
 
     init(_ engine: SQLEngine) throws {
@@ -58,7 +58,7 @@ final class TestDatabase {
     /// Opens another connection.
     ///
     /// - Parameter mode: Means something to SQLite only; open one for writing first.
-    func connect(_ mode: SQLiteConnection.Mode = .readWrite) throws -> any SQLConnection {
+    func connect(_ mode: SQLMode = .readWrite) throws -> any SQLConnection {
         try makeConnection(mode)
     }
 }

@@ -1,4 +1,5 @@
 import Synchronization
+import TambourEvents
 import TambourProtocol
 import TambourSQL
 import TambourStore

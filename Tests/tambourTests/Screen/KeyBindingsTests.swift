@@ -1,5 +1,6 @@
 import Testing
 
+@testable import TerminalKit
 @testable import tambour
 
 @Suite("Keys that people choose")

@@ -3,6 +3,7 @@ import TambourTesting
 import Testing
 
 @testable import TambourClient
+@testable import TerminalKit
 @testable import tambour
 
 /// What was begun to be written stays, here and on the account's other devices.

@@ -5,6 +5,7 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
+@testable import TerminalKit
 @testable import tambour
 
 /// Keys go in, and what is on the screen comes out; the server is a real one.

@@ -3,6 +3,7 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
+@testable import TerminalKit
 @testable import tambour
 
 @Suite("A key at the screen", .serialized)

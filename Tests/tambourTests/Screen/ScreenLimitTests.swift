@@ -3,6 +3,7 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
+@testable import TerminalKit
 @testable import tambour
 
 /// What is longer than a message, and where nothing can be written any more.

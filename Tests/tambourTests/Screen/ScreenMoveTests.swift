@@ -3,6 +3,7 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
+@testable import TerminalKit
 @testable import tambour
 
 /// What moves under the hands of whoever is at the screen: lists, sizes, questions.

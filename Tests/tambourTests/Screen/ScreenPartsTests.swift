@@ -3,6 +3,7 @@ import TambourClient
 import TambourProtocol
 import Testing
 
+@testable import TerminalKit
 @testable import tambour
 
 @Suite("Parts of the screen")

@@ -3,6 +3,7 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
+@testable import TerminalKit
 @testable import tambour
 
 /// What a message answers and what answers it, in a panel.

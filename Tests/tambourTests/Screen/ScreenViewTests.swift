@@ -2,6 +2,7 @@ import TambourProtocol
 import Testing
 
 @testable import TambourClient
+@testable import TerminalKit
 @testable import tambour
 
 @Suite("The screen")

@@ -3,6 +3,7 @@ import TambourClient
 import TambourTesting
 import Testing
 
+@testable import TerminalKit
 @testable import tambour
 
 @Suite("The first run", .serialized)

@@ -1,5 +1,6 @@
 import Dispatch
 import TambourNet
+import TambourQueues
 
 /// Clients that log in, a few at a time, and then do something together; all of them on one lane.
 ///

@@ -1,5 +1,6 @@
 import Dispatch
 import TambourNet
+import TambourQueues
 
 /// The parameters of a load run.
 struct LoadPlan: Sendable {

@@ -1,4 +1,5 @@
 import Foundation
+import TambourEvents
 import TambourProtocol
 import TambourSQL
 import TambourStore

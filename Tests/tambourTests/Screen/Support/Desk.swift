@@ -6,6 +6,7 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
+@testable import TerminalKit
 @testable import tambour
 
 /// Somebody at a screen, and a real server with others on it.

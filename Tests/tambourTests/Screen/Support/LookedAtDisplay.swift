@@ -1,6 +1,7 @@
 import Dispatch
 import Synchronization
 
+@testable import TerminalKit
 @testable import tambour
 
 /// A display that a test looks at and types on.

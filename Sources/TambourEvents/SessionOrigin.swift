@@ -1,0 +1,24 @@
+/// A client's description of itself when it signs in; stored with the session and shown by 96.
+package struct SessionOrigin: Sendable {
+    /// The client's own stable name for this installation.
+    package let installation: String
+    package let client: String
+    package let info: String
+    package let address: String
+    /// The name of the client's dialect; empty for none.
+    package var dialect: String
+
+    package init(
+        installation: String,
+        client: String,
+        info: String,
+        address: String,
+        dialect: String = ""
+    ) {
+        self.installation = installation
+        self.client = client
+        self.info = info
+        self.address = address
+        self.dialect = dialect
+    }
+}

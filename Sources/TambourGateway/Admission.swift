@@ -1,0 +1,96 @@
+import Glibc
+import Logging
+import Synchronization
+import TambourMessenger
+import TambourProtocol
+
+/// Admits or refuses an accepted socket by the descriptors left, and closes unauthenticated connections
+/// to make room.
+///
+/// The system gives out the lowest free descriptor. So the number of an accepted socket is a lower bound
+/// for the descriptors in use, and the number of connections is another, for when there are gaps.
+final class Admission: Sendable {
+    private let strangers: Strangers
+    private let metrics: ServerMetrics
+    private let log: ThrottledLog
+    private let nowMs: @Sendable () -> Int64
+    /// From this descriptor on, each accepted connection closes the oldest stranger.
+    private let crowdedFrom: Int
+    /// From this descriptor on, connections are refused: strangers close more slowly than others arrive.
+    private let fullFrom: Int
+    /// The number of descriptors that are not connections.
+    private let ownDescriptors = Atomic<Int>(0)
+
+    /// The number of strangers to close when no descriptor is left.
+    private static let closedWhenExhausted = 32
+
+    /// - Parameters:
+    ///   - descriptors: how many the process may have.
+    ///   - nowMs: the lanes' clock.
+    init(
+        descriptors: Int,
+        limits: Limits,
+        strangers: Strangers,
+        metrics: ServerMetrics,
+        logger: Logger,
+        nowMs: @escaping @Sendable () -> Int64
+    ) {
+        self.strangers = strangers
+        self.metrics = metrics
+        log = ThrottledLog(logger, nowMs: nowMs)
+        self.nowMs = nowMs
+        let reserve = min(limits.reservedDescriptors, descriptors / 4)
+        crowdedFrom = descriptors - reserve
+        fullFrom = descriptors - reserve / 2
+    }
+
+    /// How many descriptors this process may have.
+    static var descriptorLimit: Int {
+        var limit = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        return Int(clamping: limit.rlim_cur)
+    }
+
+    /// Counts the descriptors that the server has before the first connection.
+    func begin() {
+        let lowestFree = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+        guard lowestFree >= 0 else { return }
+        close(lowestFree)
+        ownDescriptors.store(Int(clamping: lowestFree), ordering: .relaxed)
+    }
+
+    /// Whether an accepted socket may stay.
+    func admits(_ descriptor: Int32) -> Bool {
+        let connections = metrics.connectionCount
+        let used = max(
+            Int(clamping: descriptor),
+            ownDescriptors.load(ordering: .relaxed) + connections
+        )
+        guard used >= crowdedFrom else { return true }
+        let hasRoom = closeOldest() && used < fullFrom
+        if !hasRoom { metrics.connectionsRefused.add(1) }
+        log.warning(
+            """
+            file descriptors are nearly exhausted; closing connections that have not logged in. \
+            Raise LimitNOFILE.
+            """
+        )
+        return hasRoom
+    }
+
+    /// Closes strangers because descriptors or memory have run out; accepting resumes in a moment.
+    func exhausted() {
+        metrics.acceptPauses.add(1)
+        for _ in 0..<Self.closedWhenExhausted where !closeOldest() { break }
+        log.warning(
+            "out of file descriptors or memory; accepting pauses for 100 ms. Raise LimitNOFILE."
+        )
+    }
+
+    private func closeOldest() -> Bool {
+        guard let oldest = strangers.takeOldest(nowMs: nowMs()) else { return false }
+        metrics.strangersClosedForRoom.add(1)
+        oldest.gateway.post(.makeRoom(oldest))
+        return true
+    }
+}

@@ -1,0 +1,88 @@
+import TambourFraming
+import TambourProtocol
+
+/// A push that leaves one lane, encoded once for all receivers of the same bytes.
+///
+/// The bytes differ by compression, and by the capabilities that decide what is written. Between
+/// receivers only the sequence number differs; it is set when the packet leaves.
+struct EncodedPush<Content: WirePush> {
+    /// The form of a push for one receiver.
+    enum Delivery {
+        /// The whole packet with sequence number 0.
+        case packet([UInt8])
+        /// Nothing: the receiver lacks a capability that the push needs.
+        case nothing
+        /// Nothing, although the push is for this receiver: its payload is longer than clients
+        /// read.
+        case tooLong(Int)
+    }
+
+    /// The form for receivers with these of the relevant capabilities.
+    private struct Form {
+        let capabilities: Capabilities
+        let delivery: Delivery
+    }
+
+    private let push: Content
+
+    var opcode: Opcode { push.opcode }
+    private let compressFrom: Int
+    private let isCompressed: Bool
+    private let mostBytes: Int
+    private let needs: Capabilities
+    /// The capabilities that affect the bytes.
+    private let matters: Capabilities
+    /// Two stored inline: most pushes differ by compression alone.
+    private var first: Form?
+    private var second: Form?
+    private var others: [Form] = []
+
+    /// Costs nothing until somebody receives it.
+    ///
+    /// - Parameter isCompressed: false for a push to a single receiver.
+    init(_ push: Content, limits: Limits, isCompressed: Bool = true) {
+        self.push = push
+        self.isCompressed = isCompressed
+        compressFrom = limits.compressFromBytes
+        mostBytes = limits.mostPayloadBytes
+        needs = push.needs
+        matters = push.gates.union(.lz4Large)
+    }
+
+    /// Returns the form for these capabilities; encodes it for the first such receiver.
+    mutating func delivery(for capabilities: Capabilities) -> Delivery {
+        guard capabilities.isSuperset(of: needs) else { return .nothing }
+        let capabilities = capabilities.intersection(matters)
+        if let first, first.capabilities == capabilities { return first.delivery }
+        if let second, second.capabilities == capabilities { return second.delivery }
+        if let other = others.first(where: { $0.capabilities == capabilities }) {
+            return other.delivery
+        }
+        let form = Form(capabilities: capabilities, delivery: encode(for: capabilities))
+        if first == nil {
+            first = form
+        } else if second == nil {
+            second = form
+        } else {
+            others.append(form)
+        }
+        return form.delivery
+    }
+
+    private func encode(for capabilities: Capabilities) -> Delivery {
+        push.withEncoded(for: capabilities) { payload in
+            guard payload.count <= mostBytes else { return .tooLong(payload.count) }
+            var packet: [UInt8] = []
+            encodePacket(
+                command: .request,
+                sequence: 0,
+                opcode: push.opcode.rawValue,
+                payload: payload,
+                compression: isCompressed ? Compression(for: capabilities) : .none,
+                compressFrom: compressFrom,
+                into: &packet
+            )
+            return .packet(packet)
+        }
+    }
+}

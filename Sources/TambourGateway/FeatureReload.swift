@@ -1,0 +1,29 @@
+import Dispatch
+import Synchronization
+import TambourMessenger
+import TambourProtocol
+
+/// New rules on their way to all lanes, and the lanes' results.
+final class FeatureReload: Sendable {
+    let rules: FeatureRules
+    private let lanes = DispatchGroup()
+    private let told = Mutex(0)
+
+    init(_ rules: FeatureRules, lanes count: Int) {
+        self.rules = rules
+        for _ in 0..<count { lanes.enter() }
+    }
+
+    /// Records that a lane has applied the rules.
+    ///
+    /// - Parameter told: how many of its sessions got new answers.
+    func laneIsDone(told: Int) {
+        self.told.withLock { $0 += told }
+        lanes.leave()
+    }
+
+    /// - Returns: how many sessions got new answers; nil when a lane did not finish in time.
+    func wait(_ timeout: DispatchTimeInterval) -> Int? {
+        lanes.wait(timeout: .now() + timeout) == .success ? told.withLock { $0 } : nil
+    }
+}

@@ -1,0 +1,219 @@
+import Logging
+import TambourFraming
+import TambourMessenger
+import TambourNet
+import TambourProtocol
+
+/// The one place that writes to a client: replies and pushes, with their back-pressure.
+///
+/// Pushes that arrive during a LOGIN are held back until its reply is written. A client that leaves too
+/// much unread is closed.
+struct Outbox {
+    private let shared: SharedServices
+    private var opened: Connection?
+    private var writer: PacketCodec.Writer
+    private var backlog: ReaderBacklog
+    /// The bytes of replies that may wait for the client; fewer before login.
+    private var mostReplyBytes: Int
+    private var heldPushes: [[UInt8]] = []
+    private var heldPushBytes = 0
+    private var isHolding = false
+    private var queuedPushBytes = 0
+    /// The payload bytes of all replies so far.
+    private(set) var replyBytes = 0
+
+    init(_ shared: SharedServices) {
+        self.shared = shared
+        writer = PacketCodec.Writer(limits: shared.limits)
+        backlog = ReaderBacklog(limits: shared.limits)
+        mostReplyBytes = shared.limits.maxOutboundBytesBeforeLogin
+    }
+
+    private var limits: Limits { shared.limits }
+
+    var connection: Connection {
+        guard let opened else {
+            preconditionFailure("a lane tells of a connection before anything is done with it")
+        }
+        return opened
+    }
+
+    mutating func open(_ connection: Connection) {
+        opened = connection
+    }
+
+    /// Notes the number of the client's last request; those of pushes stay away from it.
+    mutating func noteSequence(_ sequence: UInt16) {
+        writer.lastSequence = sequence
+    }
+
+    mutating func setStranger(_ isStranger: Bool) {
+        mostReplyBytes =
+            isStranger ? limits.maxOutboundBytesBeforeLogin : limits.maxOutboundBytes
+    }
+
+    // MARK: - Replies
+
+    /// Encodes a reply for a client with these capabilities and writes it.
+    ///
+    /// - Returns: false for a reply that is too long, which is not written.
+    @discardableResult
+    mutating func write(
+        _ payload: some WirePayload,
+        _ command: PacketCommand = .ok,
+        to request: (sequence: UInt16, opcode: Opcode),
+        for capabilities: Capabilities
+    ) -> Bool {
+        // Do not encode a reply that cannot be sent.
+        if connection.isClosing { return true }
+        return payload.withEncoded(for: capabilities) {
+            write($0, command, to: request, for: capabilities)
+        }
+    }
+
+    /// Writes a reply that is encoded already.
+    ///
+    /// - Returns: false for a reply that is too long, which is not written.
+    mutating func write(
+        _ payload: UnsafeRawBufferPointer,
+        _ command: PacketCommand = .ok,
+        to request: (sequence: UInt16, opcode: Opcode),
+        for capabilities: Capabilities
+    ) -> Bool {
+        guard !connection.isClosing else { return true }
+        if payload.count > limits.mostPayloadBytes {
+            // Pages are cut well below this; a reply that is still too long would break the client.
+            shared.metrics.repliesOverLimit.add(1)
+            shared.longReplies.error(
+                "a reply is too long to be sent; answered as internal",
+                metadata: [
+                    "connection": "\(connection.id)", "opcode": "\(request.opcode.rawValue)",
+                    "bytes": "\(payload.count)", "limit": "\(limits.mostPayloadBytes)",
+                ]
+            )
+            return false
+        }
+        guard mayWriteReply(payload.count) else { return true }
+        writer.write(
+            payload,
+            command,
+            request.sequence,
+            request.opcode,
+            Compression(for: capabilities),
+            to: connection
+        )
+        return true
+    }
+
+    /// Writes a reply that was framed where it was read.
+    mutating func write(reply packet: [UInt8], payloadBytes: Int) {
+        if mayWriteReply(payloadBytes) { connection.write(packet) }
+    }
+
+    /// Counts a reply about to be written, or closes a client that has too much unread.
+    private mutating func mayWriteReply(_ payloadBytes: Int) -> Bool {
+        guard !connection.isClosing else { return false }
+        guard connection.pendingOutboundBytes <= mostReplyBytes else {
+            closeSlowReader()
+            return false
+        }
+        replyBytes += payloadBytes
+        shared.metrics.replyBytes.add(payloadBytes)
+        return true
+    }
+
+    // MARK: - Pushes
+
+    /// Writes the push in the form that a client with these capabilities reads, or holds it back.
+    ///
+    /// A push that cannot be sent closes the session, or its client would miss it unnoticed.
+    /// - Returns: whether there was something to send.
+    @discardableResult
+    mutating func push<Content>(
+        _ push: inout EncodedPush<Content>,
+        for capabilities: Capabilities
+    ) -> Bool {
+        switch push.delivery(for: capabilities) {
+        case .packet(let packet):
+            self.push(packet)
+            return true
+        case .nothing:
+            return false
+        case .tooLong(let bytes):
+            shared.metrics.pushesOverLimit.add(1)
+            shared.longPushes.error(
+                "a push is too long to be sent; its session is closed",
+                metadata: [
+                    "connection": "\(connection.id)", "opcode": "\(push.opcode.rawValue)",
+                    "bytes": "\(bytes)", "limit": "\(limits.mostPayloadBytes)",
+                ]
+            )
+            connection.close(.local("a push was too long"))
+            return false
+        }
+    }
+
+    private mutating func push(_ packet: [UInt8]) {
+        guard !connection.isClosing else { return }
+        guard isHolding else { return write(push: packet) }
+        heldPushBytes += packet.count
+        if heldPushBytes > limits.maxOutboundPushBytes { return closeSlowReader() }
+        heldPushes.append(packet)
+    }
+
+    private mutating func write(push packet: [UInt8]) {
+        let pending = connection.pendingOutboundBytes
+        if pending == 0 { queuedPushBytes = 0 }
+        queuedPushBytes += packet.count
+        // A client that has read everything so far is no slow reader, however long the push is.
+        if pending > 0, queuedPushBytes > limits.maxOutboundPushBytes,
+            pending + packet.count > limits.maxOutboundPushBytes
+        {
+            return closeSlowReader()
+        }
+        shared.metrics.pushes.add(1)
+        writer.write(push: packet, to: connection)
+    }
+
+    /// Holds pushes back until `release`.
+    mutating func hold() {
+        isHolding = true
+    }
+
+    /// Writes the pushes held back, or drops them after a refused LOGIN.
+    mutating func release(dropping: Bool) {
+        isHolding = false
+        let held = heldPushes
+        heldPushes = []
+        heldPushBytes = 0
+        if dropping { return }
+        for packet in held { write(push: packet) }
+    }
+
+    // MARK: - Back-pressure
+
+    /// Whether the client has so much to read that no further query or LOGIN may start.
+    var isBehind: Bool { backlog.isBehind }
+
+    /// When the client is closed unless it reads something, milliseconds; nil unless it is behind.
+    var stalledAtMs: Int64? { backlog.deadlineMs }
+
+    mutating func noteBacklog(nowMs: Int64) {
+        backlog.update(bytes: connection.backlogBytes, nowMs: nowMs)
+    }
+
+    /// Notes that the socket has taken everything.
+    mutating func drained() {
+        queuedPushBytes = 0
+    }
+
+    func closeSlowReader() {
+        shared.metrics.slowReadersClosed.add(1)
+        connection.close(.local("slow reader"))
+    }
+
+    /// Drops what is held back; nothing is written afterwards.
+    mutating func close() {
+        heldPushes = []
+    }
+}

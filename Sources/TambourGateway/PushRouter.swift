@@ -1,0 +1,32 @@
+import TambourEvents
+import TambourMessenger
+import TambourProtocol
+import TambourQueues
+
+/// Hands events to every lane, and knows the clients of all lanes.
+final class PushRouter: Door {
+    private let gateways: [LaneGateway]
+    private let accounts: AccountConnections
+
+    init(_ gateways: [LaneGateway], _ accounts: AccountConnections) {
+        self.gateways = gateways
+        self.accounts = accounts
+    }
+
+    func deliver(_ events: [Event]) {
+        post(.events(events))
+    }
+
+    func whenDelivered(_ body: @escaping @Sendable () -> Void) {
+        post(.delivered(Countdown(from: gateways.count, body)))
+    }
+
+    func counted(among users: [UserID]) -> [UserID] { accounts.counted(among: users) }
+
+    func sessions(of user: UserID) -> Set<SessionID> { accounts.sessions(of: user) }
+
+    /// Posts a message to all lanes, after every event that was delivered before.
+    func post(_ message: LaneMessage) {
+        for gateway in gateways { gateway.post(message) }
+    }
+}

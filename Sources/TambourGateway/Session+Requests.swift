@@ -1,0 +1,350 @@
+import Logging
+import Synchronization
+import TambourFraming
+import TambourMessenger
+import TambourNet
+import TambourProtocol
+import TambourQueues
+
+/// From a frame to the reply: what a request has to pass, where it runs, and how it is answered.
+extension Session {
+    func received(_ frame: Frame, _ turn: inout Turn) {
+        deadlines.frameEnded()
+        // Clients' replies to pushes need no answer.
+        guard frame.header.command == PacketCommand.request.rawValue else { return }
+        let sequence = frame.header.sequence
+        outbox.noteSequence(sequence)
+        let opcode = Opcode(rawValue: frame.header.opcode)
+        shared.metrics.countRequest(opcode)
+        guard let info = opcode.info else { return refuseUnknown(sequence, opcode) }
+        guard info.isServed else {
+            // Newer clients may send opcodes that this server does not serve: not counted as an error.
+            return send(.protoOpcode, sequence, opcode)
+        }
+        // Requests after a LOGIN are checked when they start, by its outcome.
+        if !machine.hasLogin, isOff(info) { return send(.protoOpcode, sequence, opcode) }
+        guard info.states.contains(machine.statesOnArrival) else {
+            return refuseSoftly(.protoState, sequence, opcode)
+        }
+        // Strangers pay before their payload is decoded. What waits for the outcome of a LOGIN is charged when
+        // it starts: to the user of the LOGIN, or to the stranger if it was refused.
+        let paysLater = machine.hasLogin && info.kind != .session
+        if !paysLater, let refusal = refusalOfStranger(info) {
+            return send(refusal, sequence, opcode)
+        }
+        let request: ClientRequest
+        do throws(PayloadError) {
+            let payload = try reader.payload(of: frame)
+            turn.inflated(by: payload.count - frame.wirePayload.count)
+            guard let decoded = try ClientRequest.decode(opcode, payload, limits: limits) else {
+                return refuseSoftly(.protoOpcode, sequence, opcode)
+            }
+            request = decoded
+        } catch {
+            return refuseSoftly(.protoPayload(String(describing: error)), sequence, opcode)
+        }
+        switch request {
+        case .session(let request):
+            let waitUs = gateway.lane.queue.nowUs - connection.arrivalUs
+            shared.metrics.queueTimes.record(.lane, isStranger: caller == nil, waitUs)
+            answer(request, sequence, opcode)
+        case .login(let login): admit(.login(login), sequence, opcode)
+        case .query(let query): admit(.query(query), sequence, opcode)
+        case .command(let command): admit(.command(command), sequence, opcode)
+        }
+    }
+
+    private func isOff(_ info: OpInfo) -> Bool { client.isOff(info, rules: gateway.rules) }
+
+    private func refusalOfStranger(_ info: OpInfo) -> RequestError? {
+        caller == nil ? charges.refusalOfStranger(info) : nil
+    }
+
+    /// Answers requests that need neither engine nor reader; previews take longer and are admitted.
+    private func answer(_ request: SessionRequest, _ sequence: UInt16, _ opcode: Opcode) {
+        if case .msgSharePreview(let preview) = request {
+            return admit(.preview(preview), sequence, opcode)
+        }
+        let price = RateRules.charges(for: request, limits: limits)
+        if let refusal = charges.refusal(of: price, for: caller?.userID) {
+            return send(refusal, sequence, opcode)
+        }
+        switch request {
+        case .ping(let ping):
+            // PING is a fence: pushes that arrived before it must be sent before its reply.
+            gateway.drainMailbox()
+            if let interactive = ping.interactive {
+                login?.noted(interactive: interactive)
+                setInteractive(interactive)
+            }
+            reply(PingReply(), sequence, opcode)
+        case .log(let log):
+            let version = machine.isLoggedIn ? client.appVersion : nil
+            shared.metrics.countLog(log.events, version: version)
+            reply(LogReply(), sequence, opcode)
+        case .sessionInit(let hello):
+            reply(initialize(hello), sequence, opcode)
+        case .msgDelivery:
+            reply(MsgDeliveryReply(), sequence, opcode)
+        case .msgSharePreview:
+            preconditionFailure("a preview is admitted")
+        case .notifMessage:
+            reply(NotifMessageReply(), sequence, opcode)
+        }
+    }
+
+    private func initialize(_ hello: SessionInitRequest) -> SessionInitReply {
+        changeClient { $0.initialize(hello) }
+        decideFeatures()
+        gateway.namedFeatures(self)
+        if machine.phase == .connected { shared.strangers.moved(connection.id, to: .talking) }
+        machine.initialized()
+        setTimer()
+        let seed = shared.environment.randomBytes(4)
+            .reduce(into: Int64(0)) { $0 = $0 << 8 | Int64($1) }
+        return client.greeting(hello, countries: shared.settings.countries, seed: seed)
+    }
+
+    /// Changes what the session knows about its client; whether its user's unread messages are counted
+    /// for it may change with that.
+    func changeClient(_ body: (inout SessionClient) -> Void) {
+        let wasCounted = client.isCounted
+        body(&client)
+        if let caller, client.isCounted != wasCounted {
+            shared.accounts.count(caller.userID, isCounted: client.isCounted)
+        }
+    }
+
+    /// Decides features for the user, or for the device before LOGIN.
+    @discardableResult
+    func decideFeatures() -> Bool {
+        guard client.decideFeatures(by: gateway.rules) else { return false }
+        gateway.countFeatures(of: self)
+        return true
+    }
+
+    /// Applies changed feature rules.
+    ///
+    /// - Returns: the answers to push, if the client has logged in and they changed. Before LOGIN a
+    ///   client keeps the answers it has.
+    func featuresChanged() -> [SessionFeature]? {
+        guard caller != nil, decideFeatures() else { return nil }
+        return client.features?.answers
+    }
+
+    // MARK: - Requests that run elsewhere
+
+    private func admit(_ work: Request.Work, _ sequence: UInt16, _ opcode: Opcode) {
+        let request = Request(
+            work,
+            sequence,
+            opcode,
+            arrivalUs: connection.arrivalUs,
+            isUnpaid: machine.hasLogin
+        )
+        let (ticket, starts) = machine.arrived(request.turn)
+        if !starts {
+            waiting[ticket] = request
+        } else if let refusal = refusalOfRate(request) {
+            send(refusal, request.sequence, request.opcode)
+            startWaiting(machine.finished(request.turn))
+        } else {
+            start(request)
+        }
+    }
+
+    private func refusalOfRate(_ request: Request) -> RequestError? {
+        request.charges(limits: limits)
+            .flatMap { charges.refusal(of: $0, for: caller?.userID) }
+    }
+
+    /// Starts queued requests whose turn has come, or refuses those that are no longer allowed: after a
+    /// refused LOGIN, requests that need one are refused as well.
+    private func startWaiting(_ tickets: [Int]) {
+        var tickets = tickets[...]
+        while let ticket = tickets.popFirst() {
+            guard let request = waiting.removeValue(forKey: ticket) else { continue }
+            guard let info = request.opcode.info else {
+                preconditionFailure("the table knows what was decoded")
+            }
+            if isTokenDead {
+                send(.protoState, request.sequence, request.opcode)
+            } else if !info.states.contains(machine.states) {
+                refuseSoftly(.protoState, request.sequence, request.opcode)
+            } else if isOff(info) {
+                send(.protoOpcode, request.sequence, request.opcode)
+            } else if let refusal = request.isUnpaid ? refusalOfStranger(info) : nil {
+                send(refusal, request.sequence, request.opcode)
+            } else if let refusal = refusalOfRate(request) {
+                send(refusal, request.sequence, request.opcode)
+            } else {
+                start(request)
+                continue
+            }
+            tickets += machine.finished(request.turn)
+        }
+    }
+
+    private func start(_ request: Request) {
+        switch request.work {
+        case .login(let login):
+            startLogin(login, request)
+        case .command(let command):
+            if caller == nil { changeClient { $0.speak(DialectRules.clue(in: command)) } }
+            shared.messenger.run(command, context(of: request)) { [self] answer in
+                gateway.post(.answered(self, request, Reply(answer)))
+            }
+        case .query(let query):
+            shared.messenger.read(query, context(of: request), then: framing(request))
+        case .preview(let preview):
+            let answer = { @Sendable [self] (attach: Attach?) in
+                let reply = MsgSharePreviewReply(attachments: attach.map { [$0] } ?? [])
+                gateway.post(.answered(self, request, Reply(.reply(reply))))
+            }
+            // `beside` counts this one.
+            guard machine.beside <= limits.maxLinkPreviewsAsked else {
+                shared.metrics.countLinkPreview(.busy)
+                return answer(nil)
+            }
+            shared.messenger.preview(preview.text, then: answer)
+        }
+    }
+
+    func context(of request: Request) -> Messenger.RequestContext {
+        Messenger.RequestContext(requester: client.requester, arrivalUs: request.arrivalUs) {
+            [self] in
+            !isGone.load(ordering: .relaxed)
+        }
+    }
+
+    /// Frames a page where it was read: no lane waits for that.
+    func framing(_ request: Request) -> @Sendable (Answer) -> Void {
+        let capabilities = client.capabilities
+        return { [self] answer in
+            let reply = Reply.framed(answer, to: request, for: capabilities, limits: shared.limits)
+            gateway.post(.answered(self, request, reply))
+        }
+    }
+
+    /// The subject in whose turns its work runs.
+    var subject: WorkSubject { WorkSubject(client.requester) }
+
+    /// Sends the reply to a request, charges for its size and starts queued requests.
+    ///
+    /// - Returns: the payload bytes of all replies sent by this call.
+    @discardableResult
+    func answered(_ request: Request, _ reply: Reply) -> Int {
+        let answer = reply.answer
+        guard machine.phase != .closed else {
+            if let following = answer.following {
+                shared.messenger.unfollow(following.partners, by: following.watcher)
+            }
+            return 0
+        }
+        let bytesBefore = outbox.replyBytes
+        if request.turn == .exclusive { finishLogin(answer) }
+        write(reply, to: request)
+        if let opened = answer.opened { signedIn(opened) }
+        switch answer.interest {
+        case .dialog(let chat): noteDialog(chat)
+        case .opened(let address): if caller != nil { gateway.comments.open(address, by: self) }
+        case .closed(let address): gateway.comments.close(address, by: self)
+        case nil: break
+        }
+        if request.turn == .exclusive { outbox.release(dropping: caller == nil) }
+        let bytes = outbox.replyBytes - bytesBefore
+        if let caller {
+            let units = request.units(
+                forReplyOf: bytes,
+                reading: answer.rowsRead,
+                limits: limits
+            )
+            charges.charge(units, to: caller.userID)
+        }
+        noteBacklog()
+        let mayRead = request.turn == .exclusive || hasEnoughWaiting
+        proceed(machine.finished(request.turn), mayRead: mayRead)
+        return bytes
+    }
+
+    private func write(_ reply: Reply, to request: Request) {
+        let (sequence, opcode) = (request.sequence, request.opcode)
+        if let packet = reply.packet {
+            return outbox.write(reply: packet, payloadBytes: reply.payloadBytes)
+        }
+        switch reply.answer.outcome {
+        case .reply(let payload): self.reply(payload, sequence, opcode)
+        case .encoded(let payload):
+            let isWritten = payload.withUnsafeBytes {
+                outbox.write($0, to: (sequence, opcode), for: client.capabilities)
+            }
+            if !isWritten { refuseTooLong(sequence, opcode) }
+        case .refusal(let error): send(error, sequence, opcode)
+        case .done: preconditionFailure("a request has a reply")
+        }
+    }
+
+    /// Starts queued requests, resumes reading if there is room, and closes if the session has ended.
+    func proceed(_ tickets: [Int], mayRead: Bool) {
+        startWaiting(tickets)
+        if mayRead, ending == nil, !hasEnoughWaiting { connection.resumeReading() }
+        closeIfEnded()
+    }
+
+    // MARK: - Writing
+
+    private func reply(_ payload: some WirePayload, _ sequence: UInt16, _ opcode: Opcode) {
+        if !outbox.write(payload, to: (sequence, opcode), for: client.capabilities) {
+            refuseTooLong(sequence, opcode)
+        }
+    }
+
+    private func refuseTooLong(_ sequence: UInt16, _ opcode: Opcode) {
+        send(.internalError, sequence, opcode)
+        // The client treats this as a refused login, so close the session.
+        if opcode == .login { close(reason: "the reply to LOGIN is too long") }
+    }
+
+    private func send(_ error: RequestError, _ sequence: UInt16, _ opcode: Opcode) {
+        shared.metrics.countRefusal(error.code)
+        let reply = ErrorReply(error, in: client.language)
+        outbox.write(reply, .error, to: (sequence, opcode), for: client.capabilities)
+    }
+
+    /// Refuses a malformed request; closes a peer that keeps sending them.
+    private func refuseSoftly(_ error: RequestError, _ sequence: UInt16, _ opcode: Opcode) {
+        send(error, sequence, opcode)
+        if !charges.allowsSoftError(at: gateway.lane.now) {
+            close(reason: "too many protocol errors")
+        }
+    }
+
+    private func refuseUnknown(_ sequence: UInt16, _ opcode: Opcode) {
+        if charges.isSoftError(unknownFrom: caller) {
+            refuseSoftly(.protoOpcode, sequence, opcode)
+        } else {
+            send(.protoOpcode, sequence, opcode)
+        }
+    }
+
+    /// Answers once and closes, because the stream cannot be decoded any further.
+    func refuse(_ error: FrameError, bytes: UnsafeRawBufferPointer) {
+        shared.metrics.framesRefused.add(1)
+        let header = bytes.count >= PacketHeader.size ? PacketHeader(bytes) : nil
+        let refusal: RequestError =
+            if case .version = error {
+                .protoVer(String(describing: error))
+            } else {
+                .protoFrame(String(describing: error))
+            }
+        send(refusal, header?.sequence ?? 0, Opcode(rawValue: header?.opcode ?? 0))
+        shared.brokenFrames.notice(
+            "broken frame",
+            metadata: [
+                "connection": "\(connection.id)", "error": "\(error)",
+                "header": "\(bytes.prefix(PacketHeader.size).map { String($0, radix: 16) })",
+            ]
+        )
+        close(reason: "broken frame")
+    }
+}

@@ -1,0 +1,215 @@
+import TambourEvents
+package import TambourProtocol
+package import TambourStore
+
+/// Erases accounts that are due, a part of a table or a chat at a time, so that no request waits
+/// for it.
+///
+/// What remains is an empty row that keeps the id from being reused, and gaps in other people's
+/// chats where the messages were. `docs/data.md` has the inventory. After a restart the erasure
+/// continues where it stopped.
+package struct AccountEraser: Sendable {
+    let limits: Limits
+    private let isThere: @Sendable (UserID) -> Bool
+
+    /// - Parameter isThere: whether a user is connected now. That is a sign of life, though it is
+    ///   stored only on disconnect.
+    package init(limits: Limits, isThere: @escaping @Sendable (UserID) -> Bool = { _ in false }) {
+        self.limits = limits
+        self.isThere = isThere
+    }
+
+    /// Does the next step for any account that is due.
+    ///
+    /// - Returns: false when there is nothing to do.
+    package func step(in tx: WriteTransaction) throws -> Bool {
+        let spared = try tx.sparedUntil(
+            afterOutage: Int64(limits.outageMs),
+            grace: Int64(limits.profileDeleteDelayMs)
+        )
+        guard let user = try tx.reader.accountToErase(now: tx.ct) else { return false }
+        guard let account = try tx.reader.account(user) else {
+            // Account rows are never deleted, so an end without an account is never due. `admin
+            // check` reports it.
+            try tx.setDue(at: .max, of: user)
+            return true
+        }
+        let end = try tx.reader.end(of: user)
+        if end.isErasing {
+            _ = try step(of: user, in: tx)
+        } else if end.deleteAt > 0 && end.deleteAt <= tx.ct {
+            try begin(account, in: tx)
+        } else if end.isInactive(account, now: tx.ct) {
+            if isThere(user) {
+                try tx.setSeen(tx.ct, of: user)
+                try tx.noteDue(of: user)
+            } else if tx.ct < spared {
+                try tx.setDue(at: spared, of: user)
+            } else {
+                try begin(account, in: tx)
+            }
+        } else {
+            try tx.noteDue(of: user)
+        }
+        return true
+    }
+
+    /// Does the first step of an erasure. After it the account appears erased to everybody.
+    package func begin(_ account: Account, in tx: WriteTransaction) throws {
+        let owners = try tx.reader.owners(of: account, limit: limits.maxContactAudience)
+        try tx.beginErasure(of: account)
+        try tell(owners.map(\.owner), of: account.id, in: tx)
+    }
+
+    /// Does a further step for one user.
+    ///
+    /// - Returns: false when it was the last step, or none was needed.
+    package func step(of user: UserID, in tx: WriteTransaction) throws -> Bool {
+        let end = try tx.reader.end(of: user)
+        guard end.isErasing else { return false }
+        var budget = limits.erasedRowsPerStep
+        budget -= try tx.eraseRows(of: user, limit: budget)
+        guard budget > 0 else { return true }
+        var place = end.erasedUpTo
+        let chats = try tx.flushedReader().chatsToErase(of: user, limit: limits.erasedChatsPerStep)
+        for key in chats {
+            if let chat = try tx.chatToErase(key),
+                let last = try erase(user, from: chat, after: place, &budget, in: tx)
+            {
+                try tx.setErased(upTo: last, of: user)
+                return true
+            }
+            place = MessageID(0)
+            try tx.forget(user, in: key)
+        }
+        if chats.count < limits.erasedChatsPerStep {
+            try tx.endErasure(of: user)
+            return false
+        }
+        try tx.setErased(upTo: place, of: user)
+        return true
+    }
+
+    /// Tells users who had the account as a contact that it is gone.
+    private func tell(_ owners: [UserID], of user: UserID, in tx: WriteTransaction) throws {
+        guard let gone = try tx.reader.account(user) else { return }
+        for owner in owners {
+            let contact = try tx.reader.contact(gone, of: owner)
+            let push = NotifContact(contact: contact.user(showingRemoval: true))
+            tx.emit(.push(.notifContact(push), to: [owner], except: nil))
+        }
+    }
+
+    /// Erases a user from a chat that they are or were a member of.
+    ///
+    /// - Parameters:
+    ///   - place: the last message that was already handled.
+    ///   - budget: the rows that may still be read.
+    /// - Returns: the place to continue from when the budget is spent; nil when nothing is left.
+    private func erase(
+        _ user: UserID,
+        from chat: ChatState,
+        after place: MessageID,
+        _ budget: inout Int,
+        in tx: WriteTransaction
+    ) throws -> MessageID? {
+        let isMember = try chat.kind != .comments && tx.member(user, of: chat) != nil
+        // Comments are erased with a channel that has no members left.
+        if chat.kind != .comments, chat.memberCount == (isMember ? 1 : 0) {
+            if isMember { try tx.remove([user], from: chat) }
+            budget -= try tx.eraseDeserted(chat, limit: budget)
+            return budget > 0 ? nil : place
+        }
+        var place = place
+        if let part = try tx.part(of: chat, after: place, limit: budget) {
+            let deleted = try tx.remove(after: place, upTo: part.last, sentBy: user, in: chat)
+            try tx.tellDeleted(deleted, in: chat, except: nil, limits: limits)
+            budget -= part.count
+            place = part.last
+        }
+        if budget > 0 { budget -= try takeBackReactions(of: user, in: chat, limit: budget, tx) }
+        if budget > 0 { budget -= try takeBackVotes(of: user, in: chat, limit: budget, tx) }
+        guard budget > 0 else { return place }
+        // When the erasure ends, the search index must hold none of the user's words.
+        if try tx.refreshIndex(of: chat.key) { return place }
+        if isMember { try leave(user, chat, in: tx) }
+        return nil
+    }
+
+    /// Withdraws reactions, a few in a step, since each one is pushed to all members, who may be
+    /// many.
+    ///
+    /// - Returns: the number of reactions; `limit` when more may be left.
+    private func takeBackReactions(
+        of user: UserID,
+        in chat: ChatState,
+        limit: Int,
+        _ tx: WriteTransaction
+    ) throws -> Int {
+        let most = min(limit, limits.erasedChatsPerStep)
+        let messages = try tx.messagesReactedTo(by: user, in: chat, limit: most)
+        for id in messages {
+            guard let record = try tx.record(id, in: chat),
+                let reaction = try tx.reader.reaction(of: user, to: record)
+            else {
+                try tx.dropReactions(to: [id], in: chat)
+                continue
+            }
+            let counters = ReactionRules.counters(
+                try record.counters(limits: limits),
+                replacing: reaction,
+                by: nil
+            )
+            try tx.setReaction(nil, of: user, to: record, in: chat, leaving: counters)
+            try tx.tell(counters, of: record, in: chat, but: user)
+        }
+        return messages.count < most ? messages.count : limit
+    }
+
+    /// Withdraws votes and pushes each poll: a few in a step, like reactions.
+    ///
+    /// - Returns: the number of polls with votes of the user; `limit` when more may be left.
+    private func takeBackVotes(
+        of user: UserID,
+        in chat: ChatState,
+        limit: Int,
+        _ tx: WriteTransaction
+    ) throws -> Int {
+        let most = min(limit, limits.erasedChatsPerStep)
+        let messages = try tx.messagesVotedIn(by: user, in: chat, limit: most)
+        for id in messages {
+            guard let record = try tx.record(id, in: chat), record.poll != nil else {
+                try tx.dropReactions(to: [id], in: chat)
+                continue
+            }
+            let before = try tx.reader.choices(of: user, in: record)
+            let changed = try tx.setChoices([], insteadOf: before, of: user, in: record, of: chat)
+            try tx.tellPoll(of: changed, in: chat, but: user)
+        }
+        return messages.count < most ? messages.count : limit
+    }
+
+    private func leave(_ user: UserID, _ chat: ChatState, in tx: WriteTransaction) throws {
+        if chat.kind.isPair { return try tx.remove([user], from: chat) }
+        let heir = chat.owner == user ? try tx.successor(of: user, in: chat) : nil
+        if let heir {
+            var details = chat.details
+            details.owner = heir
+            try tx.set(details, of: chat)
+            try tx.setPermissions([], of: heir, in: chat)
+        }
+        if chat.kind == .channel {
+            try tx.remove([user], from: chat)
+            if heir != nil { try tx.announce(chat, last: nil, except: nil) }
+            return
+        }
+        let (message, previous) = try tx.appendEvent(
+            Attach(type: .control, event: "leave", userID: user),
+            to: chat,
+            by: user
+        )
+        try tx.remove([user], from: chat)
+        try tx.announce(chat, last: message, except: nil)
+        try tx.tell(message, previous: previous, in: chat, except: nil)
+    }
+}

@@ -1,0 +1,148 @@
+import Crypto
+import CryptoExtras
+import Synchronization
+import TambourProtocol
+import TambourQueues
+import TambourStore
+
+/// Hashes passwords with scrypt, which is slow on purpose, one after another on its own queue.
+///
+/// A password is hashed only when its command may need the hash: its track exists, tries are left,
+/// and all other checks of the handler succeed. Requests wait in a `PasswordLine`, so one account
+/// or address delays the others by one hash at most.
+///
+/// `@unchecked Sendable`: the connection is touched on the queue only.
+final class PasswordHasher: @unchecked Sendable {
+    /// A command that waits for its turn.
+    private struct Job: Sendable {
+        let request: CommandRequest
+        let requester: Requester
+        let start: Start
+    }
+
+    /// Called once, on some queue, with the hashed password or the refusal of the command.
+    ///
+    /// The receiver calls `finished` when the command has been answered.
+    typealias Start =
+        @Sendable (
+            _ password: Result<HashedPassword?, RequestError>,
+            _ finished: @escaping @Sendable () -> Void
+        ) -> Void
+
+    private let queue: SerialQueue
+    private let store: StoreConnection
+    private let dispatcher: Dispatcher
+    private let line: Mutex<PasswordLine<Job>>
+    private let isClosed = Atomic<Bool>(false)
+    private let metrics: ServerMetrics
+    private let report: @Sendable (String) -> Void
+
+    private static let hashBytes = 32
+    /// The usual values; only the rounds set the cost of a hash.
+    private static let blockSize = 8
+    private static let parallelism = 1
+
+    init(
+        store: StoreConnection,
+        dispatcher: Dispatcher,
+        limits: Limits,
+        environment: Environment,
+        metrics: ServerMetrics,
+        report: @escaping @Sendable (String) -> Void
+    ) {
+        queue = SerialQueue(label: "tambour.passwords", simulated: environment.scheduler)
+        self.store = store
+        self.dispatcher = dispatcher
+        line = Mutex(
+            PasswordLine(
+                capacity: limits.maxPasswordsWaiting,
+                share: limits.maxPasswordsWaitingPerCaller
+            )
+        )
+        self.metrics = metrics
+        self.report = report
+    }
+
+    /// Returns whether a command passes through here. All commands of a track do, so they keep
+    /// their order.
+    static func concerns(_ request: CommandRequest) -> Bool {
+        switch request {
+        case .authCheckPassword, .authSet2fa, .authVerifyEmail, .authCheckEmail,
+            .authLoginCheckPassword, .authLoginRestorePassword:
+            true
+        default: false
+        }
+    }
+
+    /// Queues a command and calls `start` when its password has been hashed, if it needs a hash.
+    ///
+    /// When too many requests wait, one is refused with `overloaded`.
+    func post(_ request: CommandRequest, from requester: Requester, start: @escaping Start) {
+        let job = Job(request: request, requester: requester, start: start)
+        switch line.withLock({ $0.add(job, of: WorkSubject(requester)) }) {
+        case .taken: break
+        case .refused: return start(.failure(.overloaded)) {}
+        case .displaced(let other): other.start(.failure(.overloaded)) {}
+        }
+        queue.async { self.serve() }
+    }
+
+    private func serve() {
+        guard !isClosed.load(ordering: .relaxed), let (subject, job) = line.withLock({ $0.next() })
+        else { return }
+        job.start(hash(job)) { [self] in
+            line.withLock { $0.finished(subject) }
+            queue.async { self.serve() }
+        }
+    }
+
+    private func hash(_ job: Job) -> Result<HashedPassword?, RequestError> {
+        do {
+            guard
+                let password = try dispatcher.passwordToHash(
+                    of: job.request,
+                    from: job.requester,
+                    on: store
+                )
+            else { return .success(nil) }
+            metrics.passwordsHashed.add(1)
+            return .success(try Self.hash(password))
+        } catch {
+            report("a password could not be hashed: \(error)")
+            return .failure(.internalError)
+        }
+    }
+
+    static func hash(_ password: PasswordToHash) throws -> HashedPassword {
+        let key = try KDF.Scrypt.deriveKey(
+            from: input(of: password),
+            salt: password.salt,
+            outputByteCount: hashBytes,
+            rounds: 1 << password.logRounds,
+            blockSize: blockSize,
+            parallelism: parallelism
+        )
+        return HashedPassword(
+            salt: password.salt,
+            hash: key.withUnsafeBytes { Array($0) },
+            logRounds: password.logRounds,
+            version: password.version
+        )
+    }
+
+    /// scrypt uses its input as an HMAC key, which is padded with zeros, so a password with and
+    /// without trailing NULs would hash alike. The digest has a fixed length and needs no padding.
+    private static func input(of password: PasswordToHash) -> [UInt8] {
+        switch password.version {
+        case .plain: Array(password.password.utf8)
+        case .digested: Array(SHA256.hash(data: Array(password.password.utf8)))
+        }
+    }
+
+    /// Runs `body` after the hash in progress; drops the waiting requests. Used once, at shutdown.
+    func close(_ body: @escaping @Sendable () -> Void) {
+        isClosed.store(true, ordering: .relaxed)
+        line.withLock { $0.removeAll() }
+        queue.async(body)
+    }
+}

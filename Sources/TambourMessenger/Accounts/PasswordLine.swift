@@ -1,0 +1,55 @@
+import TambourProtocol
+import TambourQueues
+
+/// The requests that wait for the password hasher: a `FairQueue` with a capacity.
+///
+/// A subject is an account, or an address before login. However many requests one of them sends,
+/// everybody else waits for one of its passwords at most. A subject gets its next turn when its
+/// last command has been answered, so the checks before a hash see all earlier commands.
+struct PasswordLine<Job> {
+    /// The outcome of adding a request.
+    enum Admission {
+        case taken
+        /// The line is full, or the subject already has its share of jobs.
+        case refused
+        /// Taken in place of this job, the newest of the subject with the most jobs.
+        case displaced(Job)
+    }
+
+    private let capacity: Int
+    private let share: Int
+    private var queue = FairQueue<WorkSubject, Job>()
+
+    /// - Parameters:
+    ///   - capacity: the number of jobs that may wait.
+    ///   - share: the number of them that may belong to one subject.
+    init(capacity: Int, share: Int) {
+        self.capacity = capacity
+        self.share = share
+    }
+
+    /// The number of waiting jobs, over all subjects.
+    var count: Int { queue.count }
+
+    /// Adds a job after the others of its subject.
+    mutating func add(_ job: Job, of subject: WorkSubject) -> Admission {
+        let held = queue.count(of: subject)
+        guard held < share else { return .refused }
+        var displaced: Job?
+        if count >= capacity {
+            guard let newest = queue.removeNewest(ofSubjectAbove: held + 1) else { return .refused }
+            displaced = newest
+        }
+        queue.add(job, of: subject)
+        return displaced.map { .displaced($0) } ?? .taken
+    }
+
+    /// Takes the next job. Call `finished` with its subject once the job has been answered.
+    mutating func next() -> (subject: WorkSubject, job: Job)? { queue.take() }
+
+    /// Ends the current job of a subject: its next turn comes after all others'.
+    mutating func finished(_ subject: WorkSubject) { queue.finish(subject) }
+
+    /// Removes all waiting jobs.
+    mutating func removeAll() { queue = FairQueue() }
+}

@@ -1,0 +1,34 @@
+package import Logging
+package import TambourProtocol
+
+extension Messenger {
+    /// The messenger's settings.
+    package struct Configuration: Sendable {
+        /// How login codes reach people.
+        package var loginCodes: LoginCodeSource
+        /// Looks up the pages behind links; nil for no previews.
+        package var linkPreviews: LinkPreviewSource?
+        /// Countries that apps offer for signing in, as two letters each; apps preselect the first.
+        /// Empty for all.
+        package var countries: [String]
+        package var limits: Limits
+        package var environment: Environment
+        package var logger: Logger
+
+        package init(
+            loginCodes: LoginCodeSource,
+            linkPreviews: LinkPreviewSource? = nil,
+            countries: [String] = [],
+            limits: Limits = .standard,
+            environment: Environment = .live,
+            logger: Logger
+        ) {
+            self.loginCodes = loginCodes
+            self.linkPreviews = linkPreviews
+            self.countries = countries
+            self.limits = limits
+            self.environment = environment
+            self.logger = logger
+        }
+    }
+}

@@ -1,0 +1,118 @@
+package import TambourEvents
+package import TambourProtocol
+package import TambourStore
+
+/// The result of a request, on its way back to the session.
+package struct Answer: Sendable {
+    package enum Outcome: Sendable {
+        /// A reply that the door encodes. The engine does not encode, because all commands wait for
+        /// it.
+        case reply(any WirePayload)
+        /// An encoded reply. Pages are encoded on the reader that read them, so that no door waits
+        /// for that.
+        case encoded([UInt8])
+        case refusal(RequestError)
+        /// The server's own commands have no reply.
+        case done
+    }
+
+    /// The presence that a LOGIN has begun to follow, for the session to take over.
+    package struct Following: Sendable {
+        package let watcher: UserID
+        package let partners: [UserID]
+        package let settingsVersion: Int64
+        /// Whether the watcher hides their own presence from everybody.
+        package let isHidden: Bool
+    }
+
+    /// A session that the request has opened; the connection is logged in with it.
+    package struct Opened: Sendable {
+        package let session: OpenSession
+        package let token: String
+        package let settingsVersion: Int64
+        /// Whether the user hides their presence from everybody.
+        package let isHidden: Bool
+    }
+
+    package var outcome: Outcome
+    package var interest: Interest?
+    package var following: Following?
+    package var opened: Opened?
+    /// The next step of the command, which runs in its own transaction. While it is set, `outcome`
+    /// is not sent.
+    package var rest: (@Sendable (WriteTransaction) throws -> Answer)?
+    /// The same for a query.
+    package var restOfQuery: (@Sendable (ReadTransaction) throws -> Answer)?
+    /// The number of rows that a query read; 0 for a command, whose declared price covers everything.
+    package var rowsRead = 0
+
+    package static let done = Answer(.done)
+
+    package init(_ outcome: Outcome, interest: Interest? = nil) {
+        self.outcome = outcome
+        self.interest = interest
+    }
+
+    package static func reply(_ payload: some WirePayload) -> Answer {
+        Answer(.reply(payload))
+    }
+
+    /// - Parameter check: called before each further step; throws to refuse it.
+    static func stepped(
+        _ progress: Progress<WriteTransaction, some WirePayload>,
+        check: @escaping @Sendable (WriteTransaction) throws -> Void = { _ in }
+    ) -> Answer {
+        switch progress {
+        case .finished(let reply): return .reply(reply)
+        case .more(let rest):
+            var answer = Answer.done
+            answer.rest = { tx in
+                try check(tx)
+                return .stepped(try rest(tx), check: check)
+            }
+            return answer
+        }
+    }
+
+    static func page(_ payload: some WirePayload, for requester: Requester) -> Answer {
+        Answer(.encoded(payload.encoded(for: requester.capabilities)))
+    }
+
+    /// - Parameters:
+    ///   - check: called before each further step; throws to refuse it.
+    ///   - finish: turns the result of all steps into the answer.
+    static func read<Value>(
+        _ progress: Progress<ReadTransaction, Value>,
+        check: @escaping @Sendable (ReadTransaction) throws -> Void = { _ in },
+        finish: @escaping @Sendable (Value) -> Answer
+    ) -> Answer {
+        switch progress {
+        case .finished(let value): return finish(value)
+        case .more(let rest):
+            var answer = Answer.done
+            answer.restOfQuery = { snapshot in
+                try check(snapshot)
+                return .read(try rest(snapshot), check: check, finish: finish)
+            }
+            return answer
+        }
+    }
+
+    /// Whether the reply is a page, which may be long and takes its turn at the door.
+    package var isPage: Bool {
+        if case .encoded = outcome { true } else { false }
+    }
+
+    package static func refusal(_ error: RequestError) -> Answer {
+        Answer(.refusal(error))
+    }
+}
+
+/// What a connection subscribes to, or unsubscribes from, with an answer.
+package enum Interest: Sendable {
+    /// A dialog that the user watches: changes of the partner's presence are worth a push.
+    case dialog(ChatID)
+    /// The comments on a post.
+    case opened(MessageAddress)
+    case closed(MessageAddress)
+}

@@ -1,0 +1,69 @@
+package import TambourEvents
+package import TambourProtocol
+
+/// The author of a request: a logged-in user with their session and device.
+package struct Caller: Sendable {
+    package let userID: UserID
+    package let sessionID: SessionID
+    package let deviceID: DeviceID
+    /// The connection that the request came by: it gets the reply, not the push.
+    package let connectionID: ConnectionID
+    /// The most bytes of MessagePack that the connection's door can send in one page; at least
+    /// `maxReplyBytes`, or what a chat may store would not fit.
+    package let replyBudget: Int
+
+    package init(
+        userID: UserID,
+        sessionID: SessionID,
+        deviceID: DeviceID,
+        connectionID: ConnectionID,
+        replyBudget: Int
+    ) {
+        self.userID = userID
+        self.sessionID = sessionID
+        self.deviceID = deviceID
+        self.connectionID = connectionID
+        self.replyBudget = replyBudget
+    }
+}
+
+/// Everything that a handler may know about the client; one object serves all requests until the
+/// session's state changes.
+package final class Requester: Sendable {
+    /// Nil before login.
+    package let caller: Caller?
+    /// The client's self-description in SESSION_INIT.
+    package let origin: SessionOrigin
+    package let capabilities: Capabilities
+    /// The feature decisions for the names that the client sent; nil when it named none.
+    package let features: [SessionFeature]?
+    /// The token this session logged in with; SESSIONS_CLOSE returns it.
+    package let token: String?
+    /// The language of texts for people; nil when the client named none.
+    package let language: RequestError.Language?
+
+    package init(
+        caller: Caller? = nil,
+        origin: SessionOrigin,
+        capabilities: Capabilities = [],
+        features: [SessionFeature]? = nil,
+        token: String? = nil,
+        language: RequestError.Language? = nil
+    ) {
+        self.caller = caller
+        self.origin = origin
+        self.capabilities = capabilities
+        self.features = features
+        self.token = token
+        self.language = language
+    }
+
+    /// Returns the caller. The state table must let no request before login reach a handler that
+    /// needs one.
+    func requireCaller() -> Caller {
+        guard let caller else {
+            preconditionFailure("the opcode table lets only logged-in sessions ask this")
+        }
+        return caller
+    }
+}

@@ -1,0 +1,79 @@
+import Synchronization
+import TambourProtocol
+import TambourQueues
+import TambourStore
+
+/// Sends scheduled messages when they are due, as commands of its own between other commands.
+///
+/// `@unchecked Sendable`: mutable state is touched only on its queue.
+package final class DelayedTimer: @unchecked Sendable {
+    private let engine: Engine
+    private let dispatcher: Dispatcher
+    private let wallMs: @Sendable () -> Int64
+    private let queue: SerialQueue
+    private var alarm: Alarm?
+    /// When the timer fires, Unix milliseconds; nil while no message waits.
+    private var next: Int64?
+    private let isStopped = Atomic(false)
+
+    /// The wall clock may be set, so the timer checks it at least this often.
+    private static let longestSleepMs: Int64 = 60_000
+
+    init(engine: Engine, dispatcher: Dispatcher, environment: Environment) {
+        self.engine = engine
+        self.dispatcher = dispatcher
+        wallMs = environment.wallMs
+        queue = SerialQueue(label: "tambour.delayed", simulated: environment.scheduler)
+    }
+
+    /// Sends what became due while the server was down, and arms the timer for the rest.
+    func start() {
+        queue.async { [self] in
+            alarm = Alarm(on: queue) { [weak self] in
+                guard let self else { return }
+                next = nil
+                run {}
+            }
+        }
+        run {}
+    }
+
+    func stop() {
+        isStopped.store(true, ordering: .relaxed)
+        queue.async { self.alarm?.cancel() }
+    }
+
+    /// Arms the timer for a message that is due at `time`, Unix milliseconds.
+    func arm(at time: Int64) {
+        queue.async { [self] in
+            guard time < next ?? .max else { return }
+            next = time
+            let sleep = min(max(0, time - wallMs()), Self.longestSleepMs)
+            alarm?.set(atMs: queue.nowMs + sleep, leewayMs: 10)
+        }
+    }
+
+    /// Sends everything that is due by the commit clock, one command per step.
+    ///
+    /// - Parameter completion: called on the engine's queue when no due message is left.
+    package func run(_ completion: @escaping @Sendable () -> Void) {
+        let dispatcher = dispatcher
+        engine.work(
+            while: { [self] in !isStopped.load(ordering: .relaxed) },
+            step: { tx in
+                let next = try dispatcher.sendDue(in: tx)
+                return next.map { $0 <= tx.ct } ?? false ? .more : .finished(next)
+            },
+            then: { [self] (next: Int64??) in
+                defer { completion() }
+                guard !isStopped.load(ordering: .relaxed) else { return }
+                switch next {
+                case .some(.some(let time)): arm(at: time)
+                case .some(.none): break
+                // Retry after a failure of the store.
+                case .none: arm(at: wallMs() + Self.longestSleepMs)
+                }
+            }
+        )
+    }
+}

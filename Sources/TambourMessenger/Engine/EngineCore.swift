@@ -1,0 +1,217 @@
+package import TambourEvents
+package import TambourProtocol
+import TambourSQL
+package import TambourStore
+
+/// A piece of work that the engine runs in a write transaction.
+package struct Command: Sendable {
+    /// The subject whose turn it takes: the commands of one subject run in the order in which they
+    /// were posted.
+    package let subject: WorkSubject
+    /// When the bytes of its request were read, in microseconds of the queues' clock; nil for the
+    /// server's own commands.
+    let arrivalUs: Int64?
+    /// The work. It may run twice if its first batch had to be rolled back.
+    package let body: @Sendable (WriteTransaction) throws -> Answer
+    /// Called after the commit, when the events of the batch have been sent.
+    package let done: @Sendable (Answer) -> Void
+
+    package init(
+        for subject: WorkSubject = .server,
+        arrivalUs: Int64? = nil,
+        _ body: @escaping @Sendable (WriteTransaction) throws -> Answer,
+        done: @escaping @Sendable (Answer) -> Void = { _ in }
+    ) {
+        self.subject = subject
+        self.arrivalUs = arrivalUs
+        self.body = body
+        self.done = done
+    }
+}
+
+/// The engine without its queue: runs batches of commands, one transaction each.
+///
+/// All times are passed in, so tests and simulations drive it directly.
+package final class EngineCore {
+    /// The result of a batch: an answer for each command, and the events to send.
+    package struct Result: Sendable {
+        package var answers: [Answer]
+        package var events: [Event]
+    }
+
+    private let writer: StoreWriter
+    private let clock: CommitClock
+    private let metrics: ServerMetrics
+    /// Reports failures of the store; the text holds no user data.
+    private let report: @Sendable (String) -> Void
+    private let purger: ObjectPurger
+    private let limits: Limits
+    /// Returns which of some users have clients that receive unread counters with each message.
+    private let countedReaders: @Sendable ([UserID]) -> [UserID]
+    private var spareTurn = 0
+    /// The estimated delivery work of the last command's events, by `FanOut`.
+    private(set) var toldBytes = 0
+    /// Whether the last command has a further step.
+    private(set) var hasRest = false
+
+    private enum SpareWork: CaseIterable {
+        case objects, messages, words
+    }
+
+    package init(
+        writer: StoreWriter,
+        clock: CommitClock,
+        metrics: ServerMetrics,
+        countedReaders: @escaping @Sendable ([UserID]) -> [UserID] = { _ in [] },
+        report: @escaping @Sendable (String) -> Void
+    ) {
+        self.writer = writer
+        self.clock = clock
+        self.metrics = metrics
+        self.countedReaders = countedReaders
+        self.report = report
+        limits = writer.connection.limits
+        purger = ObjectPurger(limits: limits)
+    }
+
+    /// Runs all commands in one transaction, and their further steps in later ones. If that fails,
+    /// runs each command in its own transaction.
+    ///
+    /// - Parameter wall: reads the wall clock, Unix milliseconds.
+    package func run(_ commands: ArraySlice<Command>, wall: () -> Int64) -> Result {
+        var waiting = commands
+        var result = run(wall: wall) { waiting.popFirst() }.result
+        for index in result.answers.indices {
+            while let rest = result.answers[index].rest {
+                var next: Command? = Command(rest)
+                let further = run(wall: wall) { next.take() }.result
+                result.answers[index] = further.answers.first ?? .refusal(.internalError)
+                result.events += further.events
+            }
+        }
+        return result
+    }
+
+    /// Runs commands in one transaction, one after another, until `next` returns nil. If that
+    /// fails, runs each of them in its own transaction.
+    ///
+    /// - Parameters:
+    ///   - wall: reads the wall clock, Unix milliseconds.
+    ///   - next: called before each command. It may return nil early to end the batch.
+    /// - Returns: the commands that ran, and their results; an answer may have a `rest` to run.
+    package func run(
+        wall: () -> Int64,
+        next: () -> Command?
+    ) -> (commands: [Command], result: Result) {
+        var commands: [Command] = []
+        if let result = attempt(wall: wall(), next: next, &commands) { return (commands, result) }
+        guard commands.count > 1 else {
+            let answers = commands.map { _ in Answer.refusal(.internalError) }
+            return (commands, Result(answers: answers, events: []))
+        }
+        metrics.rerunBatches.add(1)
+        var result = Result(answers: [], events: [])
+        for index in commands.indices {
+            let single = run(commands[index...index], wall: wall)
+            result.answers += single.answers
+            result.events += single.events
+        }
+        return (commands, result)
+    }
+
+    /// Whether there is background work, which can wait until the engine is idle.
+    package var hasSpareWork: Bool { hasPurges || writer.hasWordsToIndex }
+
+    /// Whether content that users can still see may have to be removed.
+    package var hasPurges: Bool { writer.mayHavePurges }
+
+    /// Does one step of background work, some milliseconds, in its own transaction.
+    ///
+    /// - Returns: the events to send; nil when the store failed.
+    package func runSpareWork(wall: () -> Int64) -> [Event]? {
+        // Kinds of work take turns, so endless or failing work of one kind cannot starve the others.
+        spareTurn += 1
+        let step = Command { [purger, limits, spareTurn] tx in
+            for kind in 0..<SpareWork.allCases.count {
+                switch SpareWork.allCases[(spareTurn + kind) % SpareWork.allCases.count] {
+                case .objects:
+                    if tx.mayHavePurges, try purger.step(in: tx) { return .done }
+                case .messages:
+                    guard tx.mayHavePurges,
+                        let step = try tx.purgeMessages(limit: limits.purgedRowsPerStep)
+                    else { continue }
+                    try tx.tellDeleted(step.removed, in: step.chat, except: nil, limits: limits)
+                    return .done
+                case .words:
+                    guard tx.hasWordsToIndex else { continue }
+                    try tx.indexWords()
+                    return .done
+                }
+            }
+            tx.noteNoPurges()
+            return .done
+        }
+        let result = run([step][...], wall: wall)
+        guard case .done? = result.answers.first?.outcome else { return nil }
+        return result.events
+    }
+
+    /// Runs a batch once; returns nil when it was rolled back.
+    ///
+    /// - Parameter commands: receives the commands that `next` returned.
+    private func attempt(
+        wall: Int64,
+        next: () -> Command?,
+        _ commands: inout [Command]
+    ) -> Result? {
+        // Taken before anything can fail: a batch without a command would be retried for ever.
+        guard let first = next() else { return Result(answers: [], events: []) }
+        commands.append(first)
+        let stamp = clock.begin(wall: wall)
+        do {
+            let tx = try writer.begin(stamp)
+            var answers: [Answer] = []
+            while answers.count < commands.count {
+                let command = commands[answers.count]
+                let writes = tx.writes
+                let told = tx.events.count
+                (toldBytes, hasRest) = (0, false)
+                do {
+                    let answer = try command.body(tx)
+                    hasRest = answer.rest != nil
+                    answers.append(answer)
+                } catch let refusal as RequestError {
+                    // A refusal before the first write leaves nothing behind. A later one rolls
+                    // back the whole batch, and the command fails alone when it is rerun.
+                    guard tx.writes == writes else {
+                        writer.rollback()
+                        clock.end(committed: false)
+                        return commands.count == 1
+                            ? Result(answers: [.refusal(refusal)], events: []) : nil
+                    }
+                    answers.append(.refusal(refusal))
+                }
+                toldBytes = FanOut.bytes(of: tx.events[told...])
+                if let following = next() { commands.append(following) }
+            }
+            guard tx.writes > 0 else {
+                writer.finishUnwritten()
+                clock.end(committed: false)
+                return Result(answers: answers, events: [])
+            }
+            // Counters precede the pushes that they belong to.
+            let counters = try tx.counters(of: countedReaders)
+            let events = counters + (try writer.commit())
+            clock.end(committed: true)
+            metrics.commits.add(1)
+            metrics.committedCommands.add(commands.count)
+            return Result(answers: answers, events: events)
+        } catch {
+            writer.rollback()
+            clock.end(committed: false)
+            metrics.failedBatches.add(1)
+            report("a batch of \(commands.count) was rolled back: \(error)")
+            return nil
+        }
+    }
+}

@@ -1,0 +1,83 @@
+import Synchronization
+import TambourEvents
+import TambourProtocol
+import TambourQueues
+
+/// Hands events to the doors, login codes to their delivery, and due times to the timer.
+///
+/// All pushes pass through here. The engine calls it after each commit, readers for events that are
+/// not stored (typing), presence for its own.
+package final class EventRouter: Sendable {
+    private let doors = Mutex<[any Door]>([])
+    private let delayed = Mutex<DelayedTimer?>(nil)
+    private let codes: LoginCodeSource
+    private let codeQueue: SerialQueue
+
+    init(codes: LoginCodeSource, environment: Environment) {
+        self.codes = codes
+        codeQueue = SerialQueue(label: "tambour.login-codes", simulated: environment.scheduler)
+    }
+
+    /// Tells a door of events from now on. The door is held until `disconnect`.
+    func connect(_ door: any Door) {
+        doors.withLock { $0.append(door) }
+    }
+
+    func disconnect() {
+        doors.withLock { $0 = [] }
+    }
+
+    func connect(timer: DelayedTimer?) {
+        delayed.withLock { $0 = timer }
+    }
+
+    /// Calls `body` after the codes that were routed before are handed over and their delivery has
+    /// ended.
+    func stopCodes(then body: @escaping @Sendable () -> Void) {
+        let codes = codes
+        codeQueue.async { codes.stop(body) }
+    }
+
+    /// Hands events on. A reply that is handed over afterwards comes after them.
+    func route(_ events: [Event]) {
+        guard !events.isEmpty else { return }
+        var pushes: [Event] = []
+        for event in events {
+            switch event {
+            case .code(let code, let recipient):
+                let deliver = codes.deliver
+                codeQueue.async { deliver(recipient, code) }
+            case .delayed(let time):
+                delayed.withLock { $0 }?.arm(at: time)
+            default:
+                pushes.append(event)
+            }
+        }
+        guard !pushes.isEmpty else { return }
+        for door in doors.withLock({ $0 }) { door.deliver(pushes) }
+    }
+
+    /// Calls `body`, on any queue, once every door has delivered what was routed before.
+    func whenDelivered(_ body: @escaping @Sendable () -> Void) {
+        let doors = doors.withLock { $0 }
+        guard !doors.isEmpty else { return body() }
+        if doors.count == 1 { return doors[0].whenDelivered(body) }
+        let left = Countdown(from: doors.count, body)
+        for door in doors { door.whenDelivered { left.step() } }
+    }
+
+    /// Returns those of some users who have clients that receive unread counters with each message.
+    ///
+    /// - Parameter users: in the order of their ids.
+    func counted(among users: [UserID]) -> [UserID] {
+        let doors = doors.withLock { $0 }
+        if doors.count == 1 { return doors[0].counted(among: users) }
+        let counted = Set(doors.flatMap { $0.counted(among: users) })
+        return users.filter { counted.contains($0) }
+    }
+
+    /// Returns the sessions of a user that are connected.
+    func sessions(of user: UserID) -> Set<SessionID> {
+        doors.withLock { $0 }.reduce(into: []) { $0.formUnion($1.sessions(of: user)) }
+    }
+}

@@ -1,0 +1,44 @@
+import TambourEvents
+import TambourProtocol
+import TambourStore
+
+/// Estimates the doors' work to deliver pushes, in bytes: the payload for each receiver, and a
+/// fixed part for each push.
+enum FanOut {
+    private static let bytesPerPush = 512
+    /// One user may have many connections.
+    private static let fewestReceivers = 16
+    /// At this estimate a command's subject waits for the doors: about a hundred short pushes, or
+    /// one of 4 KB to a user who may have many connections.
+    static let most = 65_536
+
+    static func bytes(of events: ArraySlice<Event>) -> Int {
+        events.reduce(0) { $0 + bytes(of: $1) }
+    }
+
+    private static func bytes(of event: Event) -> Int {
+        switch event {
+        case .push(let push, let users, _):
+            // Only a few of a channel's readers receive pushes of comments.
+            (push.comments == nil ? max(users.count, fewestReceivers) : fewestReceivers)
+                * (bytesPerPush + push.sizeEstimate)
+        case .settingsChanged: most
+        case .counters, .sessionsClosed, .unfollowed, .delayed, .code: 0
+        }
+    }
+}
+
+extension Push {
+    /// The approximate size of the payload in bytes.
+    fileprivate var sizeEstimate: Int {
+        switch self {
+        case .notifMessage(let push): push.message.wireSizeEstimate
+        case .notifChat(let push): push.chat.wireSizeEstimate
+        case .notifDraft, .notifMsgDelayed, .notifFolders, .notifConfig, .notifObj: 4_096
+        case .notifMsgDelete(let push): push.messageIDs.count * 9
+        case .notifTyping, .notifMark, .notifContact, .notifPresence, .notifMsgDeleteRange,
+            .notifDraftDiscard, .notifMsgReactionsChanged, .notifMsgYouReacted, .notifProfile:
+            256
+        }
+    }
+}

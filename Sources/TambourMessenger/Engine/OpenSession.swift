@@ -1,0 +1,19 @@
+package import TambourEvents
+package import TambourProtocol
+import TambourStore
+
+/// A session as doors know it: its user and its device.
+package struct OpenSession: Sendable {
+    package let id: SessionID
+    package let userID: UserID
+    package let deviceID: DeviceID
+    /// The name of the client's dialect; empty for none.
+    package let dialect: String
+
+    init(_ record: SessionRecord) {
+        id = record.id
+        userID = record.userID
+        deviceID = record.deviceID
+        dialect = record.dialect
+    }
+}

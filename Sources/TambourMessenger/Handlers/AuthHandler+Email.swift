@@ -1,0 +1,182 @@
+import TambourEvents
+import TambourProtocol
+import TambourStore
+
+/// Codes by e-mail: setting the address of a second factor, and resetting a forgotten password.
+extension AuthHandler {
+    /// Answers `AUTH_VERIFY_EMAIL` (109).
+    ///
+    /// - Throws: `track.not.found`, `not.allowed` before the old password was given, `auth.blocked`
+    ///   after too many codes for the track, the caller or the address, `proto.payload`.
+    /// - Note: A command.
+    func authVerifyEmail(
+        _ request: AuthVerifyEmailRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> AuthVerifyEmailReply {
+        let (track, idHash) = try settings(
+            request.trackID,
+            of: caller,
+            in: tx.reader,
+            now: tx.ct
+        )
+        try requireOldPassword(on: track, of: caller, in: tx.reader)
+        guard EmailAddress.isPlausible(request.email) else {
+            throw RequestError.protoPayload("/email: no e-mail address")
+        }
+        try requireRoom(for: request.email, in: tx)
+        let digits = try sendCode(
+            to: request.email,
+            of: caller.userID,
+            on: track,
+            named: request.trackID,
+            idHash,
+            in: tx
+        )
+        return AuthVerifyEmailReply(
+            blockingDuration: Self.resendMs,
+            codeLength: Int64(digits)
+        )
+    }
+
+    /// Limits mail to people who did not ask for it. Resetting a forgotten password is exempt: its
+    /// address was verified before, so nobody else can use up its limit.
+    ///
+    /// - Throws: `auth.blocked` after too many codes to the address, whoever asked for them.
+    private func requireRoom(for email: String, in tx: WriteTransaction) throws {
+        let codes = try tx.reader.emailCodes(to: Self.recipient(email), since: tx.ct - Self.hourMs)
+        guard codes < limits.maxCodesPerEmailPerHour else { throw RequestError.authBlocked }
+    }
+
+    /// The hash under which codes to an address are counted, so the store need not know the
+    /// address.
+    private static func recipient(_ email: String) -> [UInt8] { Tokens.hash(email.lowercased()) }
+
+    /// - Parameter user: the account that the code is for.
+    /// - Returns: the number of digits of the code.
+    /// - Throws: `auth.blocked` after too many codes for the track or the account, `overloaded`.
+    private func sendCode(
+        to email: String,
+        of user: UserID,
+        on track: Track,
+        named secret: String,
+        _ idHash: [UInt8],
+        in tx: WriteTransaction
+    ) throws -> Int {
+        guard hasRoomForCodes() else { throw RequestError.overloaded }
+        let hourAgo = tx.ct - Self.hourMs
+        guard track.codesSent < limits.maxEmailCodesPerTrack,
+            try tx.reader.emailCodes(of: user, since: hourAgo) < limits.maxEmailCodesPerUserPerHour
+        else { throw RequestError.authBlocked }
+        let code = fixedCode ?? Tokens.makeCode(digits: limits.loginCodeDigits, environment)
+        try tx.setEmailCode(
+            Tokens.hash(code: code, request: secret),
+            to: email,
+            expires: tx.ct + Int64(limits.loginCodeLifetimeMs),
+            track: idHash
+        )
+        try tx.countEmailCode(to: Self.recipient(email), of: user, keptSince: hourAgo)
+        tx.emit(.code(code, to: .email(email)))
+        return code.count
+    }
+
+    /// Answers `AUTH_CHECK_EMAIL` (110).
+    ///
+    /// - Throws: `track.not.found`, `error.code.expired`.
+    /// - Returns: `error.code.wrong`, after counting it.
+    /// - Note: A command.
+    func authCheckEmail(
+        _ request: AuthCheckEmailRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> Result<AuthCheckEmailReply, RequestError> {
+        let (track, idHash) = try settings(
+            request.trackID,
+            of: caller,
+            in: tx.reader,
+            now: tx.ct
+        )
+        if let error = try refusal(
+            of: request.verifyCode,
+            on: track,
+            named: request.trackID,
+            idHash,
+            in: tx
+        ) {
+            return .failure(error)
+        }
+        try tx.checkEmail(track: idHash)
+        return .success(AuthCheckEmailReply(email: track.email))
+    }
+
+    /// - Throws: `error.code.expired`.
+    /// - Returns: `error.code.wrong`, after counting it.
+    private func refusal(
+        of code: String,
+        on track: Track,
+        named secret: String,
+        _ idHash: [UInt8],
+        in tx: WriteTransaction
+    ) throws -> RequestError? {
+        guard track.codeExpires > tx.ct, track.codeTries < limits.loginCodeTries else {
+            throw RequestError.errorCodeExpired
+        }
+        let given = Tokens.hash(code: code, request: secret)
+        if Tokens.areEqual(given, track.codeHash) { return nil }
+        try tx.countEmailTry(track: idHash)
+        return .errorCodeWrong
+    }
+
+    /// Answers `AUTH_LOGIN_RESTORE_PASSWORD` (101): without a code, sends one by e-mail; with the
+    /// code, removes the password and logs in.
+    ///
+    /// - Throws: `track.not.found`, `login.blocked`, `not.allowed` without an address, `auth.blocked`
+    ///   for too many codes, `error.code.expired`.
+    /// - Returns: `error.code.wrong`, after counting it.
+    /// - Note: A command.
+    func authLoginRestorePassword(
+        _ request: AuthLoginRestorePasswordRequest,
+        from requester: Requester,
+        in tx: WriteTransaction
+    ) throws -> Result<AuthLoginRestorePasswordReply, RequestError> {
+        let (track, idHash, account, second) = try challenge(
+            request.trackID,
+            in: tx.reader,
+            now: tx.ct
+        )
+        guard let email = second.email else { throw RequestError.notAllowed }
+        guard let code = request.verifyCode else {
+            let digits = try sendCode(
+                to: email,
+                of: account.id,
+                on: track,
+                named: request.trackID,
+                idHash,
+                in: tx
+            )
+            return .success(
+                AuthLoginRestorePasswordReply(
+                    email: EmailAddress.masked(email),
+                    codeLength: Int64(digits)
+                )
+            )
+        }
+        if let error = try refusal(
+            of: code,
+            on: track,
+            named: request.trackID,
+            idHash,
+            in: tx
+        ) {
+            return .failure(error)
+        }
+        try tx.removePassword(of: account.id)
+        try tellProfile(of: account.id, except: nil, in: tx)
+        return .success(
+            AuthLoginRestorePasswordReply(
+                tokenAttrs: try tokenAttributes(of: account.id, from: requester, in: tx),
+                profile: try tx.reader.profile(of: account)
+            )
+        )
+    }
+}

@@ -1,0 +1,359 @@
+import TambourEvents
+import TambourProtocol
+import TambourStore
+
+/// Families `auth` and `session`: codes, tokens, sessions.
+/// Wire: protocol-spec/opcodes/auth.yaml, session.yaml
+struct AuthHandler: Sendable {
+    let limits: Limits
+    let environment: Environment
+    /// The same code for everybody, for tests and demonstrations on loopback.
+    let fixedCode: String?
+    /// Whether another code can be delivered.
+    let hasRoomForCodes: @Sendable () -> Bool
+    /// The sessions of a user that are connected now.
+    var connectedSessions: @Sendable (UserID) -> Set<SessionID> = { _ in [] }
+    private static let codeWindowMs: Int64 = 3_600_000
+    /// How long clients should wait before they ask for another code.
+    static let resendMs: Int64 = 60_000
+
+    /// Answers `AUTH_REQUEST` (17): creates a code and sends it to the phone, known or not.
+    ///
+    /// - Throws: `error.phone.wrong`, `auth.blocked` after too many requests for codes,
+    ///   `overloaded` when too many codes wait to be delivered.
+    /// - Note: A command.
+    func authRequest(
+        _ request: AuthRequestRequest,
+        from requester: Requester,
+        in tx: WriteTransaction
+    ) throws -> AuthRequestReply {
+        try sendCode(to: request.phone, moving: nil, from: requester, in: tx)
+    }
+
+    /// - Parameter user: the user whom the code moves to the phone; nil for a code to sign in with.
+    func sendCode(
+        to phone: String,
+        moving user: UserID?,
+        from requester: Requester,
+        in tx: WriteTransaction
+    ) throws -> AuthRequestReply {
+        guard let phone = PhoneNumber.parse(phone) else { throw RequestError.errorPhoneWrong }
+        guard hasRoomForCodes() else { throw RequestError.overloaded }
+        let now = tx.ct
+        let windowStart = now - Self.codeWindowMs
+        let address = PeerAddress(requester.origin.address)
+        let subject = address.description
+        let fromHere = try tx.reader.loginCodes(phone: phone, address: subject, since: windowStart)
+        guard fromHere < limits.maxCodesPerPhonePerHour,
+            try tx.reader.loginCodes(address: subject, since: windowStart)
+                < limits.maxCodesPerAddressPerHour,
+            try mayAsk(for: phone, from: address, since: windowStart, in: tx.reader)
+        else { throw RequestError.authBlocked }
+
+        let token = Tokens.make(environment)
+        let code = fixedCode ?? Tokens.makeCode(digits: limits.loginCodeDigits, environment)
+        try tx.createLoginCode(
+            tokenHash: Tokens.hash(token),
+            codeHash: Tokens.hash(code: code, request: token),
+            phone: phone,
+            user: user,
+            address: subject,
+            now: now,
+            expires: now + Int64(limits.loginCodeLifetimeMs),
+            keptSince: windowStart
+        )
+        tx.emit(.code(code, to: .phone(phone)))
+        return AuthRequestReply(
+            token: token,
+            codeLength: Int64(code.count),
+            requestMaxDuration: Self.resendMs,
+            requestCountLeft: Int64(limits.maxCodesPerPhonePerHour - fromHere - 1),
+            altActionDuration: Self.resendMs,
+            codeDelay: Self.resendMs / 1000,
+            callDelay: Self.resendMs / 1000,
+            requestType: "SMS"
+        )
+    }
+
+    /// Returns whether the phone may get another code, regardless of who asked for the earlier
+    /// ones.
+    ///
+    /// One address cannot use up the limit of a phone, but many can. They do not lock out the
+    /// owner: an address from which a session of the account last logged in may still ask.
+    private func mayAsk(
+        for phone: Int64,
+        from address: PeerAddress,
+        since time: Int64,
+        in snapshot: ReadTransaction
+    ) throws -> Bool {
+        let codes = try snapshot.loginCodes(phone: phone, since: time)
+        if codes < limits.maxCodesPerPhoneFromAllPerHour { return true }
+        guard let account = try snapshot.account(phone: phone) else { return false }
+        return try snapshot.sessions(of: account.id).contains {
+            PeerAddress($0.address) == address
+        }
+    }
+
+    /// Answers `AUTH` (18): a login token for a known phone, a registration token for a new one.
+    ///
+    /// A client of the dialect tamtam gets a token for `AUTH_CONFIRM` instead, which then returns
+    /// its login token. A wrong code is counted, so this refusal writes to the store.
+    /// - Throws: `error.code.expired` for an unknown, old or used-up request, `login.blocked`.
+    /// - Note: A command.
+    func auth(
+        _ request: AuthCodeRequest,
+        from requester: Requester,
+        in tx: WriteTransaction
+    ) throws -> Result<AuthCodeReply, RequestError> {
+        let tokenHash = Tokens.hash(request.token)
+        let code: LoginCode
+        switch try checked(request.verifyCode, of: request.token, moving: nil, in: tx) {
+        case .failure(let error): return .failure(error)
+        case .success(let known): code = known
+        }
+        if let account = try tx.reader.account(phone: code.phone) {
+            guard !account.isBlocked else { throw RequestError.loginBlocked }
+            try tx.spendLoginCode(tokenHash: tokenHash)
+            if requester.capabilities.contains(.tamtam),
+                try tx.reader.password(of: account.id) == nil
+            {
+                let token = try openTrack(.signIn, user: account.id, in: tx)
+                return .success(
+                    AuthCodeReply(
+                        tokenAttrs: TokenAttrs(auth: TokenAttr(token: token)),
+                        profile: try tx.reader.profile(of: account),
+                        tokenTypes: TokenTypes(auth: token)
+                    )
+                )
+            }
+            return .success(try admit(account, from: requester, in: tx))
+        }
+        try tx.spendLoginCode(tokenHash: tokenHash)
+        let token = Tokens.make(environment)
+        try tx.createRegistration(
+            tokenHash: Tokens.hash(token),
+            phone: code.phone,
+            expires: tx.ct + Int64(limits.loginCodeLifetimeMs)
+        )
+        let attribute = TokenAttr(token: token)
+        return .success(
+            requester.capabilities.contains(.tamtam)
+                ? AuthCodeReply(
+                    tokenAttrs: TokenAttrs(new: attribute),
+                    tokenTypes: TokenTypes(new: token)
+                )
+                : AuthCodeReply(tokenAttrs: TokenAttrs(register: attribute))
+        )
+    }
+
+    /// Returns the code request behind a token, if the code matches.
+    ///
+    /// - Throws: `error.code.expired`.
+    /// - Returns: `error.code.wrong`, after counting it.
+    func checked(
+        _ code: String,
+        of token: String,
+        moving user: UserID?,
+        in tx: WriteTransaction
+    ) throws -> Result<LoginCode, RequestError> {
+        let tokenHash = Tokens.hash(token)
+        guard let known = try tx.reader.loginCode(tokenHash: tokenHash), known.expires > tx.ct,
+            known.tries < limits.loginCodeTries, known.user == user
+        else { throw RequestError.errorCodeExpired }
+        guard Tokens.areEqual(Tokens.hash(code: code, request: token), known.codeHash) else {
+            try tx.countLoginTry(tokenHash: tokenHash)
+            return .failure(.errorCodeWrong)
+        }
+        return .success(known)
+    }
+
+    /// Logs in a user who has proved to own the phone or a logged-in device: returns a login token,
+    /// or a challenge if the account has a password.
+    ///
+    /// - Parameter session: the session that approved the login; the challenge ends with it. Nil
+    ///   when a code proved it.
+    func admit(
+        _ account: Account,
+        approvedBy session: SessionID? = nil,
+        from requester: Requester,
+        in tx: WriteTransaction
+    ) throws -> AuthCodeReply {
+        if let second = try tx.reader.password(of: account.id) {
+            let track = try openTrack(.challenge, user: account.id, session: session, in: tx)
+            return AuthCodeReply(
+                tokenAttrs: TokenAttrs(),
+                passwordChallenge: PasswordChallenge(
+                    trackID: track,
+                    hint: second.hint,
+                    config: passwordConfig
+                )
+            )
+        }
+        return AuthCodeReply(
+            tokenAttrs: try tokenAttributes(of: account.id, from: requester, in: tx),
+            profile: try tx.reader.profile(of: account)
+        )
+    }
+
+    /// The password rules that clients receive.
+    private var passwordConfig: PasswordConfig {
+        PasswordConfig(
+            minLength: Int64(limits.minPasswordUnits),
+            maxLength: Int64(limits.maxPasswordUnits),
+            maxHintLength: Int64(limits.maxHintUnits)
+        )
+    }
+
+    func tokenAttributes(
+        of user: UserID,
+        from requester: Requester,
+        in tx: WriteTransaction
+    ) throws -> TokenAttrs {
+        TokenAttrs(login: TokenAttr(token: try openSession(of: user, from: requester, in: tx)))
+    }
+
+    /// Answers `AUTH_CONFIRM` (23): creates an account and logs it in, or logs in a known user of
+    /// the dialect tamtam whose code was checked.
+    ///
+    /// - Throws: `error.code.expired` when the token is unknown or too old, or when the phone of a
+    ///   registration was taken since its code was checked: the token stands for an unassigned
+    ///   number.
+    /// - Note: A command.
+    func authConfirm(
+        _ request: AuthConfirmRequest,
+        from requester: Requester,
+        in tx: WriteTransaction
+    ) throws -> AuthConfirmReply {
+        let tokenHash = Tokens.hash(request.token)
+        if let track = try tx.reader.track(idHash: tokenHash, now: tx.ct), track.kind == .signIn,
+            let user = track.user, let account = try tx.reader.account(user)
+        {
+            guard !account.isBlocked else { throw RequestError.authBlocked }
+            try tx.endTrack(tokenHash)
+            return try confirmed(account, from: requester, in: tx)
+        }
+        guard let phone = try tx.reader.registrationPhone(tokenHash: tokenHash, now: tx.ct) else {
+            throw RequestError.errorCodeExpired
+        }
+        let firstName =
+            if let name = request.firstName {
+                try PersonName.required(name, "/firstName")
+            } else if let name = request.name {
+                try PersonName.required(name, "/name")
+            } else {
+                throw RequestError.protoPayload("/firstName: missing")
+            }
+        let lastName = try request.lastName.flatMap { try PersonName.optional($0, "/lastName") }
+        // The user who has registered the phone or moved to it since may be another person.
+        if let owner = try tx.reader.account(phone: phone) {
+            throw owner.isBlocked ? RequestError.authBlocked : RequestError.errorCodeExpired
+        }
+        try tx.spendRegistration(tokenHash: tokenHash)
+        let id = try tx.createAccount(phone: phone, firstName: firstName, lastName: lastName)
+        guard let account = try tx.reader.account(id) else {
+            preconditionFailure("the account was inserted in this transaction")
+        }
+        return try confirmed(account, from: requester, in: tx)
+    }
+
+    private func confirmed(
+        _ account: Account,
+        from requester: Requester,
+        in tx: WriteTransaction
+    ) throws -> AuthConfirmReply {
+        AuthConfirmReply(
+            userToken: account.id.rawValue,
+            profile: try tx.reader.profile(of: account),
+            tokenType: .login,
+            token: try openSession(of: account.id, from: requester, in: tx)
+        )
+    }
+
+    /// Answers `LOGOUT` (20): revokes the token; its connections close after the reply.
+    ///
+    /// - Note: A command.
+    func logout(from caller: Caller, in tx: WriteTransaction) throws {
+        try tx.closeSessions([caller.sessionID], of: caller.userID)
+    }
+
+    /// Answers `SESSIONS_CLOSE` (97): closes all other sessions of the caller. Logins in progress
+    /// end too, because whoever holds a device may have approved one or read a code.
+    ///
+    /// The reply repeats the caller's own token: one client treats its absence as a failure.
+    /// - Note: A command.
+    func sessionsClose(
+        from requester: Requester,
+        in tx: WriteTransaction
+    ) throws -> SessionsCloseReply {
+        let caller = requester.requireCaller()
+        try tx.closeAllSessions(of: caller.userID, except: caller.sessionID)
+        return SessionsCloseReply(token: requester.token)
+    }
+
+    /// Answers `SESSIONS_INFO` (96): the caller's session first; omits sessions that do not fit the
+    /// reply.
+    ///
+    /// - Note: A query.
+    func sessionsInfo(
+        from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> SessionsInfoReply {
+        let sessions = try snapshot.sessions(of: caller.userID)
+        let ordered =
+            sessions.filter { $0.id == caller.sessionID }
+            + sessions.filter { $0.id != caller.sessionID }
+        var budget = caller.replyBudget
+        let fitting = ordered.prefix { session in
+            budget -= session.wireSizeEstimate
+            return budget >= 0
+        }
+        return SessionsInfoReply(
+            sessions: fitting.map { session in
+                SessionInfo(
+                    client: session.client,
+                    info: session.info,
+                    location: session.address,
+                    time: session.lastSeen,
+                    current: session.id == caller.sessionID,
+                    id: session.id.rawValue
+                )
+            }
+        )
+    }
+
+    /// Returns the session of a login token.
+    ///
+    /// - Throws: `login.token` for a revoked token, `login.blocked` when the account is blocked.
+    func session(token: String, in snapshot: ReadTransaction) throws -> SessionRecord {
+        guard let session = try snapshot.session(tokenHash: Tokens.hash(token)),
+            let account = try snapshot.account(session.userID)
+        else { throw RequestError.loginToken }
+        guard !account.isBlocked else { throw RequestError.loginBlocked }
+        return session
+    }
+
+    /// Opens a session. At `maxSessions` it first closes others: unconnected ones before connected
+    /// ones, and among these the longest unseen.
+    private func openSession(
+        of user: UserID,
+        from requester: Requester,
+        in tx: WriteTransaction
+    ) throws -> String {
+        let sessions = try tx.reader.sessions(of: user).map(\.id)
+        let surplus = sessions.count + 1 - limits.maxSessions
+        if surplus > 0 {
+            let connected = connectedSessions(user)
+            let inOrder =
+                sessions.filter { connected.contains($0) }
+                + sessions.filter { !connected.contains($0) }
+            try tx.closeSessions(Array(inOrder.suffix(surplus)), of: user)
+        }
+        let token = Tokens.make(environment)
+        _ = try tx.createSession(
+            of: user,
+            tokenHash: Tokens.hash(token),
+            origin: requester.origin
+        )
+        return token
+    }
+}

@@ -1,0 +1,478 @@
+import Crypto
+import TambourEvents
+import TambourProtocol
+import TambourStore
+
+/// Family `entities`: objects that several devices of a user edit offline. Wire:
+/// protocol-spec/opcodes/entities.yaml
+struct EntitiesHandler: Sendable {
+    private let limits: Limits
+    private let schema: EntitySchema
+    private let rules: ObjectRules
+    private let restored: RestoredMarks
+    private let clock: CommitClock
+    private let purger: ObjectPurger
+
+    init(limits: Limits, restored: RestoredMarks, clock: CommitClock) {
+        self.limits = limits
+        self.restored = restored
+        self.clock = clock
+        schema = .standard(limits)
+        rules = ObjectRules(schema: schema)
+        purger = ObjectPurger(limits: limits)
+    }
+
+    // MARK: OBJ_PULL
+
+    /// Answers `OBJ_PULL` (1040): the objects that changed after a cursor, or a range of a series.
+    ///
+    /// - Parameter time: the safe time, read before the snapshot opened; it becomes the next
+    ///   cursor.
+    /// - Throws: `proto.payload` for a negative cursor, a count below 1, and a type that is no
+    ///   series.
+    /// - Note: A query.
+    func objPull(
+        _ request: ObjPullRequest,
+        from caller: Caller,
+        time: Int64,
+        in snapshot: ReadTransaction
+    ) throws -> ObjPullReply {
+        guard request.count ?? 1 > 0 else { throw RequestError.protoPayload("/count: below 1") }
+        guard request.since >= 0 else { throw RequestError.protoPayload("/since: below 0") }
+        let count = Int(
+            clamping: min(
+                request.count ?? Int64(limits.objectsPageSize),
+                Int64(limits.maxObjectsPage)
+            )
+        )
+        if let range = request.series {
+            return try elements(range, after: request.after, count, time, caller, snapshot)
+        }
+        let isEverything = request.since == 0 || restored.contains(request.since, at: time)
+        let isFirst = request.after == 0
+        let since = isEverything && isFirst ? 0 : min(request.since, time)
+        let found = try snapshot.objects(
+            changedAfter: ObjectPlace(position: since, id: isFirst ? .max : request.after),
+            // An object that is deleted between two pages was on an earlier page.
+            isLive: isEverything && isFirst,
+            of: caller.userID,
+            limit: count,
+            room: caller.replyBudget
+        )
+        var page = found.objects[...]
+        var reply = ObjPullReply(
+            resync: isEverything && isFirst ? true : nil,
+            time: time
+        )
+        if found.isMore {
+            // At the clock's last moment an object may still appear between those already read.
+            let settled = page.prefix { $0.place.position <= time }
+            if !settled.isEmpty {
+                page = settled
+            } else if let last = page.last {
+                // While the clock stands still, this moment would not end before the wall clock
+                // passes it.
+                clock.settle(through: last.place.position)
+            }
+            reply.more = true
+            reply.time = settled.last?.place.position ?? since
+            reply.last = settled.last?.place.id
+        }
+        // Descendants of a deleted object are shown as deleted even before the purge reaches them.
+        let mayBeGone = try snapshot.hasObjectPurges(of: caller.userID)
+        reply.objects = try page.map { object, _ in
+            let copy = object.copy
+            guard mayBeGone, !copy.isDeleted,
+                let purge = try snapshot.purge(of: caller.userID, at: copy.parent?.number)
+            else { return ObjectCopy(copy) }
+            return ObjectCopy(copy.tombstone(of: purge))
+        }
+        return reply
+    }
+
+    private func elements(
+        _ range: ObjectRange,
+        after id: Int64,
+        _ count: Int,
+        _ time: Int64,
+        _ caller: Caller,
+        _ snapshot: ReadTransaction
+    ) throws -> ObjPullReply {
+        let type = EntityType(range.type)
+        // A later client may know more types.
+        guard let kind = schema[type] else { return ObjPullReply(time: time) }
+        guard kind.policy == .append else {
+            throw RequestError.protoPayload("/series/type: not a series")
+        }
+        if try snapshot.hasObjectPurges(of: caller.userID),
+            try snapshot.purge(of: caller.userID, at: range.parent) != nil
+        {
+            return ObjPullReply(time: time)
+        }
+        let found = try snapshot.elements(
+            of: type,
+            below: range.parent,
+            after: ObjectPlace(position: range.from, id: id),
+            upTo: range.to ?? .max,
+            of: caller.userID,
+            limit: count,
+            room: caller.replyBudget
+        )
+        var reply = ObjPullReply(
+            objects: found.objects.map { ObjectCopy($0.object.copy) },
+            time: time
+        )
+        if found.isMore, let last = found.objects.last {
+            reply.more = true
+            reply.time = last.place.position
+            reply.last = last.place.id
+        }
+        return reply
+    }
+
+    // MARK: OBJ_PUSH
+
+    /// Answers `OBJ_PUSH` (1041): a device's changes, each decided on its own.
+    ///
+    /// - Throws: `proto.payload` for an invalid id or value; nothing is applied then.
+    /// - Note: A command, `objectOperationsPerStep` operations at a time.
+    func objPush(
+        _ request: ObjPushRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> Progress<WriteTransaction, ObjPushReply> {
+        let batch = Batch(
+            clientNow: request.clientNow,
+            unread: request.ops.enumerated().map { ($0, $1) }[...],
+            // Every operation gets a result, even one that is not tried for lack of room.
+            room: caller.replyBudget - request.ops.count * EntityResult.leastWireSize
+        )
+        return try read(batch, from: caller, in: tx)
+    }
+
+    /// The state of one OBJ_PUSH between its steps.
+    private struct Batch {
+        let clientNow: Int64
+        var unread: ArraySlice<(index: Int, operation: ObjectOperation)>
+        var waiting: ArraySlice<(operation: EntityOperation, bytes: Int)> = []
+        /// The bytes left in the reply for copies of objects.
+        var room: Int
+        var order = ObjectBatch()
+        var results: [ObjectResult] = []
+    }
+
+    /// Decodes the fields of all operations before the first one is tried.
+    private func read(
+        _ batch: Batch,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> Progress<WriteTransaction, ObjPushReply> {
+        var batch = batch
+        let part = batch.unread.prefix(
+            stepLength(of: batch.unread.lazy.map(\.operation.fieldBytes))
+        )
+        for (index, operation) in part {
+            do throws(PayloadError) {
+                batch.waiting.append((try EntityOperation(operation, limits), operation.fieldBytes))
+            } catch {
+                let error = error.within(index: index).within("ops")
+                throw RequestError.protoPayload(error.description)
+            }
+        }
+        batch.unread = batch.unread.dropFirst(part.count)
+        guard !batch.unread.isEmpty else { return try step(batch, from: caller, in: tx) }
+        return .more { [batch] in try read(batch, from: caller, in: $0) }
+    }
+
+    /// Returns how many of these operations one transaction takes, at least one.
+    private func stepLength(of bytes: some Sequence<Int>) -> Int {
+        var left = Self.bytesPerStep
+        return bytes.prefix(limits.objectOperationsPerStep).prefix { bytes in
+            defer { left -= bytes }
+            return left > 0
+        }.count
+    }
+
+    /// The bytes of fields that one transaction takes; the last operation may exceed them.
+    private static let bytesPerStep = 32_768
+
+    private func step(
+        _ batch: Batch,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> Progress<WriteTransaction, ObjPushReply> {
+        var batch = batch
+        let before = try tx.reader.objectCounts(of: caller.userID)
+        var push = Push(
+            caller: caller,
+            clientNow: batch.clientNow,
+            budget: limits.purgedRowsPerStep,
+            changes: ObjectChanges(counts: before)
+        )
+        let part = batch.waiting.prefix(stepLength(of: batch.waiting.lazy.map(\.bytes)))
+        for (operation, _) in part {
+            let decision: ObjectDecision
+            switch batch.order.admit(operation) {
+            case .settled(let settled): decision = settled
+            case .tried where batch.room < 0:
+                // Copies of conflicting objects would not fit the reply; the device retries the
+                // operation.
+                decision = .skipped(because: operation.opID)
+            case .tried(let resolved):
+                decision = try decide(resolved, sentAs: operation, in: &push, tx)
+            }
+            batch.order.record(decision, of: operation)
+            batch.room -= decision.result.copiesWireSize
+            batch.results.append(ObjectResult(decision.result))
+        }
+        batch.waiting = batch.waiting.dropFirst(part.count)
+        if push.changes.counts.replies > before.replies {
+            let forgotten = try forgetReplies(push.changes.counts.replies, caller, tx)
+            push.changes.counts.replies = max(0, push.changes.counts.replies - forgotten)
+        }
+        if push.changes.counts != before {
+            try tx.setObjectCounts(push.changes.counts, of: caller.userID)
+        }
+        tx.tell(push.changes.objects, of: caller.userID, except: caller.connectionID, limits)
+        guard !batch.waiting.isEmpty else {
+            return .finished(ObjPushReply(results: batch.results))
+        }
+        return .more { [batch] in try step(batch, from: caller, in: $0) }
+    }
+
+    /// Forgets results that are too old or too many, a limited number each time.
+    ///
+    /// - Returns: the number of results forgotten.
+    private func forgetReplies(
+        _ count: Int64,
+        _ caller: Caller,
+        _ tx: WriteTransaction
+    ) throws -> Int64 {
+        let step = limits.purgedRowsPerStep
+        let old = try tx.forgetObjectReplies(
+            before: tx.ct - Int64(limits.objectRepliesDays) * 86_400_000,
+            limit: step,
+            of: caller.userID
+        )
+        let surplus = max(0, count - Int64(old) - Int64(limits.maxObjectReplies))
+        let oldest = try tx.forgetObjectReplies(
+            before: .max,
+            limit: Int(clamping: min(surplus, Int64(step))),
+            of: caller.userID
+        )
+        return Int64(old + oldest)
+    }
+
+    /// The state of a push within one step.
+    private struct Push {
+        let caller: Caller
+        let clientNow: Int64
+        /// How many rows may still be deleted with their parents; later steps do the rest.
+        var budget: Int
+        var changes: ObjectChanges
+    }
+
+    /// - Parameter sent: the operation with its local ids as sent; its digest identifies a retry.
+    private func decide(
+        _ operation: EntityOperation,
+        sentAs sent: EntityOperation,
+        in push: inout Push,
+        _ tx: WriteTransaction
+    ) throws -> ObjectDecision {
+        let caller = push.caller
+        let digest = Self.digest(of: sent)
+        var known: EntityResult?
+        if let reply = try tx.reader.objectReply(
+            to: operation.opID,
+            of: caller.deviceID,
+            of: caller.userID
+        ) {
+            guard reply.digest == digest else {
+                return .rejected(.reusedOperation, at: "/opId")
+            }
+            let result = try MessagePackReader.readStored(reply.result) {
+                (reader) throws(PayloadError) in try ObjectResult.read(from: &reader)
+            }
+            known = try EntityResult(result)
+        } else if operation.kind == .create {
+            known = try tx.reader.object(
+                createdBy: operation.opID,
+                on: caller.deviceID,
+                of: caller.userID
+            )?.creationResult
+        }
+        let decision = rules.decide(
+            operation,
+            in: try situation(of: operation, known: known, in: push, tx)
+        )
+        // Only applied operations are remembered. A retry of any other is decided again.
+        if case .apply(let object, _) = decision {
+            try apply(object, in: &push, tx)
+            push.changes.counts.replies += 1
+            var writer = MessagePackWriter()
+            ObjectResult(decision.result.first).write(to: &writer)
+            try tx.putObjectReply(
+                ObjectReply(digest: digest, result: Bytes(writer.finish())),
+                to: operation.opID,
+                of: caller.deviceID,
+                of: caller.userID
+            )
+        }
+        return decision
+    }
+
+    private func situation(
+        of operation: EntityOperation,
+        known: EntityResult?,
+        in push: Push,
+        _ tx: WriteTransaction
+    ) throws -> ObjectRules.Situation {
+        let (user, reader) = (push.caller.userID, tx.reader)
+        var current: StoredObject?
+        if case .server(let id) = operation.id { current = try reader.object(id, of: user) }
+        let parent = current?.entity.parent ?? operation.parent
+        var parentState = ObjectRules.ParentState.none
+        if let parent {
+            let object = try reader.object(parent.number, of: user)
+            parentState =
+                object.flatMap { $0.entity.isDeleted ? nil : .live($0.entity.type) } ?? .gone
+            if try reader.hasObjectPurges(of: user),
+                let purge = try reader.purge(of: user, at: parent.number)
+            {
+                parentState = .gone
+                if let entity = current?.entity, !entity.isDeleted {
+                    current?.entity = entity.tombstone(of: purge)
+                }
+            }
+        }
+        let kind = schema[operation.type]
+        var twin: StoredObject?
+        if let kind, let key = kind.key(of: current?.entity.fields ?? operation.fields) {
+            twin = try reader.object(
+                below: parent?.number,
+                withKey: key,
+                but: current?.entity.id.number,
+                of: user
+            )
+        }
+        let isElement = kind?.policy == .append
+        return ObjectRules.Situation(
+            current: current,
+            parent: parentState,
+            twin: twin?.entity,
+            hasRemainingChildren: try operation.kind == .delete
+                && hasRemainingChildren(operation.id, push, tx),
+            isPurging: try isPurging(current, of: user, reader),
+            hasRoom: isElement
+                ? push.changes.counts.elements < Int64(limits.maxSeriesElements)
+                : push.changes.counts.live < Int64(limits.maxObjects),
+            known: known,
+            device: push.caller.deviceID.rawValue,
+            newID: max(tx.ct << 16, push.changes.counts.lastID + 1),
+            now: tx.ct,
+            clientNow: push.clientNow
+        )
+    }
+
+    private func isPurging(
+        _ object: StoredObject?,
+        of user: UserID,
+        _ reader: ReadTransaction
+    ) throws -> Bool {
+        guard let object, object.entity.isDeleted, try reader.hasObjectPurges(of: user) else {
+            return false
+        }
+        return try reader.purge(of: user, at: object.entity.id.number) != nil
+    }
+
+    private func hasRemainingChildren(
+        _ id: EntityID,
+        _ push: Push,
+        _ tx: WriteTransaction
+    ) throws -> Bool {
+        try schema.remaining.contains {
+            try tx.reader.hasObject(of: $0, below: id.number, of: push.caller.userID)
+        }
+    }
+
+    /// Stores an object; deletes its descendants if it is deleted.
+    private func apply(
+        _ object: StoredObject,
+        in push: inout Push,
+        _ tx: WriteTransaction
+    ) throws {
+        let (id, user) = (object.entity.id.number, push.caller.userID)
+        let isElement = schema[object.entity.type]?.policy == .append
+        let before = try tx.reader.object(id, of: user)
+        let wasLive = before.map { !$0.entity.isDeleted } ?? false
+        let change: Int64 = (object.entity.isDeleted ? 0 : 1) - (wasLive ? 1 : 0)
+        push.changes.counts.lastID = max(push.changes.counts.lastID, id)
+        if isElement {
+            push.changes.counts.elements += change
+        } else {
+            push.changes.counts.live += change
+        }
+        try write(object, of: user, tx)
+        push.changes.objects.append(object.copy)
+        if object.entity.isDeleted {
+            let purge = ObjectPurge(user: user, parent: id, stamp: object.stamp)
+            try purger.run(purge, object.entity.type, &push.budget, into: &push.changes, tx)
+        }
+    }
+
+    private func write(
+        _ object: StoredObject,
+        of user: UserID,
+        _ tx: WriteTransaction
+    ) throws {
+        let kind = schema[object.entity.type]
+        var position: Int64?
+        if kind?.policy == .append, let name = kind?.position {
+            position = 0
+            if case .int(let value) = object.entity.fields[name] { position = value }
+        }
+        try tx.putObject(
+            object,
+            key: kind?.key(of: object.entity.fields),
+            position: position,
+            of: user
+        )
+    }
+
+    private static func digest(of operation: EntityOperation) -> Bytes {
+        var writer = MessagePackWriter()
+        ObjectOperation(operation).write(to: &writer)
+        return Bytes(Array(SHA256.hash(data: writer.finish())))
+    }
+}
+
+extension ObjectOperation {
+    /// The approximate size of the fields in bytes.
+    fileprivate var fieldBytes: Int {
+        fields?.pairs.reduce(0) { $0 + $1.0.bytes.count + $1.1.bytes.count } ?? 0
+    }
+}
+
+extension EntitySchema.Kind {
+    /// The natural key of an object with these fields; nil for a type without one.
+    fileprivate func key(of fields: [String: FieldValue]) -> ObjectKey? {
+        guard !naturalKey.isEmpty else { return nil }
+        return ObjectKey(type, fields.filter { naturalKey.contains($0.key) && $0.value != .null })
+    }
+}
+
+extension EntityResult {
+    /// The approximate wire size in bytes without the objects in it; never too low.
+    fileprivate static let leastWireSize = 200
+
+    /// The approximate wire size in bytes of the objects in it; never too low.
+    fileprivate var copiesWireSize: Int {
+        let copies: [Entity?] =
+            switch first {
+            case .applied(let applied): [applied.object, applied.loser]
+            case .conflict(_, let server): [server]
+            case .rejected, .skipped, .replayed: []
+            }
+        return copies.reduce(0) { $0 + ($1?.wireSizeEstimate ?? 0) }
+    }
+}

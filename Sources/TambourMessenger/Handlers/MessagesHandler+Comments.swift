@@ -1,0 +1,156 @@
+import TambourEvents
+import TambourProtocol
+import TambourStore
+
+/// Comments on posts of channels: messages of a chat of kind `comments`, which has no members.
+/// `docs/decisions/0026-comments.md` says who is notified of them.
+extension MessagesHandler {
+    /// Stores a comment once, and pushes it to the connections that have opened the comments.
+    ///
+    /// - Throws: `chat.not.found`, `not.found` for a post that is unknown or hidden from the caller, `not.allowed`,
+    ///   `error.message.invalid`, `user.not.found`, `proto.payload`.
+    func comment(
+        _ request: MsgSendRequest,
+        on post: MessageID,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> MsgSendReply {
+        guard let channel = request.chatID else {
+            throw RequestError.protoPayload("/chatId: missing")
+        }
+        let message = request.message
+        // A retry comes before all checks: an acknowledged message stays acknowledged.
+        let known = try tx.knownChat(channel, to: caller.userID)
+        if let comments = try tx.storedComments(on: post, of: known),
+            let first = try tx.sent(
+                cid: message.cid,
+                from: caller.userID,
+                on: caller.deviceID,
+                in: comments
+            )
+        {
+            return try reply(to: first, in: comments, for: caller, in: tx)
+        }
+        let chat = try tx.known(channel, post, to: caller.userID)
+        try ChatRules.require(.send, of: caller.userID, in: chat, tx)
+        guard message.delayedAttributes == nil else {
+            throw RequestError.errorMessageInvalid(
+                "/message/delayedAttributes: comments are sent at once"
+            )
+        }
+        let draft = try draft(of: message, in: chat, from: caller, in: tx)
+        try requireNoPoll(draft.poll, in: chat)
+        let (record, previous) = try tx.append(
+            draft,
+            to: chat,
+            from: caller.userID,
+            on: caller.deviceID
+        )
+        let stored = try tx.tell(
+            new: try tx.message(record, in: chat),
+            of: record,
+            previous: previous,
+            in: chat,
+            except: caller.connectionID
+        )
+        return try reply(
+            stored,
+            previous: previous,
+            in: chat,
+            created: false,
+            for: caller,
+            in: tx
+        )
+    }
+
+    /// Refuses polls in comments, because a vote names a chat and a message but no post.
+    ///
+    /// - Throws: `error.message.invalid` for a poll in comments.
+    func requireNoPoll(_ poll: PollMark?, in chat: ChatState) throws {
+        guard poll == nil || chat.kind != .comments else {
+            throw RequestError.errorMessageInvalid("/message/attaches: a comment has no poll")
+        }
+    }
+
+    /// Notifies the connections that have opened the comments that somebody is typing one.
+    ///
+    /// - Returns: nil where finding out who may be notified would take too many reads.
+    func typing(
+        _ request: MsgTypingRequest,
+        under post: MessageID,
+        from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> Event? {
+        let view = try snapshot.known(request.chatID, post, of: caller.userID)
+        guard view.memberCount <= limits.maxGroupMembers, let channel = view.post?.channel,
+            try ChatRules.may(.send, in: view, snapshot)
+        else { return nil }
+        let push = NotifTyping(
+            chatID: view.wireID,
+            userID: caller.userID,
+            postID: post,
+            type: request.type
+        )
+        let outsiders = try snapshot.outsiders(of: post, in: channel)
+        let readers = try snapshot.memberIDs(of: channel).filter { !outsiders.contains($0) }
+        return .push(.notifTyping(push), to: readers, except: caller.connectionID)
+    }
+
+    /// Answers `MSG_GET_COMMENTS_INFO` (91): omits posts that are unknown or hidden from the
+    /// caller.
+    ///
+    /// - Throws: `chat.not.found`.
+    /// - Note: A query.
+    func msgGetCommentsInfo(
+        _ request: MsgGetCommentsInfoRequest,
+        from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> MsgGetCommentsInfoReply {
+        let view = try snapshot.knownView(request.chatID, of: caller.userID)
+        return MsgGetCommentsInfoReply(
+            commentsInfoUpdates: try Set(request.postIDs).sorted().compactMap { post in
+                try snapshot.commentCount(of: post, in: view).map {
+                    CommentsInfoUpdate(postID: post, commentsInfo: CommentsInfo(totalCount: $0))
+                }
+            }
+        )
+    }
+
+    /// Answers `MSG_DELETE_USER_COMMENTS` (94): deletes the newest at once, the rest in later
+    /// steps.
+    ///
+    /// - Throws: `chat.not.found`, `not.found`, `not.allowed`.
+    /// - Note: A command.
+    func msgDeleteUserComments(
+        _ request: MsgDeleteUserCommentsRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> MsgDeleteUserCommentsReply {
+        let chat = try tx.known(request.chatID, request.postID, to: caller.userID)
+        if request.userID != caller.userID {
+            try ChatRules.require(.deleteOthers, of: caller.userID, in: chat, tx)
+        } else if chat.post == nil {
+            try ChatRules.require(.send, of: caller.userID, in: chat, tx)
+        }
+        try tx.deleteMessages(of: [request.userID], in: chat, by: caller, limits: limits)
+        return MsgDeleteUserCommentsReply()
+    }
+}
+
+extension WriteTransaction {
+    /// Deletes for everybody what users have written in a chat or under a post: the newest at once,
+    /// the rest in later steps.
+    ///
+    /// Users who never wrote under the post cause no sweep of its comments.
+    func deleteMessages(
+        of users: [UserID],
+        in chat: ChatState,
+        by caller: Caller,
+        limits: Limits
+    ) throws {
+        let users = try users.filter { try chat.post == nil || isCommenter($0, in: chat) }
+        guard !users.isEmpty else { return }
+        let deleted = try remove(upTo: chat.head.id, sentBy: users, in: chat)
+        try tellDeleted(deleted, in: chat, except: caller.connectionID, limits: limits)
+    }
+}

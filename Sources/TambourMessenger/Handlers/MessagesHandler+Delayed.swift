@@ -1,0 +1,278 @@
+import TambourEvents
+import TambourProtocol
+import TambourStore
+
+/// Scheduled messages: only their sender can create, list, change and delete them.
+extension MessagesHandler {
+    // MARK: - Scheduling
+
+    /// Returns when to send a message; nil to send it at once.
+    ///
+    /// A message that was scheduled offline may arrive after its time; it is sent now.
+    /// - Throws: `proto.payload` for a time too far in the future.
+    func schedule(
+        _ attributes: DelayedAttributes?,
+        in tx: WriteTransaction
+    ) throws -> DelayedAttributes? {
+        guard let attributes, attributes.timeToFire > tx.ct else { return nil }
+        try requireNear(attributes.timeToFire, at: "/message/delayedAttributes/timeToFire", in: tx)
+        return attributes
+    }
+
+    private func requireNear(_ time: Int64, at path: String, in tx: WriteTransaction) throws {
+        guard time <= tx.ct + Int64(limits.maxDelayMs) else {
+            throw RequestError.protoPayload(
+                "\(path): more than \(limits.maxDelayMs) ms from now"
+            )
+        }
+    }
+
+    /// Stores a scheduled message that has passed all checks.
+    func schedule(
+        _ draft: MessageDraft,
+        _ attributes: DelayedAttributes,
+        for target: Target,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> MsgSendReply {
+        let waiting = try tx.reader.delayedCount(of: caller.userID)
+        guard waiting < limits.maxDelayed else {
+            throw RequestError.protoPayload(
+                "/message/delayedAttributes: limit \(limits.maxDelayed) scheduled messages"
+            )
+        }
+        let size = try tx.reader.delayedSize(
+            of: caller.userID,
+            for: target.place,
+            without: MessageID(0)
+        )
+        let record = DelayedRecord(
+            sender: caller.userID,
+            place: target.place,
+            id: MessageID(0),
+            device: caller.deviceID,
+            attributes: attributes,
+            draft: draft
+        )
+        try requireRoom(for: record, beside: size)
+        let stored = try tx.schedule(record, in: target.chat)
+        try tell(caller.userID, target.place, put: stored, except: caller.connectionID, in: tx)
+        return try reply(with: stored, in: target.chat, in: tx)
+    }
+
+    /// Refuses a message that would make the chat's list exceed half a reply. The other half is for
+    /// the messages that the scheduled ones answer.
+    private func requireRoom(
+        for record: DelayedRecord,
+        beside others: (count: Int, bytes: Int)
+    ) throws {
+        guard others.count < limits.maxDelayedPerChat else {
+            throw RequestError.protoPayload(
+                "/message/delayedAttributes: limit \(limits.maxDelayedPerChat) in a chat"
+            )
+        }
+        let bytes = others.bytes + record.wireSizeEstimate
+        guard bytes <= limits.maxReplyBytes / 2 else {
+            throw RequestError.protoPayload(
+                "/message: \(bytes) bytes scheduled in a chat, limit \(limits.maxReplyBytes / 2)"
+            )
+        }
+    }
+
+    /// Returns the reply for a scheduled message: the new one, or the first result of its `cid`.
+    func reply(
+        with record: DelayedRecord,
+        in chat: ChatState?,
+        in tx: WriteTransaction
+    ) throws -> MsgSendReply {
+        MsgSendReply(
+            chatID: record.place.wireID(for: record.sender),
+            message: try tx.flushedReader().message(record),
+            unread: try chat.map { try tx.unread(of: record.sender, in: $0) },
+            mark: try chat.flatMap { try tx.member(record.sender, of: $0)?.readTime }
+        )
+    }
+
+    /// Returns the reply for a `cid` whose scheduled message was deleted: its id alone.
+    func reply(
+        withDeleted id: MessageID,
+        cid: Int64,
+        for target: Target,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> MsgSendReply {
+        let chatID = target.place.wireID(for: caller.userID)
+        let message = Message(
+            id: id,
+            time: id.timeMs,
+            type: chatID.isChannel ? "CHANNEL" : "USER",
+            sender: chatID.isChannel ? nil : caller.userID,
+            chatID: chatID,
+            cid: cid,
+            attaches: .emptyList,
+            status: .removed
+        )
+        return MsgSendReply(
+            chatID: chatID,
+            message: message,
+            unread: try target.chat.map { try tx.unread(of: caller.userID, in: $0) },
+            mark: try target.chat.flatMap { try tx.member(caller.userID, of: $0)?.readTime }
+        )
+    }
+
+    // MARK: - Changing
+
+    /// Changes text, formatting, attachments or time. A message whose new time has passed is sent
+    /// at once.
+    func edit(
+        _ record: DelayedRecord,
+        as request: MsgEditRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> MsgEditReply {
+        var record = record
+        let content = try content(
+            after: request,
+            before: (
+                record.draft.text, record.draft.elements, record.draft.attaches, record.draft.poll
+            ),
+            instead: nil,
+            hasForward: record.draft.forward != nil,
+            by: caller,
+            in: tx
+        )
+        (record.draft.text, record.draft.elements, record.draft.attaches, record.draft.poll) =
+            content
+        if let attributes = request.delayedAttributes {
+            try requireNear(attributes.timeToFire, at: "/delayedAttributes/timeToFire", in: tx)
+            record.attributes = attributes
+        }
+        let size = try tx.reader.delayedSize(
+            of: caller.userID,
+            for: record.place,
+            without: record.id
+        )
+        try requireRoom(for: record, beside: size)
+        let chat = try tx.chat(request.chatID, visibleTo: caller.userID)
+        let edited = try tx.edit(record, in: chat)
+        try tell(caller.userID, record.place, put: edited, except: caller.connectionID, in: tx)
+        return MsgEditReply(
+            message: try tx.flushedReader().message(edited),
+            chatID: record.place.wireID(for: caller.userID)
+        )
+    }
+
+    func deleteDelayed(
+        _ request: MsgDeleteRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> MsgDeleteReply {
+        let chat = try tx.chat(request.chatID, visibleTo: caller.userID)
+        let place = ChatPlace(request.chatID, for: caller.userID)
+        // Comments are not scheduled: of a post's comments nothing is withdrawn.
+        let waiting =
+            request.postID == nil
+            ? Set(try tx.reader.delayed(of: caller.userID, for: place).map(\.id)) : []
+        // A scheduled message can be withdrawn even where it can no longer be sent.
+        if chat == nil, waiting.isEmpty {
+            try tx.reader.requireDialog(request.chatID, of: caller.userID)
+        }
+        let asked = Set(request.messageIDs).sorted()
+        let done = asked.filter { waiting.contains($0) }
+        let failed = asked.filter { !waiting.contains($0) }
+        if !done.isEmpty {
+            try tx.deleteDelayed(
+                done,
+                of: caller.userID,
+                for: place,
+                in: chat,
+                keepingKeys: true
+            )
+            try tell(caller.userID, place, gone: done, except: caller.connectionID, in: tx)
+        }
+        return MsgDeleteReply(
+            chatID: request.chatID,
+            messageIDs: done,
+            failedMessageIDs: failed.isEmpty ? nil : failed
+        )
+    }
+
+    // MARK: - Sending
+
+    /// Sends due messages, at most `delayedPerStep` of them.
+    ///
+    /// - Returns: when the next one is due, in Unix milliseconds; nil when none is left.
+    func sendDue(in tx: WriteTransaction) throws -> Int64? {
+        let due = try tx.reader.dueDelayed(at: tx.ct, limit: limits.delayedPerStep)
+        for record in due { try send(record, in: tx) }
+        return try tx.reader.nextDelayedTime()
+    }
+
+    private func send(_ record: DelayedRecord, in tx: WriteTransaction) throws {
+        let id = record.place.wireID(for: record.sender)
+        let target: Target
+        do {
+            guard try tx.isListed(record.sender) else { throw RequestError.notAllowed }
+            target = try self.target(id, of: record.sender, in: tx)
+            try requireSendable(target, from: record.sender, in: tx)
+        } catch is RequestError {
+            let chat = try tx.chat(id, visibleTo: record.sender)
+            try tx.fail(record, in: chat)
+            try tell(record.sender, record.place, put: record, failed: true, except: nil, in: tx)
+            return
+        }
+        var chat = target.chat
+        // If the sender has sent the same `cid` in the meantime, it is the same message.
+        let isSent =
+            try chat.map {
+                try tx.sent(
+                    cid: record.draft.cid,
+                    from: record.sender,
+                    on: record.device,
+                    in: $0
+                ) != nil
+            } ?? false
+        if !isSent {
+            chat = try deliver(
+                record.draft,
+                to: target,
+                from: record.sender,
+                on: record.device,
+                except: nil,
+                in: tx
+            ).chat
+        }
+        try tx.deleteDelayed(
+            [record.id],
+            of: record.sender,
+            for: record.place,
+            in: chat,
+            keepingKeys: false
+        )
+        try tell(record.sender, record.place, gone: [record.id], except: nil, in: tx)
+    }
+
+    /// Notifies the sender's other sessions that a scheduled message was stored, has failed or is
+    /// gone.
+    private func tell(
+        _ sender: UserID,
+        _ place: ChatPlace,
+        put record: DelayedRecord? = nil,
+        gone: [MessageID]? = nil,
+        failed: Bool = false,
+        except connection: ConnectionID?,
+        in tx: WriteTransaction
+    ) throws {
+        let reader = try tx.flushedReader()
+        let chatID = place.wireID(for: sender)
+        let time = try reader.view(chatID, for: sender)?.delayedUpdated ?? tx.ct
+        let push = NotifMsgDelayed(
+            chatID: chatID,
+            lastDelayedUpdateTime: time,
+            lastFireDelayedErrorTime: failed ? time : nil,
+            message: try record.map { try reader.message($0) },
+            messageIDs: gone
+        )
+        tx.emit(.push(.notifMsgDelayed(push), to: [sender], except: connection))
+    }
+}

@@ -1,0 +1,663 @@
+import TambourEvents
+import TambourProtocol
+import TambourStore
+
+/// Family `messages`: sending, editing, deleting, typing.
+/// Wire: protocol-spec/opcodes/messages.yaml
+struct MessagesHandler: Sendable {
+    let limits: Limits
+    let environment: Environment
+    let found: FoundPeople
+    /// Returns the preview of a link, by the id that the client received.
+    let preview: @Sendable (Int64) -> Attach?
+
+    /// Answers `MSG_SEND` (64): stores the message once and pushes it to every other connection of
+    /// every member. Without a chat, creates the group or channel that its CONTROL attachment
+    /// describes.
+    ///
+    /// A repeated `cid` from the same device is a retry after a lost reply: it returns the first
+    /// result. If the caller no longer sees that message, the result holds its id alone.
+    /// - Throws: `chat.not.found` (also for non-members: existence is not revealed), `not.found`
+    ///   for a link to an unknown message, `not.allowed` for a poll that may not be forwarded,
+    ///   `user.not.found`, `error.message.invalid`, `proto.payload`.
+    /// - Note: A command.
+    func msgSend(
+        _ request: MsgSendRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> MsgSendReply {
+        let message = request.message
+        if let post = request.postID {
+            return try comment(request, on: post, from: caller, in: tx)
+        }
+        if request.chatID == nil, request.userID == nil {
+            guard message.delayedAttributes == nil else {
+                throw RequestError.errorMessageInvalid(
+                    "/message/delayedAttributes: a chat is made at once"
+                )
+            }
+            return try createChat(message, from: caller, in: tx)
+        }
+        let attributes = try schedule(message.delayedAttributes, in: tx)
+        let target =
+            try request.chatID.map { try self.target($0, of: caller.userID, in: tx) }
+            ?? self.target(with: request.userID ?? caller.userID, of: caller.userID, in: tx)
+        // A retry comes before all checks: an acknowledged message stays acknowledged.
+        if let chat = target.chat,
+            let first = try tx.sent(
+                cid: message.cid,
+                from: caller.userID,
+                on: caller.deviceID,
+                in: chat
+            )
+        {
+            return try reply(to: first, in: chat, for: caller, in: tx)
+        }
+        if attributes != nil,
+            let first = try tx.reader.delayed(
+                cid: message.cid,
+                of: caller.userID,
+                on: caller.deviceID,
+                for: target.place
+            )
+        {
+            return try reply(with: first, in: target.chat, in: tx)
+        }
+        // This also covers a retry whose time has passed. Without a time the request is no retry:
+        // it sends the message now.
+        if message.delayedAttributes != nil,
+            let id = try tx.reader.deletedDelayed(
+                cid: message.cid,
+                of: caller.userID,
+                on: caller.deviceID,
+                for: target.place
+            )
+        {
+            return try reply(
+                withDeleted: id,
+                cid: message.cid,
+                for: target,
+                from: caller,
+                in: tx
+            )
+        }
+
+        // All checks precede the first write.
+        try requireSendable(target, from: caller.userID, in: tx)
+        let draft = try draft(of: message, in: target.chat, from: caller, in: tx)
+        if let attributes {
+            return try schedule(draft, attributes, for: target, from: caller, in: tx)
+        }
+        let (chat, stored, previous) = try deliver(
+            draft,
+            to: target,
+            from: caller.userID,
+            on: caller.deviceID,
+            except: caller.connectionID,
+            in: tx
+        )
+        return try reply(
+            stored,
+            previous: previous,
+            in: chat,
+            created: target.chat == nil,
+            for: caller,
+            in: tx
+        )
+    }
+
+    /// Turns a request into the message that is stored.
+    ///
+    /// - Parameter chat: the target chat; nil for a dialog that the message begins.
+    /// - Throws: `error.message.invalid`, `not.allowed`, `not.found`, `user.not.found`, `proto.payload`.
+    func draft(
+        of message: NewMessage,
+        in chat: ChatState?,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> MessageDraft {
+        let text = message.text ?? .empty
+        var sight = sight(of: caller)
+        let (attaches, poll) = try AttachRules.stored(
+            message.attaches,
+            at: "/message/attaches",
+            pollID: tx.newPollID(),
+            preview: preview
+        ) {
+            try sight.sees($0, in: tx) ? tx.reader.listedAccount($0) : nil
+        }
+        var draft = MessageDraft(
+            cid: message.cid,
+            text: text,
+            elements: try ElementRules.packed(
+                message.elements,
+                for: text,
+                limits: limits,
+                at: "/message/elements"
+            ),
+            attaches: attaches,
+            poll: poll
+        )
+        try MessageSizeRules.requireFits(
+            text: text,
+            elements: draft.elements,
+            attaches: attaches,
+            poll: poll,
+            limits: limits,
+            at: "/message"
+        )
+        try resolve(message.link, into: &draft, target: chat, for: caller, in: tx)
+        if let forward = draft.forward {
+            try MessageSizeRules.requireFits(forward: forward, limits: limits)
+        }
+        guard !text.isEmpty || attaches != nil || draft.forward != nil else {
+            throw RequestError.errorMessageInvalid
+        }
+        return draft
+    }
+
+    private func sight(of caller: Caller) -> Sight {
+        Sight(of: caller.userID, found: found, limits: limits)
+    }
+
+    /// Checks that the sender may write to the target now.
+    ///
+    /// - Throws: `chat.not.found`, `not.allowed`, `too.many.requests`.
+    func requireSendable(
+        _ target: Target,
+        from sender: UserID,
+        in tx: WriteTransaction
+    ) throws {
+        guard try target.partner == sender || tx.isListed(target.partner) else {
+            throw RequestError.chatNotFound
+        }
+        if let chat = target.chat {
+            try ChatRules.requireOpen(chat, for: sender)
+            try ChatRules.require(.send, of: sender, in: chat, tx)
+        } else if target.partner != sender {
+            let blockers = try tx.reader.blockers(sender, target.partner)
+            if blockers.contains(target.partner) { throw RequestError.chatNotFound }
+            if blockers.contains(sender) { throw RequestError.notAllowed }
+            try requireRoom(forDialogOf: sender, with: target.partner, in: tx)
+        }
+    }
+
+    /// Stores a message and notifies the members; creates the dialog first if there is none.
+    ///
+    /// - Returns: the message as its author sees it.
+    func deliver(
+        _ draft: MessageDraft,
+        to target: Target,
+        from sender: UserID,
+        on device: DeviceID,
+        except connection: ConnectionID?,
+        in tx: WriteTransaction
+    ) throws -> (chat: ChatState, message: Message, previous: MessageID?) {
+        let chat = try target.chat ?? tx.createPairChat(sender, target.partner, by: sender)
+        let (record, previous) = try tx.append(draft, to: chat, from: sender, on: device)
+        let stored = try tx.message(record, in: chat)
+        if target.chat == nil { try tx.announce(chat, last: stored, except: connection) }
+        let own = try tx.tell(
+            new: stored,
+            of: record,
+            previous: previous,
+            in: chat,
+            except: connection
+        )
+        return (chat, own, previous)
+    }
+
+    /// Limits how many dialogs a user begins with people who have not added them.
+    ///
+    /// - Throws: `too.many.requests` after `maxNewDialogsPerHour` new dialogs within an hour.
+    private func requireRoom(
+        forDialogOf user: UserID,
+        with partner: UserID,
+        in tx: WriteTransaction
+    ) throws {
+        let hour: Int64 = 3_600_000
+        let last = try tx.reader.dialog(
+            begunBy: user,
+            after: tx.ct - hour,
+            place: limits.maxNewDialogsPerHour
+        )
+        guard let last, try !tx.reader.hasAdded(partner, user) else { return }
+        throw RequestError.tooManyRequests.retrying(afterMs: last + hour - tx.ct)
+    }
+
+    /// The target of a message: an existing chat, or a dialog that the message begins. The
+    /// partner's account may not exist.
+    struct Target {
+        let chat: ChatState?
+        /// The partner of a dialog; the sender in any other chat.
+        let partner: UserID
+
+        var place: ChatPlace {
+            if let chat, chat.kind.isJoined { return .group(chat.key) }
+            return .user(partner)
+        }
+    }
+
+    /// - Throws: `chat.not.found`.
+    func target(
+        _ id: ChatID,
+        of sender: UserID,
+        in tx: WriteTransaction
+    ) throws -> Target {
+        if let partner = id.partner(of: sender) {
+            return try target(with: partner, of: sender, in: tx)
+        }
+        return Target(chat: try tx.knownChat(id, to: sender), partner: sender)
+    }
+
+    private func target(
+        with partner: UserID,
+        of sender: UserID,
+        in tx: WriteTransaction
+    ) throws -> Target {
+        Target(chat: try tx.chat(of: sender, and: partner), partner: partner)
+    }
+
+    /// Resolves the link of a request: stores the id of the answered message, or a snapshot of the
+    /// forwarded one.
+    private func resolve(
+        _ link: NewLink?,
+        into draft: inout MessageDraft,
+        target: ChatState?,
+        for caller: Caller,
+        in tx: WriteTransaction
+    ) throws {
+        guard let link else { return }
+        switch link.type {
+        case .reply:
+            guard let target,
+                link.chatID == nil || link.chatID == target.wireID,
+                let original = try tx.message(link.messageID, in: target, visibleTo: caller.userID)
+            else { throw RequestError.notFound }
+            draft.replyTo = original.id
+        case .forward:
+            let source: ChatState?
+            if let id = link.chatID {
+                source = try tx.chat(id, visibleTo: caller.userID)
+            } else {
+                source = target
+            }
+            guard let source,
+                let original = try tx.message(link.messageID, in: source, visibleTo: caller.userID)
+            else { throw RequestError.notFound }
+            draft.forward = try snapshot(of: original, in: source, in: tx)
+        case .other:
+            throw RequestError.protoPayload("/message/link/type: unknown value")
+        }
+    }
+
+    /// Returns the snapshot that a forward carries. A forward without content of its own passes on
+    /// the snapshot it carries.
+    ///
+    /// The id of a dialog would reveal whom the author talks to, so it is left at 0. A group's id
+    /// gives non-members no access.
+    private func snapshot(
+        of original: MessageRecord,
+        in source: ChatState,
+        in tx: WriteTransaction
+    ) throws -> Packed<MessageLink> {
+        if let carried = original.forward, original.text.isEmpty, original.attaches == nil {
+            return carried
+        }
+        let chatID = source.kind.isPair ? ChatID(0) : source.wireID
+        let original = try PollRules.copy(of: original)
+        return Packed(
+            MessageLink(
+                type: .forward,
+                chatID: chatID,
+                message: original.message(
+                    at: MessageAddress(chatID: chatID, postID: source.post?.id),
+                    link: nil,
+                    previous: nil
+                ),
+                messageID: original.id
+            )
+        )
+    }
+
+    // MARK: - Groups and channels
+
+    private func createChat(
+        _ message: NewMessage,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> MsgSendReply {
+        guard message.attaches.count == 1, let control = message.attaches.first,
+            control.type == .control, control.event == "new"
+        else {
+            throw RequestError.protoPayload(
+                "/chatId: missing, and no CONTROL attachment creates a chat"
+            )
+        }
+        if let first = try tx.sent(
+            cid: message.cid,
+            from: caller.userID,
+            on: caller.deviceID,
+            in: nil
+        ), let chat = try tx.chat(holding: first) {
+            return try reply(to: first, in: chat, for: caller, in: tx)
+        }
+        let kind: ChatKind
+        switch control.chatType {
+        case nil, "CHAT": kind = .group
+        case "CHANNEL": kind = .channel
+        default:
+            throw RequestError.errorMessageInvalid(
+                "/message/attaches/0/chatType: only CHAT and CHANNEL can be created"
+            )
+        }
+        guard let title = control.title, !title.isEmpty else {
+            throw RequestError.protoPayload("/message/attaches/0/title: missing")
+        }
+        var members: Set<UserID> = [caller.userID]
+        var invited: [UserID] = []
+        var sight = sight(of: caller)
+        for id in control.userIDs ?? [] where members.insert(id).inserted {
+            try tx.requireInvitable(id, by: caller.userID, &sight)
+            invited.append(id)
+        }
+        guard kind == .channel || members.count <= limits.maxGroupMembers else {
+            throw RequestError.protoPayload(
+                "/message/attaches/0/userIds: \(members.count) members, "
+                    + "limit \(limits.maxGroupMembers)"
+            )
+        }
+
+        let chat = try tx.createGroup(
+            kind,
+            title: title,
+            owner: caller.userID,
+            members: Array(members)
+        )
+        var details = chat.details
+        details.link = ChatLink.newInvitation(environment)
+        try tx.set(details, of: chat)
+        let created = Attach(
+            type: .control,
+            title: title,
+            event: "new",
+            userID: caller.userID,
+            // The members of a channel are not revealed. A group may have more members than a
+            // message can name.
+            userIDs: kind == .channel ? nil : Array(invited.prefix(limits.maxIDsPerRequest)),
+            chatType: kind.onWire
+        )
+        let (record, previous) = try tx.append(
+            MessageDraft(cid: message.cid, text: .empty, attaches: Packed([created])),
+            to: chat,
+            from: caller.userID,
+            on: caller.deviceID
+        )
+        let stored = try tx.message(record, in: chat)
+        try tx.announce(chat, last: stored, except: caller.connectionID)
+        let own = try tx.tell(
+            new: stored,
+            of: record,
+            previous: previous,
+            in: chat,
+            except: caller.connectionID
+        )
+        return try reply(
+            own,
+            previous: previous,
+            in: chat,
+            created: true,
+            for: caller,
+            in: tx
+        )
+    }
+
+    // MARK: - Replies and pushes
+
+    /// Returns the first result of a `cid` again; its id alone if the caller no longer sees the
+    /// message.
+    func reply(
+        to first: MessageRecord,
+        in chat: ChatState,
+        for caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> MsgSendReply {
+        var message = try tx.message(first, in: chat, for: caller.userID)
+        func isSeen() throws -> Bool {
+            // Users who do not see a post do not see its comments.
+            if let post = chat.post,
+                try tx.comments(on: post.id, in: post.channel, visibleTo: caller.userID) == nil
+            {
+                return false
+            }
+            return try tx.message(first.id, in: chat, visibleTo: caller.userID) != nil
+        }
+        if try !isSeen() { message.remove() }
+        return try reply(
+            message,
+            previous: tx.previousID(of: first, in: chat),
+            in: chat,
+            // The first message of a chat is the one that created it.
+            created: first.number == 1 && chat.kind != .comments,
+            for: caller,
+            in: tx
+        )
+    }
+
+    func reply(
+        _ message: Message,
+        previous: MessageID?,
+        in chat: ChatState,
+        created: Bool,
+        for caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> MsgSendReply {
+        // A retry may come from a user who has left since.
+        let member = try tx.member(caller.userID, of: chat)
+        return MsgSendReply(
+            chatID: chat.wireID,
+            postID: chat.post?.id,
+            message: message,
+            unread: chat.post == nil ? try tx.unread(of: caller.userID, in: chat) : nil,
+            mark: chat.post == nil ? member?.readTime : nil,
+            chat: created && member != nil ? try tx.seen(chat, by: caller.userID) : nil,
+            prevMessageID: previous
+        )
+    }
+
+    // MARK: - Editing
+
+    /// Answers `MSG_EDIT` (67): replaces text, formatting or attachments of the caller's own
+    /// message. The role table says who may edit messages of others.
+    ///
+    /// An absent text keeps the old one; an empty one clears it. An empty list of attachments keeps
+    /// them: three known clients send one with every edit of a text.
+    /// - Throws: `chat.not.found`, `not.found`, `not.allowed` for messages of others and for
+    ///   events, `error.message.invalid` when nothing would be left.
+    /// - Note: A command.
+    func msgEdit(
+        _ request: MsgEditRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> MsgEditReply {
+        if request.postID == nil,
+            let delayed = try tx.reader.delayed(
+                request.messageID,
+                of: caller.userID,
+                for: ChatPlace(request.chatID, for: caller.userID)
+            )
+        {
+            return try edit(delayed, as: request, from: caller, in: tx)
+        }
+        let chat = try tx.known(request.chatID, request.postID, to: caller.userID)
+        try ChatRules.requireOpen(chat, for: caller.userID)
+        guard let old = try tx.message(request.messageID, in: chat, visibleTo: caller.userID)
+        else { throw RequestError.notFound }
+        guard !isEvent(old, in: chat) else { throw RequestError.notAllowed }
+        let action: RoleTable.Action = old.sender == caller.userID ? .send : .editOthers
+        try ChatRules.require(action, of: caller.userID, in: chat, tx)
+        // Only a scheduled message has a time to change.
+        guard request.delayedAttributes == nil else { throw RequestError.notFound }
+        var record = old
+        let content = try content(
+            after: request,
+            before: (record.text, record.elements, record.attaches, record.poll),
+            instead: old,
+            hasForward: record.forward != nil,
+            by: caller,
+            in: tx
+        )
+        try requireNoPoll(content.poll, in: chat)
+        (record.text, record.elements, record.attaches, record.poll) = content
+        let edited = try tx.edit(old, to: record, in: chat)
+        let message = try tx.message(edited, in: chat)
+        try tx.tell(
+            message,
+            answering: edited.replyTo,
+            previous: try tx.previousID(of: edited, in: chat),
+            in: chat,
+            to: try tx.readers(of: edited.id, in: chat),
+            except: caller.connectionID
+        )
+        return MsgEditReply(
+            message: try tx.message(edited, in: chat, for: caller.userID),
+            chatID: chat.wireID,
+            postID: chat.post?.id
+        )
+    }
+
+    /// The parts of a message that an edit may change.
+    typealias Content = (
+        text: Text, elements: Packed<[Element]>?, attaches: Packed<[Attach]>?, poll: PollMark?
+    )
+
+    func content(
+        after request: MsgEditRequest,
+        before: Content,
+        instead old: MessageRecord?,
+        hasForward: Bool,
+        by caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> Content {
+        func packed(_ elements: [Element], for text: Text) throws -> Packed<[Element]>? {
+            try ElementRules.packed(elements, for: text, limits: limits, at: "/elements")
+        }
+        var content = before
+        if let text = request.text {
+            content.text = text
+            content.elements = try packed(request.elements ?? [], for: text)
+        } else if let elements = request.elements, !elements.isEmpty {
+            content.elements = try packed(elements, for: content.text)
+        }
+        var sight = sight(of: caller)
+        let lists = [("/attachments", request.attachments), ("/attaches", request.attaches)]
+        for (path, list) in lists {
+            guard let list, !list.isEmpty else { continue }
+            (content.attaches, content.poll) = try AttachRules.stored(
+                list,
+                at: path,
+                pollID: tx.newPollID(),
+                instead: old,
+                preview: preview
+            ) {
+                try sight.sees($0, in: tx) ? tx.reader.listedAccount($0) : nil
+            }
+        }
+        guard !content.text.isEmpty || content.attaches != nil || hasForward else {
+            throw RequestError.errorMessageInvalid
+        }
+        try MessageSizeRules.requireFits(
+            text: content.text,
+            elements: content.elements,
+            attaches: content.attaches,
+            poll: content.poll,
+            limits: limits,
+            at: "/"
+        )
+        return content
+    }
+
+    // MARK: - Reading
+
+    /// Answers `MSG_GET` (71): omits deleted, hidden and unknown messages.
+    ///
+    /// - Throws: `chat.not.found`.
+    /// - Note: A query.
+    func msgGet(
+        _ request: MsgGetRequest,
+        from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> Progress<ReadTransaction, MsgGetReply> {
+        let ids = Set(request.messageIDs).sorted()
+        let state = (
+            view: try snapshot.known(request.chatID, request.postID, of: caller.userID),
+            budget: caller.replyBudget, messages: [Message]()
+        )
+        return try snapshot.inSteps(ids[...], state) { state, snapshot in
+            // Since the previous step the chat may have been cleared, or the caller removed from
+            // it.
+            state.view = try snapshot.known(request.chatID, request.postID, of: caller.userID)
+        } take: { id, state, snapshot in
+            let view = state.view
+            guard
+                let record = try snapshot.visibleRecord(
+                    id,
+                    in: view.key,
+                    for: caller.userID,
+                    above: view.floor
+                )
+            else { return true }
+            let message = try snapshot.message(
+                record,
+                at: view.address,
+                for: view.viewpoint
+            )
+            state.budget -= message.wireSizeEstimate
+            if state.budget < 0, !state.messages.isEmpty { return false }
+            state.messages.append(message)
+            return true
+        } finish: { state, _ in
+            MsgGetReply(messages: state.messages, chatID: state.view.wireID)
+        }
+    }
+
+    /// Answers `MSG_TYPING` (65): notifies the other members, stores nothing.
+    ///
+    /// - Returns: the push; nil where nobody is notified: in a channel, and in a dialog that has
+    ///   not begun.
+    /// - Throws: `chat.not.found`.
+    /// - Note: A query.
+    func msgTyping(
+        _ request: MsgTypingRequest,
+        from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> Event? {
+        if let post = request.postID {
+            return try typing(request, under: post, from: caller, in: snapshot)
+        }
+        guard let view = try snapshot.begunView(request.chatID, of: caller.userID) else {
+            return nil
+        }
+        if let partner = view.partner {
+            let blockers = try snapshot.blockers(caller.userID, partner)
+            if blockers.contains(partner) { throw RequestError.chatNotFound }
+            if !blockers.isEmpty { return nil }
+        }
+        guard view.kind != .channel else { return nil }
+        let push = NotifTyping(chatID: view.wireID, userID: caller.userID, type: request.type)
+        let others = try snapshot.memberIDs(of: view.key).filter { $0 != caller.userID }
+        return .push(.notifTyping(push), to: others, except: caller.connectionID)
+    }
+}
+
+extension Message {
+    /// Reduces a message to what a user sees who has deleted it.
+    fileprivate mutating func remove() {
+        status = .removed
+        text = .empty
+        elements = nil
+        attaches = .emptyList
+        link = nil
+        reactionInfo = nil
+    }
+}

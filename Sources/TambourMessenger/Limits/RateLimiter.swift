@@ -1,0 +1,231 @@
+import Synchronization
+package import TambourProtocol
+
+/// The token buckets of users and addresses.
+///
+/// A bucket is one number: the time at which it is full again. Full buckets are not kept. At most
+/// `maxRateBuckets` are kept for users and as many for addresses, so that a stranger with many
+/// addresses cannot displace the buckets of users. Above the limit, buckets that are nearly full are
+/// forgotten before drained ones. Doors ask before a request starts, so a flood costs the engine nothing.
+package final class RateLimiter: Sendable {
+    /// Whose bucket it is.
+    package enum Subject: Hashable, Sendable {
+        case user(UserID)
+        case address(PeerAddress)
+    }
+
+    /// A bucket that its owner keeps: the limiter knows its size.
+    package struct OwnBucket {
+        /// The steady time at which it is full, microseconds.
+        fileprivate var fullAt: Int64 = 0
+
+        package init() {}
+    }
+
+    private struct Key: Hashable {
+        let subject: Subject
+        let bucket: RateBucket
+    }
+
+    private struct Rate {
+        /// Microseconds until one more unit is there.
+        let interval: Int64
+        let burst: Int64
+
+        init(burst: Int, perMinute: Int) {
+            self.burst = Int64(burst)
+            interval = 60_000_000 / Int64(perMinute)
+        }
+
+        /// How long an empty bucket takes to be full, microseconds.
+        var depth: Int64 {
+            let (depth, isTooLong) = interval.multipliedReportingOverflow(by: burst)
+            return isTooLong ? RateLimiter.longestDepth : min(depth, RateLimiter.longestDepth)
+        }
+
+        /// What units take from the bucket, or all it can hold if that is less; microseconds.
+        func price(of units: Int) -> Int64 {
+            interval * min(max(0, Int64(units)), depth / max(1, interval))
+        }
+
+        /// Takes a price.
+        ///
+        /// - Returns: nil when it was there, otherwise in how many milliseconds it will be; nothing
+        ///   is taken then.
+        func take(_ units: Int, from fullAt: inout Int64, now: Int64) -> Int64? {
+            let price = price(of: units)
+            let left = min(max(fullAt, now), now + depth)
+            let missing = left + price - now - depth
+            fullAt = missing > 0 ? left : left + price
+            return missing > 0 ? (missing + 999) / 1000 : nil
+        }
+
+        /// Takes a price, or what is left.
+        func drain(_ units: Int, from fullAt: inout Int64, now: Int64) {
+            fullAt = min(max(fullAt, now) + price(of: units), now + depth)
+        }
+    }
+
+    /// The buckets that are not full. Each operation examines a constant number of them.
+    private struct Buckets {
+        private struct Slot {
+            let key: Key
+            /// Steady time, microseconds.
+            var fullAt: Int64
+        }
+
+        private let capacity: Int
+        private var slots: [Slot] = []
+        private var places: [Key: Int] = [:]
+        /// The next slot that `sweep` or `makeRoom` looks at.
+        private var hand = 0
+
+        /// The number of slots that each use of a bucket checks for full buckets to forget.
+        private static let sweptPerUse = 2
+        /// The number of slots of which the nearest to full is forgotten at capacity.
+        private static let sampledForRoom = 16
+
+        init(capacity: Int) {
+            self.capacity = max(1, capacity)
+        }
+
+        var count: Int { slots.count }
+
+        mutating func lend<R: Sendable>(
+            _ key: Key,
+            _ now: Int64,
+            _ body: (_ fullAt: inout Int64) -> R
+        ) -> R {
+            for _ in 0..<Self.sweptPerUse { sweep(now) }
+            if let place = places[key] { return body(&slots[place].fullAt) }
+            var fullAt: Int64 = 0
+            let result = body(&fullAt)
+            if fullAt > now {
+                if slots.count >= capacity { makeRoom() }
+                places[key] = slots.count
+                slots.append(Slot(key: key, fullAt: fullAt))
+            }
+            return result
+        }
+
+        /// Forgets the bucket at the hand if it is full, or moves the hand on.
+        private mutating func sweep(_ now: Int64) {
+            guard let place = nextPlace() else { return }
+            if slots[place].fullAt <= now { forget(place) } else { hand = place + 1 }
+        }
+
+        /// Forgets the one of the next slots that is full first: forgetting it gives least away.
+        private mutating func makeRoom() {
+            var nearest: Int?
+            for _ in 0..<Self.sampledForRoom {
+                guard let place = nextPlace() else { return }
+                hand = place + 1
+                if slots[place].fullAt < nearest.map({ slots[$0].fullAt }) ?? .max {
+                    nearest = place
+                }
+            }
+            if let nearest { forget(nearest) }
+        }
+
+        /// Where the hand is; nil when there are no slots.
+        private func nextPlace() -> Int? {
+            slots.isEmpty ? nil : hand < slots.count ? hand : 0
+        }
+
+        /// The last slot takes the place of the forgotten one.
+        private mutating func forget(_ place: Int) {
+            places[slots[place].key] = nil
+            let last = slots.removeLast()
+            guard place < slots.count else { return }
+            slots[place] = last
+            places[last.key] = place
+        }
+    }
+
+    private struct State {
+        var users: Buckets
+        var addresses: Buckets
+        var clock = SteadyClock()
+    }
+
+    /// Time that never goes back, whatever is done to the wall clock: buckets go on where they are.
+    private struct SteadyClock {
+        private var lastWall = Int64.min
+        private var ahead: Int64 = 0
+
+        /// The steady time, microseconds.
+        mutating func time(wallMs: Int64) -> Int64 {
+            if wallMs < lastWall { ahead += lastWall - wallMs }
+            lastWall = wallMs
+            return (wallMs + ahead) * 1000
+        }
+    }
+
+    /// Three hundred years, microseconds: the limits of an operator may ask for more.
+    private static let longestDepth: Int64 = 9_467_280_000_000_000
+
+    private let rates: [Rate]
+    private let wallMs: @Sendable () -> Int64
+    private let state: Mutex<State>
+
+    package init(limits: Limits, wallMs: @escaping @Sendable () -> Int64) {
+        rates = RateBucket.allCases.map {
+            Rate(burst: $0.burst(in: limits), perMinute: $0.perMinute(in: limits))
+        }
+        self.wallMs = wallMs
+        let buckets = Buckets(capacity: limits.maxRateBuckets)
+        state = Mutex(State(users: buckets, addresses: buckets))
+    }
+
+    /// Takes units out of a bucket, or all it can ever hold if that is less.
+    ///
+    /// - Returns: nil when they were there, otherwise in how many milliseconds they will be; nothing
+    ///   is taken then.
+    package func take(_ units: Int = 1, from bucket: RateBucket, of subject: Subject) -> Int64? {
+        withBucket(bucket, of: subject) { rate, fullAt, now in
+            rate.take(units, from: &fullAt, now: now)
+        } ?? nil
+    }
+
+    /// Takes units out of a bucket, or all that are left: for what is known only when it is done.
+    package func charge(_ units: Int, to bucket: RateBucket, of subject: Subject) {
+        _ = withBucket(bucket, of: subject) { rate, fullAt, now in
+            rate.drain(units, from: &fullAt, now: now)
+        }
+    }
+
+    /// Lends a bucket to `body`.
+    ///
+    /// - Returns: nil for a bucket without a bound.
+    private func withBucket<R: Sendable>(
+        _ bucket: RateBucket,
+        of subject: Subject,
+        _ body: (Rate, _ fullAt: inout Int64, _ now: Int64) -> R
+    ) -> R? {
+        let rate = rates[Int(bucket.rawValue)]
+        if rate.interval == 0 { return nil }
+        return state.withLock { state in
+            let now = state.clock.time(wallMs: wallMs())
+            let key = Key(subject: subject, bucket: bucket)
+            return switch subject {
+            case .user: state.users.lend(key, now) { body(rate, &$0, now) }
+            case .address: state.addresses.lend(key, now) { body(rate, &$0, now) }
+            }
+        }
+    }
+
+    /// The same with a bucket that its owner keeps.
+    package func take(
+        _ units: Int = 1,
+        from bucket: RateBucket,
+        kept own: inout OwnBucket
+    ) -> Int64? {
+        let rate = rates[Int(bucket.rawValue)]
+        if rate.interval == 0 { return nil }
+        let now = state.withLock { $0.clock.time(wallMs: wallMs()) }
+        return rate.take(units, from: &own.fullAt, now: now)
+    }
+
+    /// The number of buckets that are kept.
+    package var count: Int { state.withLock { $0.users.count + $0.addresses.count } }
+}

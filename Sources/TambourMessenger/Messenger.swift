@@ -1,0 +1,326 @@
+package import Logging
+package import TambourProtocol
+import TambourQueues
+package import TambourSQL
+import TambourStore
+
+/// The messenger as a door sees it: runs commands, reads queries, and does the two steps of a login.
+///
+/// Answers are handed over on some queue; a command's events have reached the doors before its answer.
+package final class Messenger: Sendable {
+    /// Who makes a request, when it came, and whether its answer is still wanted.
+    package struct RequestContext: Sendable {
+        package let requester: Requester
+        /// When it was read; microseconds of the queues' clock.
+        package let arrivalUs: Int64
+        /// Whether anybody still waits for the answer; asked before each step of a read.
+        let isWanted: @Sendable () -> Bool
+
+        package init(
+            requester: Requester,
+            arrivalUs: Int64,
+            isWanted: @escaping @Sendable () -> Bool
+        ) {
+            self.requester = requester
+            self.arrivalUs = arrivalUs
+            self.isWanted = isWanted
+        }
+
+        fileprivate var subject: WorkSubject { WorkSubject(requester) }
+    }
+
+    package let limits: Limits
+    package let environment: Environment
+    package let logger: Logger
+    package let metrics: ServerMetrics
+    /// The settings that clients receive.
+    package let settings: ServiceConfig
+    /// Shared by all doors, which charge before a request starts.
+    package let rates: RateLimiter
+    let database: StoreSource
+    let engine: Engine
+    let readers: ReaderPool
+    let housekeeper: Housekeeper
+    let delayed: DelayedTimer
+    let router: EventRouter
+    let dispatcher: Dispatcher
+    let presence: PresenceRegistry
+    let previews: LinkPreviews
+    let clock: CommitClock
+    private let passwords: PasswordHasher
+
+    private static let readerCount = 2
+
+    /// Opens the store and brings its schema up to date; the server's own timers
+    /// wait for `start`.
+    package init(_ configuration: Configuration, database source: any SQLSource) throws {
+        limits = configuration.limits
+        environment = configuration.environment
+        logger = configuration.logger
+        metrics = ServerMetrics(startedMs: environment.wallMs(), limits: limits)
+        // A full disk fails every batch.
+        let reports = ThrottledLog(logger, nowMs: environment.wallMs)
+        let report: @Sendable (String) -> Void = { reports.error("\($0)") }
+        database = try StoreSource(source, limits: limits, environment: environment)
+        let writer = try database.openWriter()
+        clock = CommitClock(
+            persistedLeaseEnd: try writer.persistedLeaseEnd(),
+            leaseMs: limits.commitLeaseMs
+        )
+        let router = EventRouter(codes: configuration.loginCodes, environment: environment)
+        let presence = PresenceRegistry(clock: clock, wall: metrics.startedMs, limits: limits)
+        let previews = LinkPreviews(
+            source: configuration.linkPreviews,
+            limits: limits,
+            environment: environment,
+            metrics: metrics,
+            logger: logger
+        )
+        settings = ServiceConfig(limits: limits, countries: configuration.countries)
+        rates = RateLimiter(limits: limits, wallMs: environment.wallMs)
+        dispatcher = Dispatcher(
+            limits: limits,
+            environment: environment,
+            fixedLoginCode: configuration.loginCodes.fixedDigits,
+            hasRoomForCodes: configuration.loginCodes.hasRoom,
+            clock: clock,
+            presence: presence,
+            settings: settings,
+            restored: try writer.connection.restored(),
+            changesUnknown: try writer.connection.changesUnknown(),
+            preview: { previews.preview($0) },
+            connectedSessions: { router.sessions(of: $0) },
+            report: report
+        )
+        engine = Engine(
+            core: EngineCore(
+                writer: writer,
+                clock: clock,
+                metrics: metrics,
+                countedReaders: { router.counted(among: $0) },
+                report: report
+            ),
+            limits: limits,
+            environment: environment,
+            router: router,
+            queueTimes: metrics.queueTimes
+        )
+        readers = ReaderPool(
+            try (0..<Self.readerCount).map { [database] _ in try database.openReader() },
+            logins: try database.openReader(),
+            maxUnfinished: limits.maxUnfinishedReads,
+            environment: environment
+        )
+        passwords = PasswordHasher(
+            store: try database.openApart(),
+            dispatcher: dispatcher,
+            limits: limits,
+            environment: environment,
+            metrics: metrics,
+            report: report
+        )
+        housekeeper = Housekeeper(
+            engine: engine,
+            eraser: AccountEraser(limits: limits) { presence.isThere($0) },
+            intervalMs: limits.housekeepingIntervalMs,
+            environment: environment
+        )
+        delayed = DelayedTimer(engine: engine, dispatcher: dispatcher, environment: environment)
+        self.router = router
+        self.presence = presence
+        self.previews = previews
+        router.connect(timer: delayed)
+    }
+
+    /// Tells a door of all events from now on, except login codes and due times.
+    package func connect(_ door: any Door) {
+        router.connect(door)
+    }
+
+    /// Starts the server's own work: scheduled messages, erasure of old accounts.
+    package func start() {
+        housekeeper.start()
+        delayed.start()
+    }
+
+    /// Whether no link preview is in flight.
+    package var isIdle: Bool { previews.isIdle }
+
+    /// Stops scheduled messages, erasure and link previews; requests are still served.
+    package func stopOwnWork() {
+        housekeeper.stop()
+        delayed.stop()
+        router.connect(timer: nil)
+        previews.close()
+    }
+
+    /// Finishes everything that was asked for and empties the log of the database.
+    ///
+    /// - Parameter completion: called once, on the engine's queue.
+    package func stop(_ completion: @escaping @Sendable () -> Void) {
+        passwords.close { [self] in
+            engine.whenIdle { [self] in
+                readers.close { [self] in
+                    router.stopCodes { [self] in checkpoint(completion) }
+                }
+            }
+        }
+    }
+
+    private func checkpoint(_ completion: @escaping @Sendable () -> Void) {
+        engine.queue.async { [self] in
+            do {
+                try database.checkpoint()
+            } catch {
+                logger.error("the last checkpoint failed: \(error)")
+            }
+            completion()
+        }
+    }
+
+    /// The users whom others have recently found; tests use it to introduce people to each other.
+    package var foundPeople: FoundPeople { dispatcher.found }
+
+    /// How far the commit clock runs ahead of the wall, milliseconds.
+    package func clockDrift(wall: Int64) -> Int64 { clock.drift(wall: wall) }
+
+    private var safeTime: Int64 { clock.safeTime(wall: environment.wallMs()) }
+
+    // MARK: - Commands
+
+    /// Runs a command on the engine, after hashing the password that it carries.
+    package func run(
+        _ command: CommandRequest,
+        _ context: RequestContext,
+        then completion: @escaping @Sendable (Answer) -> Void
+    ) {
+        guard PasswordHasher.concerns(command) else {
+            return post(command, nil, context, then: completion)
+        }
+        passwords.post(command, from: context.requester) { [self] password, finished in
+            switch password {
+            case .success(let password):
+                post(command, password, context) {
+                    completion($0)
+                    finished()
+                }
+            case .failure(let error):
+                completion(.refusal(error))
+                finished()
+            }
+        }
+    }
+
+    private func post(
+        _ command: CommandRequest,
+        _ password: HashedPassword?,
+        _ context: RequestContext,
+        then completion: @escaping @Sendable (Answer) -> Void
+    ) {
+        let dispatcher = dispatcher
+        let command = Command(for: context.subject, arrivalUs: context.arrivalUs) { tx in
+            try dispatcher.command(command, from: context.requester, password: password, in: tx)
+        } done: {
+            completion($0)
+        }
+        engine.post(command)
+    }
+
+    // MARK: - Queries
+
+    /// Reads a query on a reader, step by step.
+    package func read(
+        _ query: QueryRequest,
+        _ context: RequestContext,
+        then completion: @escaping @Sendable (Answer) -> Void
+    ) {
+        let job = ReaderPool.Job { [self] store in
+            guard context.isWanted() else { return nil }
+            note(.reader, context)
+            let result = dispatcher.query(
+                query,
+                from: context.requester,
+                time: safeTime,
+                on: store
+            )
+            router.route(result.events)
+            return rest(of: result.answer, context, then: completion)
+        }
+        readers.post(for: context.subject, job)
+    }
+
+    /// Hands over the answer of a read, or returns what is to be read next; on a reader.
+    private func rest(
+        of answer: Answer,
+        _ context: RequestContext,
+        then completion: @escaping @Sendable (Answer) -> Void
+    ) -> ReaderPool.Job? {
+        guard answer.restOfQuery != nil else {
+            completion(answer)
+            return nil
+        }
+        return ReaderPool.Job { [self] store in
+            guard context.isWanted() else { return nil }
+            return rest(of: dispatcher.resume(answer, on: store), context, then: completion)
+        }
+    }
+
+    /// Looks up the page behind the first link of a text; calls `completion` once, at once or on
+    /// another thread, with nil when there is nothing to show.
+    package func preview(_ text: Text, then completion: @escaping @Sendable (Attach?) -> Void) {
+        previews.ask(text, then: completion)
+    }
+
+    // MARK: - Login
+
+    /// Looks up a login token.
+    ///
+    /// - Parameter known: the account of the connection; another one's token is refused.
+    package func resolve(
+        _ token: String,
+        knownAs known: Caller?,
+        _ context: RequestContext,
+        then completion: @escaping @Sendable (Result<OpenSession, RequestError>) -> Void
+    ) {
+        readers.post(.login, for: context.subject) { [self] store in
+            guard context.isWanted() else { return }
+            note(.login, context)
+            completion(dispatcher.resolve(token, knownAs: known, on: store))
+        }
+    }
+
+    /// Checks that a token which was just given is still alive.
+    package func check(
+        _ token: String,
+        of requester: Requester,
+        then died: @escaping @Sendable () -> Void
+    ) {
+        readers.post(.login, for: WorkSubject(requester)) { [dispatcher] store in
+            let found = dispatcher.resolve(token, knownAs: nil, on: store)
+            if case .failure = found { died() }
+        }
+    }
+
+    /// Reads the snapshot of a LOGIN whose session already hears of events, so that it misses no later commit.
+    package func login(
+        _ request: LoginRequest,
+        _ context: RequestContext,
+        then completion: @escaping @Sendable (Answer) -> Void
+    ) {
+        let job = ReaderPool.Job { [self] store in
+            guard context.isWanted() else { return nil }
+            let answer = dispatcher.login(
+                request,
+                from: context.requester,
+                time: safeTime,
+                on: store
+            )
+            return rest(of: answer, context, then: completion)
+        }
+        readers.post(.login, for: context.subject, job)
+    }
+
+    private func note(_ place: QueueTimes.Place, _ context: RequestContext) {
+        metrics.queueTimes.record(place, context.subject, engine.queue.nowUs - context.arrivalUs)
+    }
+}

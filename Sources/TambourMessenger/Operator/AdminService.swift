@@ -1,0 +1,283 @@
+import TambourEvents
+package import TambourProtocol
+package import TambourStore
+
+/// The back end of admin commands: a running server's engine and readers, or a store without a
+/// server.
+package protocol AdminBackend: Sendable {
+    /// Runs `body` in a write transaction and waits for its commit.
+    func write(_ body: @escaping @Sendable (WriteTransaction) throws -> Void) throws
+    /// Runs `body` with a connection that reads.
+    func read(_ body: @escaping @Sendable (StoreConnection) throws -> Void) throws
+    /// Runs `body` on this thread with its own connection, for as long as it takes: no other work
+    /// waits for it.
+    func readApart<Result>(_ body: (StoreConnection) throws -> Result) throws -> Result
+    /// Rewrites the store while all commands wait.
+    ///
+    /// - Returns: the size of the file before and after, in bytes.
+    func vacuum() throws -> (before: Int64, after: Int64)
+    var environment: Environment { get }
+    var limits: Limits { get }
+    /// The Prometheus text, or nil when no server runs.
+    var metricsText: String? { get }
+    /// Reads the feature rules again; nil when no server runs.
+    func reload() throws -> (rules: FeatureRules, told: Int)?
+}
+
+/// The admin commands, the same through the socket and on a store without a server.
+package struct AdminService: Sendable {
+    /// The failure of a command, in words for the person who gave it.
+    package struct Failure: Error, CustomStringConvertible {
+        package let description: String
+
+        package init(description: String) {
+            self.description = description
+        }
+    }
+
+    /// The requests, as words on the admin socket.
+    package enum Request: Sendable {
+        case createUsers(count: Int, firstPhone: Int64)
+        case users(AdminFilter)
+        case user(String)
+        case block(user: String, isBlocked: Bool)
+        case erase(user: String, isConfirmed: Bool)
+        case export(user: String)
+        case chats(AdminFilter)
+        case chat(String)
+        case sessions(AdminFilter)
+        case session(String)
+        case endSession(String)
+        case endSessions(user: String)
+        case metrics
+        case stats(sinceDays: Int)
+        case check
+        case vacuum
+        case clock
+        case reload
+        case reports
+        case closeReport(String)
+
+        package var words: [String] {
+            switch self {
+            case .createUsers(let count, let phone): ["create-users", "\(count)", "\(phone)"]
+            case .users(let filter): ["users"] + filter.words
+            case .user(let user): ["user", user]
+            case .block(let user, let isBlocked): [isBlocked ? "block" : "unblock", user]
+            case .erase(let user, let isConfirmed): [isConfirmed ? "erase" : "may-erase", user]
+            case .export(let user): ["export", user]
+            case .chats(let filter): ["chats"] + filter.words
+            case .chat(let id): ["chat", id]
+            case .sessions(let filter): ["sessions"] + filter.words
+            case .session(let id): ["session", id]
+            case .endSession(let id): ["end-session", id]
+            case .endSessions(let user): ["end-sessions", user]
+            case .metrics: ["metrics"]
+            case .stats(let days): ["stats", "\(days)"]
+            case .check: ["check"]
+            case .vacuum: ["vacuum"]
+            case .clock: ["clock"]
+            case .reload: ["reload"]
+            case .reports: ["reports"]
+            case .closeReport(let id): ["close-report", id]
+            }
+        }
+
+        /// Whether the command may take long and must not delay others.
+        package var isLong: Bool {
+            switch self {
+            case .createUsers, .erase, .export, .stats, .check, .vacuum: true
+            default: false
+            }
+        }
+
+        package init?(words: [String]) {
+            func filter() -> AdminFilter? { AdminFilter(words: words.dropFirst()) }
+            switch (words.first, words.count) {
+            case ("create-users", 3):
+                guard let count = Int(words[1]), let phone = Int64(words[2]) else { return nil }
+                self = .createUsers(count: count, firstPhone: phone)
+            case ("users", _):
+                guard let filter = filter() else { return nil }
+                self = .users(filter)
+            case ("chats", _):
+                guard let filter = filter() else { return nil }
+                self = .chats(filter)
+            case ("sessions", _):
+                guard let filter = filter() else { return nil }
+                self = .sessions(filter)
+            case ("stats", 2):
+                guard let days = Int(words[1]) else { return nil }
+                self = .stats(sinceDays: days)
+            case ("user", 2): self = .user(words[1])
+            case ("erase", 2): self = .erase(user: words[1], isConfirmed: true)
+            case ("may-erase", 2): self = .erase(user: words[1], isConfirmed: false)
+            case ("export", 2): self = .export(user: words[1])
+            case ("chat", 2): self = .chat(words[1])
+            case ("session", 2): self = .session(words[1])
+            case ("end-session", 2): self = .endSession(words[1])
+            case ("end-sessions", 2): self = .endSessions(user: words[1])
+            case ("block", 2): self = .block(user: words[1], isBlocked: true)
+            case ("unblock", 2): self = .block(user: words[1], isBlocked: false)
+            case ("metrics", 1): self = .metrics
+            case ("check", 1): self = .check
+            case ("vacuum", 1): self = .vacuum
+            case ("clock", 1): self = .clock
+            case ("reload", 1): self = .reload
+            case ("reports", 1): self = .reports
+            case ("close-report", 2): self = .closeReport(words[1])
+            default: return nil
+            }
+        }
+    }
+
+    let backend: any AdminBackend
+    /// The number of users created per transaction: other commands run in between.
+    private static let usersPerBatch = 200
+    private static let maxUsersAtOnce = 1_000_000
+
+    package init(_ backend: any AdminBackend) {
+        self.backend = backend
+    }
+
+    /// Runs a request; passes its lines to `output` one by one.
+    package func run(_ request: Request, output: (String) throws -> Void) throws {
+        switch request {
+        case .createUsers(let count, let phone):
+            try createUsers(count, firstPhone: phone, output: output)
+        case .users(let filter): try listUsers(filter, output)
+        case .user(let user): try showUser(user, output)
+        case .block(let user, let isBlocked): try block(user, isBlocked, output)
+        case .erase(let user, let isConfirmed):
+            try erase(user, isConfirmed: isConfirmed, output)
+        case .export(let user): try export(user, output)
+        case .chats(let filter): try listChats(filter, output)
+        case .chat(let id): try showChat(id, output)
+        case .sessions(let filter): try listSessions(filter, output)
+        case .session(let id): try showSession(id, output)
+        case .endSession(let id): try endSession(id, output)
+        case .endSessions(let user): try endSessions(of: user, output)
+        case .stats(let days): try stats(since: days, output)
+        case .vacuum: try vacuum(output)
+        case .clock: try clock(output)
+        case .metrics:
+            guard let text = backend.metricsText else { throw Self.noServer }
+            for line in text.split(separator: "\n") { try output(String(line)) }
+        case .check: try check(output)
+        case .reload:
+            guard let result = try backend.reload() else { throw Self.noServer }
+            for line in result.rules.summary { try output(line) }
+            try output("sessions told: \(result.told)")
+        case .reports: try reports(output)
+        case .closeReport(let id): try closeReport(id, output)
+        }
+    }
+
+    private static let noServer = Failure(description: "no server runs on this data directory")
+
+    private func createUsers(
+        _ count: Int,
+        firstPhone: Int64,
+        output: (String) throws -> Void
+    ) throws {
+        guard (1...Self.maxUsersAtOnce).contains(count) else {
+            throw Failure(description: "a count is 1 to \(Self.maxUsersAtOnce)")
+        }
+        guard PhoneNumber.parse(PhoneNumber.format(firstPhone)) != nil,
+            PhoneNumber.parse(PhoneNumber.format(firstPhone + Int64(count) - 1)) != nil
+        else { throw Failure(description: "the phones are no phone numbers") }
+        var next = 0
+        while next < count {
+            let range = next..<min(next + Self.usersPerBatch, count)
+            let lines = Box<[String]>([])
+            let environment = backend.environment
+            try backend.write { tx in
+                var made: [String] = []
+                let phones = range.map { firstPhone + Int64($0) }
+                for phone in phones where try tx.reader.account(phone: phone) != nil {
+                    throw Failure(description: "\(PhoneNumber.format(phone)) is taken")
+                }
+                for phone in phones {
+                    let id = try tx.createAccount(
+                        phone: phone,
+                        firstName: "User \(phone % 10_000)",
+                        lastName: nil
+                    )
+                    let token = Tokens.make(environment)
+                    _ = try tx.createSession(
+                        of: id,
+                        tokenHash: Tokens.hash(token),
+                        origin: SessionOrigin(
+                            installation: "admin",
+                            client: "admin",
+                            info: "users create",
+                            address: ""
+                        )
+                    )
+                    made.append("\(PhoneNumber.format(phone)) \(id.rawValue) \(token)")
+                }
+                lines.value = made
+            }
+            for line in lines.value { try output(line) }
+            next = range.upperBound
+        }
+    }
+
+    private func block(
+        _ user: String,
+        _ isBlocked: Bool,
+        _ output: (String) throws -> Void
+    ) throws {
+        let done = Box("")
+        try backend.write { tx in
+            guard let account = try Self.account(user, in: tx.reader), !account.isErased else {
+                throw Self.unknown(user: user)
+            }
+            if account.isBlocked != isBlocked {
+                try tx.setBlocked(isBlocked, account.id)
+                if isBlocked { try tx.closeAllSessions(of: account.id) }
+            }
+            done.value =
+                "\(PhoneNumber.format(account.phone)) \(account.id.rawValue) "
+                + (isBlocked ? "blocked" : "active")
+        }
+        try output(done.value)
+    }
+
+    /// A phone begins with a plus, an id does not.
+    static func account(
+        _ user: String,
+        in snapshot: ReadTransaction
+    ) throws -> Account? {
+        if user.hasPrefix("+") {
+            guard let phone = PhoneNumber.parse(user) else { return nil }
+            return try snapshot.account(phone: phone)
+        }
+        guard let id = Int64(user) else { return nil }
+        return try snapshot.account(UserID(id))
+    }
+
+    private func check(_ output: (String) throws -> Void) throws {
+        let wall = backend.environment.wallMs()
+        let (problems, remarks) = try backend.readApart {
+            (try StoreCheck.problems(of: $0, wall: wall), try StoreCheck.remarks(on: $0))
+        }
+        for remark in remarks { try output("note: \(remark)") }
+        guard problems.isEmpty else {
+            for problem in problems { try output(problem) }
+            throw Failure(description: "\(problems.count) problems found")
+        }
+        try output("ok")
+    }
+}
+
+/// Carries a result out of a closure that runs on another queue while its caller waits.
+///
+/// `@unchecked Sendable`: written before the waiting caller continues.
+package final class Box<Value>: @unchecked Sendable {
+    package var value: Value
+
+    package init(_ value: Value) {
+        self.value = value
+    }
+}

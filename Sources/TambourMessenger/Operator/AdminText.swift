@@ -1,0 +1,47 @@
+import Glibc
+import TambourProtocol
+
+/// Formats values for admin commands.
+package enum AdminText {
+    /// Unix milliseconds as `2026-11-22T11:30:05Z`; 0 as `never`.
+    package static func time(_ ms: Int64) -> String {
+        guard ms > 0 else { return "never" }
+        var seconds = time_t(clamping: ms / 1000)
+        var parts = tm()
+        gmtime_r(&seconds, &parts)
+        return "\(parts.tm_year + 1900)-\(two(parts.tm_mon + 1))-\(two(parts.tm_mday))"
+            + "T\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec))Z"
+    }
+
+    /// Days since 1970 as `2026-11-22`.
+    static func day(_ day: Int64) -> String { String(time(max(day * 86_400_000, 1)).prefix(10)) }
+
+    private static func two(_ number: Int32) -> String {
+        number < 10 ? "0\(number)" : "\(number)"
+    }
+
+    /// Returns a size like `1.2 MB`; a kilobyte is 1,000 bytes.
+    package static func bytes(_ count: Int64) -> String {
+        var value = Double(count)
+        for unit in ["bytes", "kB", "MB", "GB"] {
+            if abs(value) < 1000 {
+                return unit == "bytes" ? "\(count) bytes" : "\(rounded(value)) \(unit)"
+            }
+            value /= 1000
+        }
+        return "\(rounded(value)) TB"
+    }
+
+    private static func rounded(_ value: Double) -> String {
+        "\((value * 10).rounded() / 10)"
+    }
+
+    /// Returns a user's text in quotes, cut to a length that fits a line.
+    static func quoted(_ text: some CustomStringConvertible) -> String {
+        let text = text.description
+        let cut = text.prefix(maxShown)
+        return "\"\(cut)\(cut.endIndex < text.endIndex ? "…" : "")\""
+    }
+
+    private static let maxShown = 200
+}

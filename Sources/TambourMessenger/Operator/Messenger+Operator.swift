@@ -1,0 +1,69 @@
+import Dispatch
+import Synchronization
+import TambourProtocol
+import TambourQueues
+package import TambourStore
+
+/// Commands of the operator. They wait for their result, so they must not be called on a queue of
+/// the engine, a reader or a door.
+extension Messenger {
+    /// Runs a piece of work on the engine. It may run twice if its first batch had to be rolled back.
+    package func write(_ body: @escaping @Sendable (WriteTransaction) throws -> Void) throws {
+        let failure = Box<(any Error)?>(nil)
+        let done = DispatchSemaphore(value: 0)
+        let command = Command { tx in
+            failure.value = nil
+            do {
+                try body(tx)
+            } catch let error as AdminService.Failure {
+                // A refusal, so that the failure does not roll back the batch with other commands.
+                failure.value = error
+                throw RequestError.notAllowed
+            }
+            return .done
+        } done: { answer in
+            if case .refusal(let error) = answer.outcome, failure.value == nil {
+                failure.value = error
+            }
+            done.signal()
+        }
+        engine.post(command)
+        done.wait()
+        if let error = failure.value { throw error }
+    }
+
+    /// Runs a piece of work on a reader, in turn with the queries of clients.
+    package func read(_ body: @escaping @Sendable (StoreConnection) throws -> Void) throws {
+        let failure = Box<(any Error)?>(nil)
+        let done = DispatchSemaphore(value: 0)
+        readers.post(for: .server) { store in
+            do { try body(store) } catch { failure.value = error }
+            done.signal()
+        }
+        done.wait()
+        if let error = failure.value { throw error }
+    }
+
+    /// Opens another read-only connection, for work that takes long.
+    package func openStore() throws -> StoreConnection {
+        try database.openApart()
+    }
+
+    /// Rewrites the store without deleted data; commands wait meanwhile.
+    ///
+    /// - Returns: the size of the file before and after, in bytes.
+    package func vacuum() throws -> (before: Int64, after: Int64) {
+        let result = Mutex<Result<(before: Int64, after: Int64), any Error>?>(nil)
+        let done = DispatchSemaphore(value: 0)
+        engine.queue.async { [database] in
+            let outcome = Result { try database.vacuum() }
+            result.withLock { $0 = outcome }
+            done.signal()
+        }
+        done.wait()
+        guard let outcome = result.withLock({ $0 }) else {
+            preconditionFailure("the engine signals when it is done")
+        }
+        return try outcome.get()
+    }
+}

@@ -1,0 +1,63 @@
+package import TambourProtocol
+import TambourStore
+
+/// Who is online, and who follows whose presence. A door counts its sessions here.
+extension Messenger {
+    /// Notes that one more session shows its user as online.
+    package func shown(_ user: UserID) {
+        if let event = presence.entered(user, wall: environment.wallMs()) { router.route([event]) }
+    }
+
+    /// Notes that a session no longer does. Going offline is told after a delay, so that a reconnect
+    /// is not worth two pushes.
+    ///
+    /// - Parameter later: runs a closure after a delay, on any queue.
+    package func hidden(
+        _ user: UserID,
+        later: @escaping @Sendable (Duration, @escaping @Sendable () -> Void) -> Void
+    ) {
+        guard let turn = presence.left(user, wall: environment.wallMs()) else { return }
+        let delay = Duration.milliseconds(limits.presenceOfflineDelayMs)
+        later(delay) { [self] in
+            guard let gone = presence.settled(user, turn: turn, wall: environment.wallMs()) else {
+                return
+            }
+            router.route([gone])
+            later(delay) { [self] in
+                if let back = presence.rested(user) { router.route([back]) }
+            }
+        }
+    }
+
+    /// Notes a login that does not show its user as online.
+    package func noted(_ user: UserID) {
+        presence.noted(user, wall: environment.wallMs())
+    }
+
+    /// Tells a user of the presence of others from now on; counts once for each session.
+    package func follow(_ users: some Sequence<UserID>, by watcher: UserID) {
+        presence.watch(users, by: watcher)
+    }
+
+    /// Ends what `follow`, or a LOGIN, began.
+    package func unfollow(_ users: some Sequence<UserID>, by watcher: UserID) {
+        presence.unwatch(users, by: watcher)
+    }
+
+    /// Stores the user's last-seen time with the next commit.
+    ///
+    /// - Parameter address: where the session has just logged in from; nil if it did not log in.
+    package func storeSeen(at now: Int64, of caller: Caller, from address: String?) {
+        engine.post(
+            Command(for: .user(caller.userID)) { tx in
+                try tx.setSeen(
+                    now,
+                    user: caller.userID,
+                    session: caller.sessionID,
+                    address: address
+                )
+                return .done
+            }
+        )
+    }
+}

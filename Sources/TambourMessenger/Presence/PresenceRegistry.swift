@@ -1,0 +1,220 @@
+import Synchronization
+import TambourEvents
+package import TambourProtocol
+package import TambourStore
+
+/// Who is online, and who follows whose presence. In memory only: `seen` is stored by a deferred
+/// command.
+///
+/// A user is online while at least one live session is interactive. Going offline is pushed after a
+/// delay, so that a short reconnect causes no pushes. If the user comes back soon after that push,
+/// the next one follows only after another delay. A session follows its most recent dialog partners
+/// and those whose chats it opens.
+package final class PresenceRegistry: Sendable {
+    fileprivate struct User {
+        var interactive = 0
+        /// Changes with every entry and exit, so that the end of a delay can tell whether anything
+        /// happened since.
+        var turn = 0
+        /// The state that readers see: going offline shows after the delay.
+        var isOnline = false
+        /// The state that was pushed last.
+        var isToldOnline = false
+        /// The user's going was pushed recently; until another delay is over, nothing more is
+        /// pushed.
+        var isResting = false
+        /// When the user was online last, Unix milliseconds; 0 for unknown.
+        var seen: Int64 = 0
+        /// When the visible state changed last, by the commit clock: logins compare it with a
+        /// cursor.
+        var changed: Int64 = 0
+    }
+
+    /// The followers of a user, in the order in which they last began to follow.
+    private struct Watchers {
+        /// For each follower the number of sessions that follow, and the index in `order` of the
+        /// latest.
+        private var places: [UserID: (sessions: Int, place: Int)] = [:]
+        /// Nil for a follower who has left or moved to a later place.
+        private var order: [UserID?] = []
+
+        var isEmpty: Bool { places.isEmpty }
+
+        mutating func add(_ watcher: UserID) {
+            let known = places[watcher]
+            if let known { order[known.place] = nil }
+            if order.count > 2 * places.count + 32 { closeGaps() }
+            places[watcher] = ((known?.sessions ?? 0) + 1, order.count)
+            order.append(watcher)
+        }
+
+        /// Removes one session of a follower.
+        mutating func remove(_ watcher: UserID) {
+            guard let (sessions, place) = places[watcher] else { return }
+            if sessions > 1 {
+                places[watcher] = (sessions - 1, place)
+            } else {
+                places[watcher] = nil
+                order[place] = nil
+            }
+        }
+
+        /// Returns the latest followers, at most `limit`, in the order of their ids.
+        func newest(_ limit: Int) -> [UserID] {
+            order.reversed().lazy.compactMap(\.self).prefix(limit).sorted()
+        }
+
+        private mutating func closeGaps() {
+            order.removeAll { $0 == nil }
+            for (place, watcher) in order.enumerated() {
+                if let watcher { places[watcher]?.place = place }
+            }
+        }
+    }
+
+    private struct State {
+        var users: [UserID: User] = [:]
+        var watchers: [UserID: Watchers] = [:]
+    }
+
+    private let state = Mutex(State())
+    private let clock: CommitClock
+    /// When the registry began, by the commit clock; earlier pushes are unknown to it.
+    private let started: Int64
+    /// The most users who receive a change.
+    private let audience: Int
+
+    /// - Parameter wall: the wall clock, Unix milliseconds, as in all methods here.
+    package init(clock: CommitClock, wall: Int64, limits: Limits) {
+        self.clock = clock
+        started = clock.now(wall: wall)
+        audience = limits.presencePushes
+    }
+
+    /// Records that a session became interactive. Returns the push if that made the user come
+    /// online; after a short absence that was pushed, `rested` returns it instead.
+    func entered(_ id: UserID, wall: Int64) -> Event? {
+        state.withLock { state in
+            var user = state.users[id] ?? User()
+            user.interactive += 1
+            user.turn += 1
+            user.seen = max(user.seen, wall)
+            if !user.isOnline {
+                user.isOnline = true
+                user.changed = clock.now(wall: wall)
+            }
+            return tell(id, &user, &state)
+        }
+    }
+
+    /// Returns whether the user has a live interactive session.
+    func isThere(_ id: UserID) -> Bool {
+        state.withLock { $0.users[id, default: User()].interactive > 0 }
+    }
+
+    /// Records that a session went to the background or closed.
+    ///
+    /// - Returns: the turn to call `settled` with after the delay, if it was the last session.
+    func left(_ id: UserID, wall: Int64) -> Int? {
+        state.withLock { state in
+            guard var user = state.users[id], user.interactive > 0 else { return nil }
+            user.interactive -= 1
+            user.turn += 1
+            user.seen = max(user.seen, wall)
+            state.users[id] = user
+            return user.interactive == 0 ? user.turn : nil
+        }
+    }
+
+    /// Records a login that is not interactive: nothing is pushed, but it shows at the next login
+    /// of others.
+    func noted(_ id: UserID, wall: Int64) {
+        state.withLock { state in
+            var user = state.users[id] ?? User()
+            user.seen = max(user.seen, wall)
+            user.changed = clock.now(wall: wall)
+            state.users[id] = user
+        }
+    }
+
+    /// Ends the delay after the last `left`.
+    ///
+    /// - Parameter turn: the value that `left` returned.
+    /// - Returns: the push, if the user stayed away all the time; then call `rested` after another
+    ///   delay.
+    func settled(_ id: UserID, turn: Int, wall: Int64) -> Event? {
+        state.withLock { state in
+            guard var user = state.users[id], user.turn == turn, user.isOnline else { return nil }
+            user.isOnline = false
+            user.changed = clock.now(wall: wall)
+            return tell(id, &user, &state)
+        }
+    }
+
+    /// Ends the delay after the push of `settled`. Returns a push if the user is back.
+    func rested(_ id: UserID) -> Event? {
+        state.withLock { state in
+            guard var user = state.users[id] else { return nil }
+            user.isResting = false
+            // A user without a session is about to go offline again, so their return is not pushed.
+            if user.interactive > 0 { return tell(id, &user, &state) }
+            state.users[id] = user
+            return nil
+        }
+    }
+
+    /// Stores the user's new state, and returns the push that others get now.
+    private func tell(_ id: UserID, _ user: inout User, _ state: inout State) -> Event? {
+        defer { state.users[id] = user }
+        guard user.isOnline != user.isToldOnline, !user.isResting else { return nil }
+        user.isToldOnline = user.isOnline
+        guard let watchers = state.watchers[id] else { return nil }
+        user.isResting = !user.isOnline
+        let push = NotifPresence(
+            userID: id,
+            presence: user.presence(stored: 0),
+            time: user.changed
+        )
+        return .push(.notifPresence(push), to: watchers.newest(audience), except: nil)
+    }
+
+    func watch(_ users: some Sequence<UserID>, by watcher: UserID) {
+        state.withLock { state in
+            for user in users { state.watchers[user, default: Watchers()].add(watcher) }
+        }
+    }
+
+    func unwatch(_ users: some Sequence<UserID>, by watcher: UserID) {
+        state.withLock { state in
+            for user in users {
+                state.watchers[user]?.remove(watcher)
+                if state.watchers[user]?.isEmpty == true { state.watchers[user] = nil }
+            }
+        }
+    }
+
+    /// Returns the presence of each of `users` that changed after `since` (commit clock).
+    ///
+    /// - Parameter users: each with the stored time at which they were online last.
+    func presence(
+        of users: [(id: UserID, seen: Int64)],
+        since: Int64
+    ) -> IDMap<UserID, Presence> {
+        state.withLock { state in
+            var pairs: [(UserID, Presence)] = []
+            for (id, stored) in users {
+                let user = state.users[id] ?? User(seen: stored, changed: started)
+                guard since <= 0 || user.changed > since else { continue }
+                pairs.append((id, user.presence(stored: stored)))
+            }
+            return IDMap(pairs)
+        }
+    }
+}
+
+extension PresenceRegistry.User {
+    /// `seen` is in seconds on the wire.
+    fileprivate func presence(stored: Int64) -> Presence {
+        Presence(seen: max(seen, stored) / 1000, status: isOnline ? 1 : 0)
+    }
+}

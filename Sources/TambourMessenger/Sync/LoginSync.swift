@@ -1,0 +1,346 @@
+import TambourProtocol
+import TambourStore
+
+/// The content of a LOGIN reply: everything, or what changed after the client's cursors.
+struct LoginSync: Sendable {
+    let limits: Limits
+    let presence: PresenceRegistry
+    let settings: ServiceConfig
+    var restored = RestoredMarks(last: 0)
+
+    /// The result of a login.
+    struct Result {
+        let reply: LoginReply
+        /// The dialog partners whose presence is followed from now on; the session stops that with
+        /// `unwatch`.
+        let partners: [UserID]
+        /// The caller's account.
+        let account: Account
+    }
+
+    /// Answers `LOGIN` (19).
+    ///
+    /// A cursor that is absent, 0 or negative asks for everything, and so does one from before a
+    /// backup was restored. A cursor beyond `time` counts as `time`.
+    /// A chat delta that would not fit one reply is replaced by the newest chats and a marker to
+    /// page the others with CHATS_LIST. Contacts, drafts, and chats that were left, come oldest
+    /// first where they would exceed their part of the reply. `time` then stays below the omitted
+    /// changes, so the next login brings them.
+    /// A long delta is read in steps; the last step may read newer data than the first.
+    ///
+    /// - Parameter time: the safe time, read before the first snapshot opened; becomes the client's
+    ///   next cursor.
+    func login(
+        _ request: LoginRequest,
+        from requester: Requester,
+        time: Int64,
+        in snapshot: ReadTransaction
+    ) throws -> Progress<ReadTransaction, Result> {
+        // A client with `sync-more` gets only the newest part of a long delta.
+        guard let mark = mark(request.chatsSync, time),
+            !requester.capabilities.contains(.syncMore)
+        else {
+            return .finished(try login(request, from: requester, time: time, nil, in: snapshot))
+        }
+        let caller = requester.requireCaller()
+        let viewer = caller.userID
+        let views = try snapshot.changedViews(
+            for: viewer,
+            since: mark,
+            limit: caller.replyBudget / Chat.bareSize + 1
+        )
+        let state = (isResumed: false, delta: Delta(room: caller.replyBudget))
+        return try snapshot.inSteps(views[...], state) { state, _ in
+            state.isResumed = true
+        } take: { found, state, snapshot in
+            let view = state.isResumed ? try snapshot.view(found.key, for: viewer) : found
+            if let view {
+                state.delta.append(try snapshot.chat(view))
+            } else {
+                // The last step finds the chat among the caller's left chats.
+                state.delta.appendLeft()
+            }
+            return state.delta.fits
+        } finish: { state, snapshot in
+            try login(request, from: requester, time: time, state.delta, in: snapshot)
+        }
+    }
+
+    /// - Parameter delta: every chat that changed after the client's cursor; nil if unknown.
+    private func login(
+        _ request: LoginRequest,
+        from requester: Requester,
+        time: Int64,
+        _ delta: Delta?,
+        in snapshot: ReadTransaction
+    ) throws -> Result {
+        let caller = requester.requireCaller()
+        guard let account = try snapshot.account(caller.userID) else {
+            throw RequestError.loginToken
+        }
+        let chatsMark = mark(request.chatsSync, time)
+        let contactsMark = mark(request.contactsSync, time)
+        let draftsMark = mark(request.draftsSync, time)
+        // When nobody has written for long, `time` is behind the wall clock, which admits more
+        // partners.
+        let recent = try snapshot.recentPartners(
+            of: caller.userID,
+            since: time - Int64(limits.presenceDays) * 86_400_000,
+            limit: limits.presenceWatch
+        )
+
+        var room = LoginRoom(
+            bytes: caller.replyBudget,
+            time: time,
+            asksForMore: requester.capabilities.contains(.syncMore)
+        )
+        let config = try config(account, requester, unlessKnown: request.configHash, snapshot)
+        room.bytes -= config?.settingsSize ?? 0
+        // Nothing is omitted for good: the client would miss it, or keep a stale copy, for ever. A
+        // client that gets chats in full gets the partners of the chats that are sent. A client
+        // that holds its chats gets all partners, and so does one that must forget the contacts
+        // that do not come.
+        let forgets = restored.contains(request.contactsSync ?? 0, at: time)
+        let changedContacts =
+            if let contactsMark {
+                try snapshot.changedContacts(of: caller.userID, since: contactsMark)
+            } else {
+                try snapshot.contacts(
+                    of: caller.userID,
+                    withPartners: chatsMark != nil || forgets
+                )
+            }
+        let contactsRoom = room.bytes / 2
+        let contacts = room.take(
+            .contacts,
+            changedContacts.map { ($0, $0.changed) },
+            since: contactsMark,
+            part: 2
+        ) { $0.wireSizeEstimate }
+        let changedDrafts = try snapshot.changedDrafts(of: caller.userID, since: draftsMark ?? 0)
+            .filter { draftsMark != nil || $0.isSaved }
+        let drafts = room.take(
+            .drafts,
+            changedDrafts.map { ($0, $0.ct) },
+            since: draftsMark,
+            part: 4
+        ) { $0.wireSizeEstimate }
+        let count = count(request.chatsCount)
+        let (chats, marker) = try chats(
+            of: caller,
+            since: chatsMark,
+            delta,
+            count,
+            &room,
+            in: snapshot
+        )
+        var users = users(contacts, room: contactsRoom)
+        if contactsMark == nil, marker != nil {
+            let known = Set(contacts.map(\.account.id))
+            for partner in try partners(in: chats, of: caller, but: known, snapshot) {
+                room.bytes -= partner.wireSizeEstimate
+                // The client asks for the others with CONTACT_INFO when it shows them.
+                if room.bytes < 0 { break }
+                users.append(partner.user(showingRemoval: true))
+            }
+        }
+        // Presence is followed before it is read, so a change in between is pushed after the reply.
+        presence.watch(recent.map(\.id), by: caller.userID)
+        let reply = LoginReply(
+            profile: try snapshot.profile(of: account),
+            chats: chats,
+            resync: resync(request, time),
+            more: room.more.isEmpty ? nil : room.more,
+            chatMarker: marker,
+            contacts: users,
+            presence: presence.presence(of: recent, since: mark(request.presenceSync, time) ?? 0),
+            drafts: self.drafts(drafts, of: caller, since: draftsMark),
+            config: config,
+            time: room.time
+        )
+        return Result(reply: reply, partners: recent.map(\.id), account: account)
+    }
+
+    /// Answers `LOGIN2` (8): the second part of a login for clients that ask for it.
+    ///
+    /// `contactsSync` -1 asks for no contacts, 0 for all, a time for those that changed after it.
+    /// The reply has no cursor. Clients with `sync-more` learn from `more` which contacts did not
+    /// fit: the oldest changes. Other clients get those contacts without names. When there are
+    /// several thousand contacts, LOGIN brings the oldest, in parts.
+    func login2(
+        _ request: Login2Request,
+        from requester: Requester,
+        in snapshot: ReadTransaction
+    ) throws -> Login2Reply {
+        let caller = requester.requireCaller()
+        guard let account = try snapshot.account(caller.userID) else {
+            throw RequestError.loginToken
+        }
+        let config = try config(account, requester, unlessKnown: request.configHash, snapshot)
+        var contacts: [User] = []
+        var room = LoginRoom(
+            bytes: caller.replyBudget - (config?.settingsSize ?? 0),
+            time: .max,
+            asksForMore: requester.capabilities.contains(.syncMore)
+        )
+        let asked = request.contactsSync ?? 0
+        // This reply has no cursor, so the latest cursor of its clients is unknown.
+        let since = restored.contains(asked, at: .max) ? 0 : asked
+        if since >= 0 {
+            let changed =
+                since > 0
+                ? try snapshot.changedContacts(of: caller.userID, since: since)
+                : try snapshot.contacts(of: caller.userID, withPartners: true)
+            if room.asksForMore {
+                // The reply brings the contacts twice.
+                contacts = room.takeNewest(
+                    .contacts,
+                    changed.map { ($0, $0.changed) },
+                    since: since
+                ) {
+                    2 * $0.wireSizeEstimate
+                }.map { $0.user(showingRemoval: true) }
+            } else {
+                let half = room.bytes / 2
+                contacts = users(Array(changed.prefix(half / Contact.bareSize)), room: half)
+            }
+        }
+        return Login2Reply(
+            profile: try snapshot.profile(of: account),
+            contactInfos: contacts,
+            contacts: contacts,
+            config: config,
+            more: room.more.isEmpty ? nil : room.more
+        )
+    }
+
+    /// - Returns: the config with all settings if they fit half of a reply, as `maxSettingsBytes`
+    ///   always do. For accounts that exceeded that limit before it existed, the settings of some
+    ///   chats are omitted.
+    private func config(
+        _ account: Account,
+        _ requester: Requester,
+        unlessKnown known: Text?,
+        _ snapshot: ReadTransaction
+    ) throws -> LoginConfig? {
+        let version = account.settingsVersion
+        guard
+            var config = settings.config(
+                for: requester.features,
+                version: version,
+                unlessKnown: known
+            )
+        else { return nil }
+        if version > 0 {
+            let user = AnyValue(SettingRules.shown(try snapshot.settings(of: account.id)))
+            config.user = user
+            let chats = try snapshot.chatSettings(
+                of: account.id,
+                room: requester.requireCaller().replyBudget / 2 - user.bytes.count
+            )
+            config.chats = chats.isEmpty ? nil : chats
+        }
+        return config
+    }
+
+    /// Returns nil for a cursor that asks for everything.
+    private func mark(_ asked: Int64?, _ time: Int64) -> Int64? {
+        guard let asked, asked > 0, !restored.contains(asked, at: time) else { return nil }
+        return min(asked, time)
+    }
+
+    /// Returns the kinds that come in full although their cursor asked for a delta; nil when there
+    /// are none.
+    private func resync(_ request: LoginRequest, _ time: Int64) -> [SyncKind]? {
+        let marks: [(SyncKind, Int64?)] = [
+            (.chats, request.chatsSync), (.contacts, request.contactsSync),
+            (.drafts, request.draftsSync),
+        ]
+        let kinds = marks.filter { restored.contains($0.1 ?? 0, at: time) }.map(\.0)
+        return kinds.isEmpty ? nil : kinds
+    }
+
+    /// Returns the chats of a LOGIN, and the marker for CHATS_LIST when they are not a delta.
+    private func chats(
+        of caller: Caller,
+        since mark: Int64?,
+        _ delta: Delta?,
+        _ count: Int,
+        _ room: inout LoginRoom,
+        in snapshot: ReadTransaction
+    ) throws -> (chats: [Chat], marker: Int64?) {
+        if room.asksForMore, let mark,
+            let newest = try newestChats(
+                of: caller,
+                since: mark,
+                count: count,
+                bytes: room.bytes,
+                in: snapshot
+            )
+        {
+            room.leave(.chats, since: mark, upTo: newest.rest)
+            return (newest.items, nil)
+        }
+        var gone: [Chat] = []
+        if let mark {
+            // Even a full list does not mention chats that were left, so it gets their tombstones.
+            let left = try snapshot.leftChats(of: caller.userID, since: mark)
+            let changed = left.map { ($0.chat, $0.changed) }
+            gone = room.take(.chats, changed, since: mark, part: 2) { $0.wireSizeEstimate }
+            if let delta, delta.bytes <= room.bytes { return (delta.chats + gone, nil) }
+        }
+        let (chats, marker) = try snapshot.chatsPage(
+            for: caller.userID,
+            from: .newest,
+            limit: count,
+            budget: room.bytes
+        )
+        room.bytes -= chats.reduce(0) { $0 + $1.wireSizeEstimate }
+        return (chats + gone, marker)
+    }
+
+    /// Returns the partners of the dialogs that are sent.
+    private func partners(
+        in chats: [Chat],
+        of caller: Caller,
+        but known: Set<UserID>,
+        _ snapshot: ReadTransaction
+    ) throws -> [Contact] {
+        try chats.compactMap { chat in
+            guard let id = chat.id.partner(of: caller.userID), id != caller.userID,
+                !known.contains(id)
+            else { return nil }
+            return try snapshot.contact(id, of: caller.userID)
+        }
+    }
+}
+
+/// The changed chats, as far as they fit a reply.
+private struct Delta {
+    let room: Int
+    private(set) var bytes = 0
+    private(set) var chats: [Chat] = []
+
+    init(room: Int) {
+        self.room = room
+    }
+
+    var fits: Bool { bytes <= room }
+
+    mutating func append(_ chat: Chat) {
+        bytes += chat.wireSizeEstimate
+        if fits { chats.append(chat) }
+    }
+
+    /// Counts a chat that the caller left between two steps, so that a lookup that reached its
+    /// limit never fits a reply.
+    mutating func appendLeft() { bytes += Chat.bareSize }
+}
+
+extension LoginConfig {
+    /// The approximate size in bytes of the settings of the user and of their chats; never too low.
+    fileprivate var settingsSize: Int {
+        (user?.bytes.count ?? 0)
+            + (chats?.pairs.reduce(0) { $0 + $1.1.bytes.count + 14 } ?? 0)
+    }
+}

@@ -1,0 +1,16 @@
+import Synchronization
+
+/// Calls a closure once, at the last of a number of steps, which may come from any thread.
+package final class Countdown: Sendable {
+    private let left: Atomic<Int>
+    private let body: @Sendable () -> Void
+
+    package init(from count: Int, _ body: @escaping @Sendable () -> Void) {
+        left = Atomic(count)
+        self.body = body
+    }
+
+    package func step() {
+        if left.subtract(1, ordering: .relaxed).newValue == 0 { body() }
+    }
+}

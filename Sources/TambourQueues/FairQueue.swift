@@ -1,0 +1,175 @@
+/// A queue of jobs that serves subjects in turn, and each subject's jobs in the order in which they
+/// were added.
+///
+/// At most one job of a subject is out: the next can be taken after `finish` was called for it.
+/// Each operation except `removeNewest` is O(1). Rounds bound what one subject costs the others: a
+/// subject whose jobs exceed the budget of the round rests until the next one.
+///
+/// Public, because other modules do not specialize generic code of package access.
+@frozen
+public struct FairQueue<Subject: Hashable, Job> {
+    @frozen @usableFromInline
+    struct Line {
+        /// The next step of the job that is out; taken before the other jobs.
+        @usableFromInline var rest: Job?
+        @usableFromInline var jobs = FIFO<Job>()
+        @usableFromInline var isOut = false
+        /// The cost of its jobs in the round `costRound`.
+        @usableFromInline var cost: Int64 = 0
+        @usableFromInline var costRound = 0
+
+        @inlinable init() {}
+    }
+
+    @usableFromInline let budget: Int64
+    @usableFromInline var lines: [Subject: Line] = [:]
+    /// The subjects with a job to take, in the order of their turns.
+    @usableFromInline var ready = FIFO<Subject>()
+    @usableFromInline var resting: [Subject] = []
+    @usableFromInline var round = 0
+    @usableFromInline var waiting = 0
+    @usableFromInline var waitingRests = 0
+
+    /// - Parameter budget: the most that the jobs of one subject may cost in a round.
+    @inlinable
+    public init(budget: Int64 = .max) {
+        self.budget = budget
+    }
+
+    /// The number of jobs that were added and not taken.
+    @inlinable
+    public var count: Int { waiting }
+
+    /// How many of them are next steps of a job.
+    @inlinable
+    public var rests: Int { waitingRests }
+
+    @inlinable
+    public var isEmpty: Bool { waiting == 0 }
+
+    /// Whether `take` returns a job.
+    @inlinable
+    public var hasReady: Bool { !ready.isEmpty }
+
+    /// Whether `take` returns a job after the next round begins.
+    @inlinable
+    public var hasReadyNext: Bool { !ready.isEmpty || !resting.isEmpty }
+
+    /// The number of a subject's jobs that were added and not taken.
+    @inlinable
+    public func count(of subject: Subject) -> Int { lines[subject]?.count ?? 0 }
+
+    @inlinable
+    public mutating func add(_ job: Job, of subject: Subject) {
+        waiting += 1
+        let isNext: Bool
+        // By index, because a subscript that changes a line in place allocates.
+        if let index = lines.index(forKey: subject) {
+            isNext = lines.values[index].add(job)
+        } else {
+            var line = Line()
+            isNext = line.add(job)
+            lines[subject] = line
+        }
+        if isNext { ready.append(subject) }
+    }
+
+    /// Adds the next step of the job of `subject` that is out. It comes before the subject's other
+    /// jobs.
+    @inlinable
+    public mutating func addRest(_ job: Job, of subject: Subject) {
+        guard let index = lines.index(forKey: subject), lines.values[index].isOut else {
+            preconditionFailure("the job that leaves a rest is out")
+        }
+        waiting += 1
+        waitingRests += 1
+        lines.values[index].rest = job
+    }
+
+    /// Takes the next job of the subject whose turn it is.
+    @inlinable
+    public mutating func take() -> (subject: Subject, job: Job)? {
+        guard let subject = ready.popFirst() else { return nil }
+        guard let index = lines.index(forKey: subject) else {
+            preconditionFailure("a subject whose turn it is has a line")
+        }
+        if lines.values[index].rest != nil { waitingRests -= 1 }
+        guard let job = lines.values[index].take() else {
+            preconditionFailure("a subject whose turn it is has a job")
+        }
+        waiting -= 1
+        return (subject, job)
+    }
+
+    /// Removes the newest job of the subject that has the most jobs, if they are more than `held`.
+    ///
+    /// - Parameter held: at least 1, so that the subject keeps a job for its turn.
+    @inlinable
+    public mutating func removeNewest(ofSubjectAbove held: Int) -> Job? {
+        precondition(held > 0, "a subject whose turn it is has a job")
+        guard let largest = lines.max(by: { $0.value.jobs.count < $1.value.jobs.count }),
+            largest.value.jobs.count > held
+        else { return nil }
+        waiting -= 1
+        return lines[largest.key]?.jobs.popLast()
+    }
+
+    /// Ends the job of `subject` that is out, or one step of it. The subject's next turn comes
+    /// after all others'.
+    @inlinable
+    public mutating func finish(_ subject: Subject, cost: Int64 = 0, rest: Job? = nil) {
+        if let rest { addRest(rest, of: subject) }
+        guard let index = lines.index(forKey: subject) else { return }
+        if lines.values[index].isEmpty {
+            lines.remove(at: index)
+        } else if lines.values[index].isExhausted(by: cost, in: round, budget) {
+            resting.append(subject)
+        } else {
+            ready.append(subject)
+        }
+    }
+
+    /// Begins a round: resting subjects take turns again.
+    @inlinable
+    public mutating func beginRound() {
+        round += 1
+        for subject in resting { ready.append(subject) }
+        resting.removeAll(keepingCapacity: true)
+    }
+}
+
+extension FairQueue.Line {
+    @inlinable
+    var isEmpty: Bool { rest == nil && jobs.isEmpty }
+    @inlinable
+    var count: Int { jobs.count + (rest == nil ? 0 : 1) }
+
+    /// - Returns: whether the subject becomes ready by it.
+    @inlinable
+    mutating func add(_ job: Job) -> Bool {
+        defer { jobs.append(job) }
+        return isEmpty && !isOut
+    }
+
+    @inlinable
+    mutating func take() -> Job? {
+        isOut = true
+        return rest.take() ?? jobs.popFirst()
+    }
+
+    /// Records the end of the job that was out.
+    ///
+    /// - Returns: whether its subject has used up the budget of the round.
+    @inlinable
+    mutating func isExhausted(
+        by cost: Int64,
+        in round: Int,
+        _ budget: Int64
+    ) -> Bool {
+        isOut = false
+        if costRound != round { self.cost = 0 }
+        costRound = round
+        self.cost += cost
+        return self.cost > budget
+    }
+}

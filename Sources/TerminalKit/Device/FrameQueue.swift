@@ -1,0 +1,86 @@
+/// The output queue of a terminal: control bytes that must arrive, then the newest frame.
+///
+/// A frame is rendered only after all earlier bytes have been written. So a slow terminal is at
+/// most one frame behind, frames in between are skipped, and the renderer knows what the terminal
+/// shows. The queue holds no more than one rendered frame and `maxControlBytes`.
+package struct FrameQueue: Sendable {
+    private let maxControlBytes: Int
+    private var renderer: Renderer
+    private var bytes: [UInt8] = []
+    private var sent = 0
+    private var waiting: Surface?
+    private var newest: Surface?
+
+    /// The number of frames replaced by newer ones before they were rendered.
+    private(set) var skippedFrames = 0
+    private(set) var renderedFrames = 0
+    /// The number of bytes written so far.
+    private(set) var totalBytes = 0
+
+    package init(renderer: Renderer, maxControlBytes: Int = 256 * 1024) {
+        self.renderer = renderer
+        self.maxControlBytes = maxControlBytes
+    }
+
+    /// Whether nothing is left to write.
+    var isDrained: Bool { sent == bytes.count && waiting == nil }
+    /// Whether some but not all of the rendered bytes have been written.
+    var isCutOff: Bool { sent > 0 && sent < bytes.count }
+    var queuedBytes: Int { bytes.count - sent }
+
+    /// Shows a surface as soon as the terminal has taken all earlier bytes.
+    package mutating func show(_ surface: Surface) {
+        if waiting != nil { skippedFrames += 1 }
+        waiting = surface
+        newest = surface
+    }
+
+    /// Queues bytes that are not part of a frame.
+    ///
+    /// - Returns: Whether there was room for them.
+    package mutating func send(_ control: some Collection<UInt8>) -> Bool {
+        guard queuedBytes + control.count <= maxControlBytes else { return false }
+        bytes.append(contentsOf: control)
+        return true
+    }
+
+    /// Forgets what the terminal shows: the next frame is painted in full.
+    mutating func forget() { renderer.forget() }
+
+    /// Paints the newest frame in full, because something else has written to the terminal.
+    package mutating func repaint() {
+        forget()
+        waiting = newest
+    }
+
+    /// Drops everything not yet written; from here on, the terminal's contents are unknown.
+    mutating func discard() {
+        bytes.removeAll()
+        sent = 0
+        waiting = nil
+        renderer.forget()
+    }
+
+    /// Passes the next bytes to `write`, which returns how many it took.
+    ///
+    /// - Returns: Whether everything was taken.
+    mutating func drain(_ write: (UnsafeRawBufferPointer) -> Int) -> Bool {
+        while true {
+            if sent == bytes.count {
+                bytes.removeAll(keepingCapacity: bytes.count < 64 * 1024)
+                sent = 0
+                guard let surface = waiting else { return true }
+                waiting = nil
+                renderedFrames += 1
+                bytes = renderer.render(surface)
+                if bytes.isEmpty { return true }
+            }
+            let taken = bytes.withUnsafeBytes {
+                write(UnsafeRawBufferPointer(rebasing: $0[sent...]))
+            }
+            guard taken > 0 else { return false }
+            sent += taken
+            totalBytes += taken
+        }
+    }
+}

@@ -1,0 +1,49 @@
+import Dispatch
+import Glibc
+
+extension TerminalDevice {
+    /// Browsers that need the terminal for themselves.
+    private static let terminalBrowsers: Set<String> = [
+        "browsh", "elinks", "links", "links2", "lynx", "w3m", "www-browser",
+    ]
+
+    /// Opens an address in the person's browser: `BROWSER`, or else the one that `xdg-open` starts.
+    ///
+    /// - Parameters:
+    ///   - address: Must have a scheme and be safe to pass to a program as an argument.
+    ///   - completion: Receives whether a program was found, on the queue.
+    package func browse(_ address: String, completion: @escaping @Sendable (Bool) -> Void) {
+        // `BROWSER` may be a list, of which the first entry is used; %s stands for the address.
+        let browser = options.environment["BROWSER"]?.split(separator: ":").first.map(String.init)
+        guard let browser, !browser.isEmpty else {
+            return completion(launch(["xdg-open", address]))
+        }
+        let program = browser.split(separator: " ").first?.split(separator: "/").last ?? ""
+        let command = browser.split(separator: " ").filter { $0 != "%s" }.joined(separator: " ")
+        let arguments = ["sh", "-c", "exec \(command) \"$1\"", "sh", address]
+        if Self.terminalBrowsers.contains(String(program)) {
+            run(arguments) { result in
+                guard case .success(let status) = result else { return completion(false) }
+                completion(status != 127)
+            }
+        } else {
+            completion(launch(arguments))
+        }
+    }
+
+    /// Starts a program that runs on its own, without the terminal.
+    private func launch(_ arguments: [String]) -> Bool {
+        let null = Glibc.open("/dev/null", O_RDWR | O_CLOEXEC)
+        guard null >= 0 else { return false }
+        defer { close(null) }
+        guard
+            let program = try? ChildProgram(
+                arguments,
+                environment: options.environment,
+                terminal: null
+            )
+        else { return false }
+        DispatchQueue.global().async { _ = program.wait() }
+        return true
+    }
+}

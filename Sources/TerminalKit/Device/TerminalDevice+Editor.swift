@@ -1,0 +1,73 @@
+import Glibc
+
+extension TerminalDevice {
+    /// Opens a text in the person's editor: `VISUAL`, `EDITOR` or else vi.
+    ///
+    /// The text is in a file that only this person can read, which is removed afterwards.
+    /// - Parameters:
+    ///   - maxBytes: The most bytes to read back.
+    ///   - completion: Receives the new text without line breaks at its end, on the queue; nil if
+    ///     the editor failed or left no readable text.
+    package func edit(
+        _ text: String,
+        maxBytes: Int = 1 << 20,
+        completion: @escaping @Sendable (String?) -> Void
+    ) {
+        guard let path = EditedFile.create(with: text, in: options.environment["XDG_RUNTIME_DIR"])
+        else { return completion(nil) }
+        let editor =
+            [options.environment["VISUAL"], options.environment["EDITOR"]].lazy
+            .compactMap { $0 }.first { !$0.isEmpty } ?? "vi"
+        // The variable may contain arguments, so a shell splits it; the path is not part of the
+        // script.
+        run(["sh", "-c", "exec \(editor) \"$1\"", "sh", path]) { result in
+            let edited = EditedFile.read(path, maxBytes: maxBytes)
+            unlink(path)
+            guard case .success(0) = result, var edited else { return completion(nil) }
+            while edited.last?.isNewline == true { edited.removeLast() }
+            completion(edited)
+        }
+    }
+}
+
+private enum EditedFile {
+    /// - Returns: The path of a new file of mode 0600.
+    static func create(with text: String, in directory: String?) -> String? {
+        for directory in [directory, "/tmp"].compactMap(\.self) where !directory.isEmpty {
+            var template = Array("\(directory)/tambour-XXXXXX.txt".utf8CString)
+            let descriptor = mkstemps(&template, 4)
+            guard descriptor >= 0 else { continue }
+            defer { close(descriptor) }
+            let path = String(
+                decoding: template.dropLast().map(UInt8.init(bitPattern:)),
+                as: UTF8.self
+            )
+            if writeAll(Array(text.utf8), to: descriptor) { return path }
+            unlink(path)
+        }
+        return nil
+    }
+
+    static func read(_ path: String, maxBytes: Int) -> String? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 16 * 1024)
+        while bytes.count <= maxBytes {
+            let count = Glibc.read(descriptor, &buffer, buffer.count)
+            if count == 0 { return String(validating: bytes, as: UTF8.self) }
+            if count > 0 { bytes += buffer[..<count] } else if errno != EINTR { return nil }
+        }
+        return nil
+    }
+
+    private static func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+            if count > 0 { rest = rest.dropFirst(count) } else if errno != EINTR { return false }
+        }
+        return true
+    }
+}

@@ -1,0 +1,435 @@
+package import Dispatch
+import Glibc
+
+/// A terminal used by a full-screen program: keys come in, surfaces go out.
+///
+/// Between `start` and `stop` the line is raw and the alternate screen is shown. Nothing here
+/// blocks on the terminal: while it is slow, frames are skipped (`FrameQueue`). The terminal's
+/// settings are restored in `stop`, before the process is suspended, while another program runs,
+/// and by `TerminalRescue` when the process ends otherwise.
+///
+/// `@unchecked Sendable`: everything but the constants is used on `queue` only, which every method
+/// checks.
+package final class TerminalDevice: @unchecked Sendable {
+    package struct Options: Sendable {
+        package var renderer = Renderer.Options()
+        package var hasMouse = false
+        /// After ESC, how long to wait for the rest of a sequence before it counts as a key.
+        var escapeTimeout = DispatchTimeInterval.milliseconds(40)
+        /// How long after that a late rest of the sequence is still recognised.
+        var lateTimeout = DispatchTimeInterval.seconds(1)
+        /// Whether control-C is a key like any other, or raises SIGINT.
+        var interruptIsKey = true
+        /// The environment of child programs, which also names the editor.
+        package var environment: [String: String] = [:]
+
+        package init() {}
+    }
+
+    /// The device's events, delivered on the queue.
+    package struct Handlers {
+        package var input: ([InputEvent]) -> Void = { _ in }
+        /// The terminal has been resized: the owner should soon show a surface of the new size.
+        package var resize: (Size) -> Void = { _ in }
+        /// The program should end. SIGINT is reported at once; SIGTERM and SIGHUP after the
+        /// terminal was restored.
+        package var signal: (Int32) -> Void = { _ in }
+        /// The terminal is gone: reading or writing failed.
+        package var closed: () -> Void = {}
+    }
+
+    private enum Phase {
+        case stopped
+        case active
+        /// Another program has the terminal.
+        case lent
+    }
+
+    package let queue: DispatchQueue
+    package let options: Options
+    package var handlers = Handlers()
+
+    private let input: TerminalLine
+    private let output: Int32
+    private let modes: TerminalModes
+    private let ownsDescriptor: Bool
+
+    private var phase = Phase.stopped
+    private var frames: FrameQueue
+    private var parser = KeyParser()
+    private var keyGeneration = 0
+
+    private var reader: (any DispatchSourceRead)?
+    private var isReaderPaused = false
+    private var writer: (any DispatchSourceWrite)?
+    private var isWriterWaiting = false
+    private var signalSources: [any DispatchSourceSignal] = []
+
+    private static let signals = [SIGWINCH, SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT]
+
+    /// Opens the terminal of the process: `/dev/tty`, or else standard input and output.
+    ///
+    /// - Throws: `TerminalError.dumb`, `.notATerminal`.
+    package static func open(
+        options: Options,
+        queue: DispatchQueue
+    ) throws(TerminalError) -> TerminalDevice {
+        if options.environment["TERM"] == "dumb" { throw .dumb }
+        // A file description of its own: O_NONBLOCK then affects no other process on the terminal.
+        let descriptor = Glibc.open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)
+        if descriptor >= 0 {
+            return try TerminalDevice(
+                input: descriptor,
+                output: descriptor,
+                options: options,
+                queue: queue,
+                ownsDescriptor: true
+            )
+        }
+        guard isatty(STDIN_FILENO) == 1, isatty(STDOUT_FILENO) == 1 else { throw .notATerminal }
+        return try TerminalDevice(
+            input: STDIN_FILENO,
+            output: STDOUT_FILENO,
+            options: options,
+            queue: queue
+        )
+    }
+
+    /// - Parameters:
+    ///   - input: A terminal to read from.
+    ///   - output: The same terminal, to write to.
+    ///   - queue: A serial queue that everything happens on.
+    ///   - ownsDescriptor: Whether `input` is closed with this object.
+    package init(
+        input: Int32,
+        output: Int32,
+        options: Options,
+        queue: DispatchQueue,
+        ownsDescriptor: Bool = false
+    ) throws(TerminalError) {
+        self.input = try TerminalLine(input)
+        self.output = output
+        self.options = options
+        self.queue = queue
+        self.ownsDescriptor = ownsDescriptor
+        modes = TerminalModes(hasMouse: options.hasMouse)
+        frames = FrameQueue(renderer: Renderer(options: options.renderer))
+    }
+
+    deinit {
+        precondition(writer == nil, "stop() was not called")
+        if ownsDescriptor { close(input.descriptor) }
+    }
+
+    /// Columns and rows of the terminal.
+    package var size: Size { input.size }
+
+    /// Frames that were never written because newer ones came while the terminal was slow.
+    var skippedFrames: Int { frames.skippedFrames }
+    /// Bytes written so far.
+    var writtenBytes: Int { frames.totalBytes }
+
+    // MARK: Life
+
+    /// Takes the terminal over. The owner should show a surface right after.
+    package func start() throws(TerminalError) {
+        preconditionOnQueue()
+        guard phase == .stopped else { return }
+        makeSources()
+        try enter()
+    }
+
+    /// Restores the terminal. Frames not shown yet are dropped.
+    package func stop() {
+        preconditionOnQueue()
+        if phase == .active { leave() }
+        phase = .stopped
+        // A source must not be released while it is suspended.
+        reader?.cancel()
+        pauseReader(false)
+        reader = nil
+        writer?.cancel()
+        awaitWriter(true)
+        writer = nil
+        isWriterWaiting = false
+        for source in signalSources { source.cancel() }
+        signalSources = []
+    }
+
+    /// Restores the terminal and suspends the process until the shell continues it.
+    package func suspend() {
+        preconditionOnQueue()
+        guard phase == .active else { return }
+        leave()
+        stopProcess()
+        resume()
+    }
+
+    private func enter() throws(TerminalError) {
+        try input.makeRaw(keepsSignals: !options.interruptIsKey)
+        TerminalRescue.arm(
+            descriptor: output,
+            settings: input.originalSettings,
+            bytes: modes.leave
+        )
+        phase = .active
+        _ = frames.send(modes.enter)
+        frames.repaint()
+        flush()
+    }
+
+    private func leave() {
+        phase = .stopped
+        let isCutOff = frames.isCutOff
+        frames.discard()
+        // CAN ends a sequence that the terminal has received only in part.
+        writeOut((isCutOff ? [0x18] : []) + modes.leave)
+        TerminalRescue.disarm()
+        input.restore()
+        parser = KeyParser()
+    }
+
+    /// Takes the terminal over again after something else used it.
+    private func resume() {
+        do {
+            try enter()
+            handlers.resize(size)
+        } catch {
+            handlers.closed()
+        }
+    }
+
+    /// Performs the default action of SIGTSTP, for the whole job.
+    private func stopProcess() {
+        var standard = sigaction()
+        standard.__sigaction_handler.sa_handler = SIG_IGN
+        var ours = sigaction()
+        sigaction(SIGTSTP, &standard, &ours)
+        // Stops the rest of the job first; a wrapper that kept running would keep the shell
+        // waiting.
+        kill(0, SIGTSTP)
+        standard.__sigaction_handler.sa_handler = SIG_DFL
+        sigaction(SIGTSTP, &standard, nil)
+        var stopSignal = sigset_t()
+        var mask = sigset_t()
+        sigemptyset(&stopSignal)
+        sigaddset(&stopSignal, SIGTSTP)
+        pthread_sigmask(SIG_UNBLOCK, &stopSignal, &mask)
+        // Returns when the process is continued; at once if there is nobody to continue it.
+        raise(SIGTSTP)
+        pthread_sigmask(SIG_SETMASK, &mask, nil)
+        sigaction(SIGTSTP, &ours, nil)
+    }
+
+    // MARK: Output
+
+    /// Shows a surface as soon as the terminal takes it; a newer one replaces a waiting one.
+    package func show(_ surface: Surface) {
+        preconditionOnQueue()
+        frames.show(surface)
+        flush()
+    }
+
+    /// Repaints everything, for a terminal that something else has written to.
+    package func repaint() {
+        preconditionOnQueue()
+        frames.repaint()
+        flush()
+    }
+
+    /// Copies text to the clipboard of the machine that displays the terminal.
+    ///
+    /// - Returns: Whether the text was sent; it may be too long. No terminal reports whether it
+    ///   obeyed.
+    package func copy(_ text: String) -> Bool { send(TerminalMessage.copy(text)) }
+
+    package func notify(_ kind: TerminalMessage.Notification, title: String, body: String) {
+        _ = send(TerminalMessage.notify(kind, title: title, body: body))
+    }
+
+    func setTitle(_ title: String) { _ = send(TerminalMessage.setTitle(title)) }
+
+    private func send(_ bytes: [UInt8]?) -> Bool {
+        preconditionOnQueue()
+        guard let bytes, phase == .active, frames.send(bytes) else { return false }
+        flush()
+        return true
+    }
+
+    private func flush() {
+        guard phase == .active, !isWriterWaiting else { return }
+        let output = output
+        var failure: Int32 = 0
+        let isDrained = frames.drain { bytes in
+            while true {
+                let count = write(output, bytes.baseAddress, bytes.count)
+                if count >= 0 { return count }
+                if errno == EINTR { continue }
+                failure = errno
+                return 0
+            }
+        }
+        if isDrained { return }
+        if failure == EAGAIN || failure == 0 {
+            awaitWriter(true)
+        } else {
+            fail()
+        }
+    }
+
+    private func outputIsReady() {
+        awaitWriter(false)
+        flush()
+    }
+
+    private func awaitWriter(_ isWaiting: Bool) {
+        guard isWaiting != isWriterWaiting else { return }
+        isWriterWaiting = isWaiting
+        if isWaiting { writer?.resume() } else { writer?.suspend() }
+    }
+
+    /// Writes bytes that the terminal needs before it is restored; gives up when it takes nothing
+    /// for a second.
+    private func writeOut(_ bytes: [UInt8]) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { write(output, $0.baseAddress, $0.count) }
+            if count > 0 {
+                rest = rest.dropFirst(count)
+            } else if count < 0, errno == EAGAIN {
+                var polled = pollfd(fd: output, events: Int16(POLLOUT), revents: 0)
+                if poll(&polled, 1, 1000) <= 0 { return }
+            } else if errno != EINTR {
+                return
+            }
+        }
+    }
+
+    private func fail() {
+        guard phase == .active else { return }
+        stop()
+        handlers.closed()
+    }
+
+    // MARK: Input
+
+    private func makeSources() {
+        let reader = DispatchSource.makeReadSource(
+            fileDescriptor: input.descriptor,
+            queue: queue
+        )
+        reader.setEventHandler { [weak self] in self?.inputIsReady() }
+        reader.activate()
+        self.reader = reader
+
+        let writer = DispatchSource.makeWriteSource(fileDescriptor: output, queue: queue)
+        writer.setEventHandler { [weak self] in self?.outputIsReady() }
+        self.writer = writer
+
+        for number in Self.signals {
+            let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
+            source.setEventHandler { [weak self] in self?.signalCame(number) }
+            source.activate()
+            signalSources.append(source)
+        }
+    }
+
+    private func inputIsReady() {
+        guard phase == .active else { return }
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        let count = read(input.descriptor, &buffer, buffer.count)
+        if count > 0 {
+            deliver(parser.parse(buffer[..<count]))
+            waitForRestOfKey()
+        } else if count == 0 || (errno != EAGAIN && errno != EINTR) {
+            fail()
+        }
+    }
+
+    private func pauseReader(_ isPaused: Bool) {
+        guard isPaused != isReaderPaused else { return }
+        isReaderPaused = isPaused
+        if isPaused { reader?.suspend() } else { reader?.resume() }
+    }
+
+    private func deliver(_ events: [InputEvent]) {
+        if !events.isEmpty { handlers.input(events) }
+    }
+
+    private func waitForRestOfKey() {
+        keyGeneration += 1
+        guard parser.isWaiting else { return }
+        let generation = keyGeneration
+        let patience = parser.isLate ? options.lateTimeout : options.escapeTimeout
+        queue.asyncAfter(deadline: .now() + patience) { [weak self] in
+            guard let self, generation == keyGeneration, phase == .active else { return }
+            // Bytes that arrived while the queue was busy are not late.
+            if input.hasBytes { return inputIsReady() }
+            deliver(parser.flush())
+            waitForRestOfKey()
+        }
+    }
+
+    // MARK: Signals
+
+    private func signalCame(_ number: Int32) {
+        switch number {
+        case SIGWINCH:
+            guard phase == .active else { return }
+            // Even if the size is unchanged in the end, the terminal may have moved lines.
+            frames.forget()
+            handlers.resize(size)
+        case SIGTSTP: suspend()
+        // The shell used the terminal in the meantime.
+        case SIGCONT: if phase == .active { resume() }
+        case SIGINT: if phase == .active { handlers.signal(number) }
+        default:
+            stop()
+            handlers.signal(number)
+        }
+    }
+
+    // MARK: Other programs
+
+    /// Lends the terminal to a program and takes it back when the program has exited.
+    ///
+    /// - Parameters:
+    ///   - arguments: The program's name first.
+    ///   - completion: Receives the exit status on the queue, once the terminal is back.
+    package func run(
+        _ arguments: [String],
+        completion: @escaping @Sendable (Result<Int32, TerminalError>) -> Void
+    ) {
+        preconditionOnQueue()
+        guard phase == .active else { return completion(.failure(.notOwned)) }
+        pauseReader(true)
+        leave()
+        phase = .lent
+        let program: ChildProgram
+        do {
+            program = try ChildProgram(
+                arguments,
+                environment: options.environment,
+                terminal: input.descriptor
+            )
+        } catch {
+            takeBack()
+            return completion(.failure(error))
+        }
+        DispatchQueue.global().async {
+            let status = program.wait()
+            self.queue.async {
+                self.takeBack()
+                completion(.success(status))
+            }
+        }
+    }
+
+    private func takeBack() {
+        pauseReader(false)
+        // The device may have been stopped while the program ran.
+        if phase == .lent { resume() }
+    }
+
+    private func preconditionOnQueue() { dispatchPrecondition(condition: .onQueue(queue)) }
+}

@@ -1,0 +1,64 @@
+import Glibc
+
+/// The line discipline of a terminal: raw while a full-screen program runs, restored afterwards.
+package struct TerminalLine {
+    let descriptor: Int32
+    private let original: termios
+    private let originalFlags: Int32
+
+    /// Remembers the settings of the terminal.
+    package init(_ descriptor: Int32) throws(TerminalError) {
+        self.descriptor = descriptor
+        var settings = termios()
+        guard tcgetattr(descriptor, &settings) == 0 else {
+            throw errno == ENOTTY ? .notATerminal : .system(call: "tcgetattr", code: errno)
+        }
+        original = settings
+        originalFlags = fcntl(descriptor, F_GETFL)
+    }
+
+    var originalSettings: termios { original }
+
+    /// Turns off echo, line mode and translation, and signal keys unless `keepsSignals` is set.
+    func makeRaw(keepsSignals: Bool) throws(TerminalError) {
+        var raw = original
+        cfmakeraw(&raw)
+        if keepsSignals {
+            raw.c_lflag |= tcflag_t(ISIG)
+            withUnsafeMutableBytes(of: &raw.c_cc) { $0[Int(VQUIT)] = 0 }
+        }
+        try apply(raw)
+        _ = fcntl(descriptor, F_SETFL, originalFlags | O_NONBLOCK)
+    }
+
+    /// Restores the original settings. Unread input is discarded.
+    func restore() {
+        tcflush(descriptor, TCIFLUSH)
+        try? apply(original)
+        _ = fcntl(descriptor, F_SETFL, originalFlags)
+    }
+
+    /// Whether there is unread input.
+    var hasBytes: Bool {
+        var polled = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return poll(&polled, 1, 0) > 0
+    }
+
+    /// Columns and rows; 80 by 24 if the terminal does not report them.
+    package var size: Size {
+        var window = winsize()
+        guard ioctl(descriptor, UInt(TIOCGWINSZ), &window) == 0, window.ws_col > 0,
+            window.ws_row > 0
+        else { return Size(columns: 80, rows: 24) }
+        return Size(columns: Int(window.ws_col), rows: Int(window.ws_row))
+    }
+
+    /// Applies settings; in the background, this stops the process until it is in the foreground
+    /// again. Does not wait for output, which a stopped terminal would never take.
+    private func apply(_ settings: termios) throws(TerminalError) {
+        var settings = settings
+        while tcsetattr(descriptor, TCSANOW, &settings) != 0 {
+            guard errno == EINTR else { throw .system(call: "tcsetattr", code: errno) }
+        }
+    }
+}

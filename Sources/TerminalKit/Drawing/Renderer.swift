@@ -1,0 +1,359 @@
+/// Turns surfaces into the bytes that make a terminal show them; small changes take few bytes.
+///
+/// The renderer remembers the last frame and writes the difference: cursor moves, runs of text, SGR
+/// where the style changes, erasing to the end of the line, scrolled regions, hyperlinks (OSC 8). A
+/// frame of more than one run is wrapped in synchronised output (mode 2026), so that it appears at
+/// once.
+///
+/// The bytes of every frame must reach the terminal in order, so frames are skipped by not
+/// rendering them. The terminal must not wrap lines by itself (`TerminalModes` turns that off).
+package struct Renderer: Sendable {
+    package struct Options: Sendable {
+        package var depth = ColorDepth.trueColor
+        /// Terminals without OSC 8 ignore it; a few old ones print it.
+        var hyperlinks = true
+        var synchronizedOutput = true
+        /// Whether the terminal supports ASCII only: other characters become question marks.
+        var isASCIIOnly = false
+    }
+
+    private let options: Options
+    private var shown: Surface?
+    private var bytes: [UInt8] = []
+
+    // The known state of the terminal; nil where unknown.
+    private var row: Int?
+    private var column: Int?
+    private var isCursorVisible: Bool?
+    private var pen: Style?
+    /// The style of `pen` before its colours were reduced to the terminal's.
+    private var fullPen: Style?
+    /// The current link of the surface being drawn; none between frames.
+    private var penLink = Surface.LinkID.none
+
+    /// The number of cursor moves in this frame; a scroll or a clear counts as two.
+    private var moves = 0
+
+    package init(options: Options = Options()) { self.options = options }
+
+    /// Forgets what the terminal shows: the next frame repaints everything.
+    mutating func forget() {
+        shown = nil
+        row = nil
+        column = nil
+        isCursorVisible = nil
+        pen = nil
+        fullPen = nil
+        penLink = .none
+    }
+
+    /// Returns the bytes that make the terminal show `surface`; none if it shows it already.
+    ///
+    /// A surface whose size has changed is painted in full.
+    mutating func render(_ surface: Surface) -> [UInt8] {
+        bytes.removeAll(keepingCapacity: true)
+        moves = 0
+        var old = beginFrame(for: surface)
+        var changes = changes(of: surface, over: old)
+        let finder = ScrollFinder(old: old, new: surface)
+        if let scroll = finder.best(changed: changes.map(\.columns)) {
+            old = scrolled(old, rows: scroll.rows, by: scroll.count)
+            changes = self.changes(of: surface, over: old)
+        }
+        for row in changes.indices where !changes[row].isEmpty {
+            changes[row].widenToGlyphs(of: surface.cells(ofRow: row))
+            renderRow(row, of: surface, changes[row])
+        }
+        setLink(.none, of: surface)
+        let drawn = bytes.count
+        placeCursor(surface.cursor, in: surface)
+        shown = surface
+        return framed(drawnCount: drawn)
+    }
+
+    /// Returns the surface that the terminal shows; if unknown, clears the terminal and returns a
+    /// blank one.
+    private mutating func beginFrame(for surface: Surface) -> Surface {
+        if let shown, shown.size == surface.size { return shown }
+        forget()
+        write("\u{1B}[m\u{1B}]8;;\u{1B}\\\u{1B}[H\u{1B}[2J")
+        pen = .plain
+        fullPen = .plain
+        row = 0
+        column = 0
+        moves = 2
+        return Surface(size: surface.size)
+    }
+
+    private mutating func scrolled(
+        _ surface: Surface,
+        rows: Range<Int>,
+        by count: Int
+    ) -> Surface {
+        setPen(.plain)
+        let isWhole = rows.count == surface.size.rows
+        if !isWhole { write("\u{1B}[\(rows.lowerBound + 1);\(rows.upperBound)r") }
+        write("\u{1B}[\(abs(count))\(count > 0 ? "S" : "T")")
+        if !isWhole {
+            // Setting margins moves the cursor to the upper left corner.
+            write("\u{1B}[r")
+            row = 0
+            column = 0
+        }
+        moves = 2
+        var moved = surface
+        moved.scroll(rows: rows, by: count)
+        return moved
+    }
+
+    // MARK: Rows
+
+    /// Returns, for each row, the columns in which the surfaces differ.
+    private func changes(of new: Surface, over old: Surface) -> [ChangedColumns] {
+        // For each link, the index of its address in the old surface; -1 if the address is new.
+        let oldLinks = new.links.map { address in old.index(ofLink: address) ?? -1 }
+        let columns = new.size.columns
+        var changes = Array(repeating: ChangedColumns(), count: new.size.rows)
+        new.cells.withUnsafeBufferPointer { newCells in
+            old.cells.withUnsafeBufferPointer { oldCells in
+                for row in changes.indices {
+                    for column in 0..<columns {
+                        let index = row * columns + column
+                        let isSame =
+                            newCells[index].looksLike(oldCells[index])
+                            && oldLinks[Int(newCells[index].link.index)]
+                                == Int(oldCells[index].link.index)
+                        if !isSame { changes[row].insert(column) }
+                    }
+                }
+            }
+        }
+        return changes
+    }
+
+    private mutating func renderRow(_ row: Int, of new: Surface, _ dirty: ChangedColumns) {
+        let columns = new.size.columns
+        let start = row * columns
+        let eraseFrom = columnToEraseFrom(in: new.cells(ofRow: row), dirty)
+        var column = 0
+        while column < eraseFrom {
+            let cell = new.cells[start + column]
+            let width = max(1, Int(cell.width))
+            if dirty.contains(column) {
+                approach(row: row, column: column, in: new)
+                write(cell, at: column, of: new)
+            }
+            column += width
+        }
+        if eraseFrom < columns {
+            approach(row: row, column: eraseFrom, in: new)
+            setPen(.plain)
+            setLink(.none, of: new)
+            write("\u{1B}[K")
+        }
+    }
+
+    /// Returns the column from which erasing to the end of the line is correct and shorter than
+    /// writing spaces; the number of columns if there is none.
+    ///
+    /// Only for the standard background: not every terminal erases with the background colour.
+    private func columnToEraseFrom(
+        in cells: ArraySlice<Surface.Cell>,
+        _ dirty: ChangedColumns
+    ) -> Int {
+        var blankFrom = cells.endIndex
+        while blankFrom > cells.startIndex, cells[blankFrom - 1].isPlainBlank { blankFrom -= 1 }
+        let first = dirty.first(from: blankFrom - cells.startIndex)
+        guard let first, let last = dirty.last else { return cells.count }
+        let eraseBytes = pen?.background == .standard ? 3 : 6
+        return last - first + 1 > eraseBytes ? first : cells.count
+    }
+
+    // MARK: Text and style
+
+    private mutating func write(_ cell: Surface.Cell, at column: Int, of surface: Surface) {
+        if cell.style != fullPen || cell.link != penLink,
+            !cell.isBlankIgnoringColor || !penSuitsBlank(cell) || penLink != .none
+        {
+            setLink(cell.link, of: surface)
+            setPen(cell.style)
+        }
+        if options.isASCIIOnly, !cell.text.isASCII {
+            bytes.append(
+                contentsOf: repeatElement(UInt8(ascii: "?"), count: Int(cell.width))
+            )
+        } else if cell.isDoubtful {
+            // If the terminal draws the glyph narrower than we measure, old text would show in the
+            // rest.
+            bytes.append(contentsOf: repeatElement(UInt8(ascii: " "), count: Int(cell.width)))
+            self.column = nil
+            move(toRow: row ?? 0, column: column)
+            write(cell.text)
+            self.column = nil
+            return
+        } else {
+            write(cell.text)
+        }
+        let next = column + Int(cell.width)
+        // After the last column, terminals differ on the cursor's position.
+        self.column = next < surface.size.columns ? next : nil
+    }
+
+    /// Returns whether a blank needs no change of the pen, because its foreground is invisible.
+    private func penSuitsBlank(_ cell: Surface.Cell) -> Bool {
+        guard let pen, pen.attributes.isDisjoint(with: .visibleOnSpace) else { return false }
+        return pen.background == cell.style.reduced(to: options.depth).background
+    }
+
+    private mutating func setLink(_ link: Surface.LinkID, of surface: Surface) {
+        guard options.hyperlinks, link != penLink else { return }
+        penLink = link
+        let address = surface.links[Int(link.index)]
+        // A common id joins the parts of a wrapped link.
+        let parameters = address.isEmpty ? "" : "id=\(Self.linkName(address))"
+        write("\u{1B}]8;\(parameters);\(address)\u{1B}\\")
+    }
+
+    /// Returns the FNV-1a hash of the address, which is the same in every frame.
+    private static func linkName(_ address: String) -> String {
+        var hash: UInt32 = 2_166_136_261
+        for byte in address.utf8 { hash = (hash ^ UInt32(byte)) &* 16_777_619 }
+        return String(hash, radix: 36)
+    }
+
+    private mutating func setPen(_ style: Style) {
+        guard style != fullPen else { return }
+        fullPen = style
+        let reduced = style.reduced(to: options.depth)
+        guard reduced != pen else { return }
+        write(SelectGraphicRendition.sequence(from: pen, to: reduced))
+        pen = reduced
+    }
+
+    // MARK: Cursor
+
+    private mutating func placeCursor(_ position: Position?, in surface: Surface) {
+        if let position, surface.bounds.contains(position) {
+            move(toRow: position.row, column: position.column)
+            if isCursorVisible != true { write("\u{1B}[?25h") }
+            isCursorVisible = true
+        } else {
+            if isCursorVisible != false { write("\u{1B}[?25l") }
+            isCursorVisible = false
+        }
+    }
+
+    /// Moves to where text is to be written; rewrites a short gap if that is shorter.
+    private mutating func approach(row: Int, column: Int, in surface: Surface) {
+        if row == self.row, let here = self.column, here < column, column - here <= 3 {
+            let start = row * surface.size.columns
+            let gap = surface.cells[start + here..<start + column]
+            let isEasy = gap.allSatisfy { cell in
+                cell.width == 1 && cell.text.isASCII && cell.link == penLink
+                    && cell.style == fullPen
+            }
+            if isEasy {
+                for cell in gap { write(cell.text) }
+                self.column = column
+                return
+            }
+        }
+        move(toRow: row, column: column)
+    }
+
+    private mutating func move(toRow row: Int, column: Int) {
+        guard row != self.row || column != self.column else { return }
+        moves += 1
+        bytes.append(
+            contentsOf: CursorMove.shortest(
+                from: (self.row, self.column),
+                to: (row, column)
+            ).utf8
+        )
+        self.row = row
+        self.column = column
+    }
+
+    // MARK: Bytes
+
+    /// Wraps the frame in synchronised output, unless it is a single run.
+    private mutating func framed(drawnCount: Int) -> [UInt8] {
+        guard drawnCount > 0, moves > 2, options.synchronizedOutput else { return bytes }
+        return Array("\u{1B}[?2026h".utf8) + bytes + Array("\u{1B}[?2026l".utf8)
+    }
+
+    private mutating func write(_ text: String) { bytes.append(contentsOf: text.utf8) }
+
+    private mutating func write(_ character: Character) {
+        let utf8 = character.utf8
+        if utf8.count == 1, let byte = utf8.first {
+            bytes.append(byte)
+        } else {
+            bytes.append(contentsOf: utf8)
+        }
+    }
+}
+
+extension Surface.Cell {
+    /// A space on which only the background can be seen.
+    fileprivate var isBlankIgnoringColor: Bool {
+        width == 1 && link == .none && style.attributes.isDisjoint(with: .visibleOnSpace)
+            && text == " "
+    }
+
+    fileprivate var isPlainBlank: Bool {
+        isBlankIgnoringColor && style.background == .standard
+    }
+
+    /// Returns whether both look the same, ignoring their links.
+    func looksLike(_ other: Surface.Cell) -> Bool {
+        guard text == other.text, width == other.width else { return false }
+        return style == other.style
+            || (isBlankIgnoringColor && other.isBlankIgnoringColor
+                && style.background == other.style.background)
+    }
+}
+
+/// The columns of one row that must be written again.
+private struct ChangedColumns {
+    private var flags: [Bool] = []
+    private var first: Int?
+    package private(set) var last: Int?
+
+    /// The range from the first to the last changed column.
+    var columns: ClosedRange<Int>? {
+        guard let first, let last else { return nil }
+        return first...last
+    }
+
+    var isEmpty: Bool { last == nil }
+
+    func contains(_ column: Int) -> Bool { column < flags.count && flags[column] }
+
+    func first(from column: Int) -> Int? {
+        guard let last, column <= last else { return nil }
+        return (column...last).first { flags[$0] }
+    }
+
+    mutating func insert(_ column: Int) {
+        while flags.count <= column { flags.append(false) }
+        flags[column] = true
+        first = min(first ?? column, column)
+        last = max(last ?? 0, column)
+    }
+
+    /// Adds the rest of partly changed glyphs, and the columns that a doubtful glyph may cover in a
+    /// terminal that draws it wider.
+    mutating func widenToGlyphs(of cells: ArraySlice<Surface.Cell>) {
+        var column = 0
+        while column < cells.count, column <= last ?? -1 {
+            let cell = cells[cells.startIndex + column]
+            let end = column + max(1, Int(cell.width))
+            if (column..<end).contains(where: contains) {
+                let widest = cell.isDoubtful ? column + Glyph(cell.text).widestWidth : end
+                for covered in column..<min(max(end, widest), cells.count) { insert(covered) }
+            }
+            column = end
+        }
+    }
+}

@@ -1,0 +1,28 @@
+/// Text that was cut, to be yanked: the newest first, then round through older entries.
+package struct KillRing: Sendable {
+    private static let capacity = 32
+
+    private var entries: [String] = []
+    private var position = 0
+
+    package var current: String? { entries.isEmpty ? nil : entries[position] }
+
+    package mutating func add(_ text: String) {
+        guard !text.isEmpty else { return }
+        entries.append(text)
+        if entries.count > Self.capacity { entries.removeFirst() }
+        position = entries.count - 1
+    }
+
+    /// Adds to the newest entry, for a kill right after another one.
+    mutating func extend(with text: String, atFront: Bool) {
+        guard let last = entries.popLast() else { return add(text) }
+        entries.append(atFront ? text + last : last + text)
+        position = entries.count - 1
+    }
+
+    mutating func rotate() {
+        guard !entries.isEmpty else { return }
+        position = (position + entries.count - 1) % entries.count
+    }
+}
