@@ -6,8 +6,8 @@ package import TambourProtocol
 /// The messenger calls it on the engine, on readers and on the door's own queues, several at a time.
 /// A door must not block: it queues what it is told.
 package protocol Door: AnyObject, Sendable {
-    /// Hands events on to the clients concerned; never login codes or due times. An answer that is handed over afterwards comes
-    /// after them.
+    /// Hands events on to the clients concerned; never login codes or due times. An answer that is
+    /// handed over afterwards comes after them.
     func deliver(_ events: [Event])
 
     /// Calls `body`, on any queue, when what was handed over before is on its way to the clients.

@@ -6,7 +6,8 @@ import TambourStore
 
 /// The messenger as a door sees it: runs commands, reads queries, and does the two steps of a login.
 ///
-/// Answers are handed over on some queue; a command's events have reached the doors before its answer.
+/// Answers are handed over on some queue. A command's events have reached the doors before its
+/// answer.
 package final class Messenger: Sendable {
     /// Who makes a request, when it came, and whether its answer is still wanted.
     package struct RequestContext: Sendable {
@@ -37,7 +38,7 @@ package final class Messenger: Sendable {
     package let settings: ServiceConfig
     /// Shared by all doors, which charge before a request starts.
     package let rates: RateLimiter
-    let database: StoreSource
+    let stores: StoreSource
     let engine: Engine
     let readers: ReaderPool
     let housekeeper: Housekeeper
@@ -51,8 +52,7 @@ package final class Messenger: Sendable {
 
     private static let readerCount = 2
 
-    /// Opens the store and brings its schema up to date; the server's own timers
-    /// wait for `start`.
+    /// Opens the store and brings its schema up to date; the server's own timers wait for `start`.
     package init(_ configuration: Configuration, database source: any SQLSource) throws {
         limits = configuration.limits
         environment = configuration.environment
@@ -61,8 +61,8 @@ package final class Messenger: Sendable {
         // A full disk fails every batch.
         let reports = ThrottledLog(logger, nowMs: environment.wallMs)
         let report: @Sendable (String) -> Void = { reports.error("\($0)") }
-        database = try StoreSource(source, limits: limits, environment: environment)
-        let writer = try database.openWriter()
+        stores = try StoreSource(source, limits: limits, environment: environment)
+        let writer = try stores.openWriter()
         clock = CommitClock(
             persistedLeaseEnd: try writer.persistedLeaseEnd(),
             leaseMs: limits.commitLeaseMs
@@ -106,13 +106,13 @@ package final class Messenger: Sendable {
             queueTimes: metrics.queueTimes
         )
         readers = ReaderPool(
-            try (0..<Self.readerCount).map { [database] _ in try database.openReader() },
-            logins: try database.openReader(),
+            try (0..<Self.readerCount).map { [stores] _ in try stores.openReader() },
+            logins: try stores.openReader(),
             maxUnfinished: limits.maxUnfinishedReads,
             environment: environment
         )
         passwords = PasswordHasher(
-            store: try database.openApart(),
+            store: try stores.openApart(),
             dispatcher: dispatcher,
             limits: limits,
             environment: environment,
@@ -170,7 +170,7 @@ package final class Messenger: Sendable {
     private func checkpoint(_ completion: @escaping @Sendable () -> Void) {
         engine.queue.async { [self] in
             do {
-                try database.checkpoint()
+                try stores.checkpoint()
             } catch {
                 logger.error("the last checkpoint failed: \(error)")
             }
@@ -301,7 +301,8 @@ package final class Messenger: Sendable {
         }
     }
 
-    /// Reads the snapshot of a LOGIN whose session already hears of events, so that it misses no later commit.
+    /// Reads the snapshot of a LOGIN. Its session already hears of events, so it misses no later
+    /// commit.
     package func login(
         _ request: LoginRequest,
         _ context: RequestContext,

@@ -72,7 +72,7 @@ package protocol SQLFileConnection: SQLConnection {
     ///     during the call.
     func readRows(of table: String, _ body: (UnsafeRawBufferPointer) -> Void) throws(SQLError)
 
-    /// Reads the whole file and returns its problems, at most a hundred; empty when there are none.
+    /// Reads the whole file and returns the first hundred problems.
     ///
     /// - Note: Takes time proportional to the size of the file.
     func quickCheck() throws(SQLError) -> [String]

@@ -8,7 +8,8 @@ import TambourNet
 package import TambourProtocol
 import TambourSQL
 
-/// A whole server in one process: the messenger, its door for clients, and the administrator's socket.
+/// A whole server in one process: the messenger, its door for clients, and the administrator's
+/// socket.
 ///
 /// `@unchecked Sendable`: what changes after `init` is in `state`, guarded by a lock.
 package final class Server: @unchecked Sendable {

@@ -201,6 +201,12 @@ package final class ChildProcess: Sendable {
 
     // MARK: - Starting
 
+    /// A number above all descriptors that are open, with room for those that other threads open next.
+    private static var endOfDescriptors: Int32 {
+        let open = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+        return 64 + (open.compactMap { Int32($0) }.max() ?? 256)
+    }
+
     /// One spawn at a time: no child may start between the creation of a pipe and the flag that
     /// keeps it from being inherited. Otherwise a test that reads to the end could wait for another
     /// test's server to close its copy.
@@ -234,6 +240,10 @@ package final class ChildProcess: Sendable {
         posix_spawn_file_actions_addopen(&actions, 0, input, O_RDONLY, 0)
         posix_spawn_file_actions_adddup2(&actions, output.writer, 1)
         posix_spawn_file_actions_adddup2(&actions, errors.writer, 2)
+        // The sockets of other tests would count to its limit, and stay open as long as it runs.
+        for descriptor in 3..<endOfDescriptors {
+            posix_spawn_file_actions_addclose(&actions, descriptor)
+        }
         // Threads that run tests block every signal, and a child would inherit that.
         var none = sigset_t()
         sigemptyset(&none)

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import TambourMessenger
 import TambourProtocol
 import TambourServer
@@ -21,11 +22,11 @@ struct DescriptorLimitTests {
         }
     }
 
-    @Test(
-        "strangers who hold them all make room for others, and administrators are answered",
-        .disabled("green alone; beside a whole test run one of the newest is closed")
-    )
+    @Test("strangers who hold them all make room for others, and administrators are answered")
     func strangers() async throws {
+        // What the tests have open meanwhile is none of the server's.
+        let open = (0..<200).map { _ in dup(STDERR_FILENO) }
+        defer { for descriptor in open { close(descriptor) } }
         let limits = ["maxStrangersPerAddress": 1_000_000]
         try await TambourdProcess.run(limits: limits, descriptors: 256) { server in
             let admin = AdminClient(dataDirectory: server.dataDirectory)

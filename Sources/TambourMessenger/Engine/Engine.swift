@@ -100,8 +100,8 @@ package final class Engine: Sendable {
         private let queue: SerialQueue
         private let maxBatchUs: Int64
         private var waiting: FairQueue<WorkSubject, Command>
-        /// The subjects that get no further turn in this batch, or not before the doors have delivered,
-        /// and the costs of their last commands.
+        /// The subjects that get no further turn in this batch, or not before the doors have
+        /// delivered, and the costs of their last commands.
         private var held: [WorkSubject: Int64] = [:]
         /// Whether a block that runs the next batch is queued.
         private var isNextPosted = false

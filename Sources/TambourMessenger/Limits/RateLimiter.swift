@@ -6,7 +6,8 @@ package import TambourProtocol
 /// A bucket is one number: the time at which it is full again. Full buckets are not kept. At most
 /// `maxRateBuckets` are kept for users and as many for addresses, so that a stranger with many
 /// addresses cannot displace the buckets of users. Above the limit, buckets that are nearly full are
-/// forgotten before drained ones. Doors ask before a request starts, so a flood costs the engine nothing.
+/// forgotten before drained ones. Doors ask before a request starts, so a flood costs the engine
+/// nothing.
 package final class RateLimiter: Sendable {
     /// Whose bucket it is.
     package enum Subject: Hashable, Sendable {

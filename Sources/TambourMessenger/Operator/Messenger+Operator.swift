@@ -7,7 +7,7 @@ package import TambourStore
 /// Commands of the operator. They wait for their result, so they must not be called on a queue of
 /// the engine, a reader or a door.
 extension Messenger {
-    /// Runs a piece of work on the engine. It may run twice if its first batch had to be rolled back.
+    /// Runs a piece of work on the engine; it runs twice if its first batch was rolled back.
     package func write(_ body: @escaping @Sendable (WriteTransaction) throws -> Void) throws {
         let failure = Box<(any Error)?>(nil)
         let done = DispatchSemaphore(value: 0)
@@ -46,7 +46,7 @@ extension Messenger {
 
     /// Opens another read-only connection, for work that takes long.
     package func openStore() throws -> StoreConnection {
-        try database.openApart()
+        try stores.openApart()
     }
 
     /// Rewrites the store without deleted data; commands wait meanwhile.
@@ -55,8 +55,8 @@ extension Messenger {
     package func vacuum() throws -> (before: Int64, after: Int64) {
         let result = Mutex<Result<(before: Int64, after: Int64), any Error>?>(nil)
         let done = DispatchSemaphore(value: 0)
-        engine.queue.async { [database] in
-            let outcome = Result { try database.vacuum() }
+        engine.queue.async { [stores] in
+            let outcome = Result { try stores.vacuum() }
             result.withLock { $0 = outcome }
             done.signal()
         }

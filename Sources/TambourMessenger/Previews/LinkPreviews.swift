@@ -4,8 +4,8 @@ package import TambourProtocol
 
 /// Previews of links: asks for those that are not known, a few at a time, and remembers them.
 ///
-/// In memory only, and it never learns who asks. A lock, held for a few instructions, makes it safe for doors
-/// and engine; what it calls, it calls without the lock.
+/// It keeps everything in memory and never learns who asks. Doors and the engine call it at the same
+/// time: a lock guards its state, and it calls others without holding the lock.
 package final class LinkPreviews: Sendable {
     package typealias Answer = @Sendable (Attach?) -> Void
 
