@@ -96,13 +96,13 @@ final class LaneGateway: @unchecked Sendable {
 
     /// Its client named features, or named none any more.
     func namedFeatures(_ session: Session) {
-        withFeatures[ObjectIdentifier(session)] = session.client.features == nil ? nil : session
+        withFeatures[ObjectIdentifier(session)] = session.account.client.features == nil ? nil : session
         countFeatures(of: session)
     }
 
     /// Its answers may be others now.
     func countFeatures(of session: Session) {
-        count(session, session.client.features?.answers ?? [])
+        count(session, session.account.client.features?.answers ?? [])
     }
 
     private func count(_ session: Session, _ answers: [SessionFeature]) {
@@ -113,9 +113,9 @@ final class LaneGateway: @unchecked Sendable {
                 if featureCounts[answer.type] == FeatureCount() { featureCounts[answer.type] = nil }
             }
         }
-        add(-1, session.countedAnswers)
+        add(-1, session.account.countedAnswers)
         add(1, answers)
-        session.countedAnswers = answers
+        session.account.countedAnswers = answers
     }
 
     /// From now on the session hears what its user's chats bring.
@@ -142,7 +142,7 @@ final class LaneGateway: @unchecked Sendable {
                     reply.answer.isPage
                 {
                     if budget > 0 {
-                        budget -= session.answered(request, reply)
+                        budget -= session.requests.answered(request, reply)
                     } else {
                         pages.add(session, request, reply)
                     }
@@ -159,9 +159,9 @@ final class LaneGateway: @unchecked Sendable {
             counters = [:]
             for event in events { deliver(event) }
         case .answered(let session, let request, let reply):
-            session.answered(request, reply)
+            session.requests.answered(request, reply)
         case .tokenResolved(let session, let request, let login, let found):
-            session.tokenResolved(request, login, found)
+            session.account.tokenResolved(request, login, found)
         case .superseded(let session):
             session.close(reason: "more connections of this token or account than allowed")
         case .tokenDied(let session, let id):
@@ -194,8 +194,8 @@ final class LaneGateway: @unchecked Sendable {
         // Sessions are many, different answers are few.
         var encoded: [LoginConfig: EncodedPush<Push>] = [:]
         for session in sessions.prefix(Self.toldAtOnce) {
-            guard let answers = session.featuresChanged() else { continue }
-            let config = shared.settings.change(to: answers, version: session.settingsVersion)
+            guard let answers = session.account.featuresChanged() else { continue }
+            let config = shared.settings.change(to: answers, version: session.account.settingsVersion)
             let push = Push.notifConfig(NotifConfig(config: config))
             var packets = encoded[config] ?? EncodedPush(push, limits: shared.limits)
             if session.push(&packets) { told += 1 }
@@ -230,8 +230,8 @@ final class LaneGateway: @unchecked Sendable {
                 let reader = counted?.readers.readers[user]
                 for session in sessions {
                     if let except, session.caller?.connectionID == except { continue }
-                    if let dialog { session.noteDialog(dialog) }
-                    if let reader, let counted, session.client.isCounted {
+                    if let dialog { session.account.noteDialog(dialog) }
+                    if let reader, let counted, session.account.client.isCounted {
                         session.push(counted.message, to: reader)
                     } else {
                         session.push(&encoded)
@@ -256,12 +256,12 @@ final class LaneGateway: @unchecked Sendable {
                 if let id = session.caller?.sessionID, ids.contains(id) { session.tokenDied() }
             }
         case .unfollowed(let users, let watcher):
-            for session in byUser[watcher] ?? [] { session.unfollow(users) }
+            for session in byUser[watcher] ?? [] { session.account.unfollow(users) }
         case .settingsChanged(let news, let user, let except):
             for session in byUser[user] ?? [] {
-                session.settingsChanged(news.version, isHidden: news.isHidden)
+                session.account.settingsChanged(news.version, isHidden: news.isHidden)
                 if let except, session.caller?.connectionID == except { continue }
-                let config = shared.settings.change(to: news, for: session.client.features?.answers)
+                let config = shared.settings.change(to: news, for: session.account.client.features?.answers)
                 let push = Push.notifConfig(NotifConfig(config: config))
                 var packets = EncodedPush(push, limits: shared.limits)
                 session.push(&packets)
@@ -285,7 +285,7 @@ final class LaneGateway: @unchecked Sendable {
             guard let caller = session.caller, caller.connectionID != except,
                 readers.holdsSorted(caller.userID)
             else { continue }
-            if case .notifMessage(let message) = push, session.client.isCounted {
+            if case .notifMessage(let message) = push, session.account.client.isCounted {
                 // Nobody counts what is unread among comments.
                 session.push(message, to: ReadCounters.Reader(mark: 0, unread: 0))
             } else {

@@ -36,7 +36,7 @@ final class PageTurns: @unchecked Sendable {
 
     /// Has a page written in a later round.
     func add(_ session: Session, _ request: Session.Request, _ reply: Session.Reply) {
-        pages.add(Page(session: session, request: request, reply: reply), of: session.subject)
+        pages.add(Page(session: session, request: request, reply: reply), of: session.account.subject)
         postRound()
     }
 
@@ -53,7 +53,7 @@ final class PageTurns: @unchecked Sendable {
         lane.round {
             var left = bytesPerRound
             while left > 0, let (subject, page) = pages.take() {
-                left -= page.session.answered(page.request, page.reply)
+                left -= page.session.requests.answered(page.request, page.reply)
                 pages.finish(subject)
             }
         }

@@ -6,8 +6,8 @@ import TambourMessenger
 import TambourNet
 import TambourProtocol
 
-/// The protocol side of one connection: decodes frames, checks each request against the opcode table,
-/// starts it on the lane or in the messenger, and writes its reply.
+/// The protocol side of one connection: reads frames in turns, keeps deadlines, and closes. Its requests
+/// and its account have classes of their own; `Outbox` writes.
 ///
 /// `@unchecked Sendable`: other threads only hold references to a session; its state is accessed on its
 /// lane, which `Connection` checks on every write.
@@ -22,20 +22,13 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     unowned let gateway: LaneGateway
     let shared: SharedServices
-    var machine: SessionStateMachine
+    private let dialect: Capabilities?
     var reader: PacketCodec.Reader
     var outbox: Outbox
-    var client: SessionClient
     var charges: SessionCharges
     var deadlines: Deadlines
-    var presence: SessionPresence
-    /// The LOGIN in flight whose outcome is open.
-    var login: LoginFlow?
-    /// The version of the user's settings, from which the hash of a client's configuration is made.
-    var settingsVersion: Int64 = 0
-    /// The answers that its lane has counted in the metrics.
-    var countedAnswers: [SessionFeature] = []
-    var waiting: [Int: Request] = [:]
+    private(set) lazy var requests = SessionRequests(of: self)
+    private(set) lazy var account = SessionAccount(of: self, dialect: dialect)
     /// Whether the connection is closed or closing; readers check it before they read for it.
     let isGone = Atomic(false)
     /// Why the connection closes after the requests in flight; once set, nothing more is read.
@@ -48,28 +41,24 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     init(gateway: LaneGateway, dialect: Capabilities? = nil) {
         self.gateway = gateway
         shared = gateway.shared
+        self.dialect = dialect
         let limits = gateway.shared.limits
-        machine = SessionStateMachine(
-            maxQueries: limits.maxOutboundBytes / PacketCodec.replyBudget(limits)
-        )
         reader = PacketCodec.Reader(limits: limits)
         outbox = Outbox(gateway.shared)
-        client = SessionClient(dialect: dialect)
         charges = SessionCharges(gateway.shared.rates, limits: limits)
         deadlines = Deadlines(limits: limits)
-        presence = SessionPresence(limits: limits)
     }
 
     var limits: Limits { shared.limits }
     var connection: Connection { outbox.connection }
-    var caller: Caller? { client.caller }
+    var caller: Caller? { account.client.caller }
 
     // MARK: - Connection
 
     func connectionOpened(_ connection: Connection) {
         outbox.open(connection)
         deadlines.opened(at: gateway.lane.now)
-        client.connected(from: connection.peer)
+        account.connected(from: connection.peer)
         charges.connected(from: PeerAddress(peer: connection.peer))
         setStranger(true)
         shared.metrics.connectionsOpened.add(1)
@@ -86,7 +75,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         defer { connection.charge(turn.work) }
         do throws(FrameError) {
             while !connection.isClosing, ending == nil {
-                if hasEnoughWaiting {
+                if requests.isFull {
                     connection.pauseReading()
                     break
                 }
@@ -99,7 +88,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
                 }
                 shared.metrics.bytesIn.add(offset - start)
                 turn.handled(offset - start)
-                received(frame, &turn)
+                requests.received(frame, &turn)
                 if turn.isOver, offset < bytes.count {
                     connection.endTurn()
                     break
@@ -107,13 +96,13 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             }
         } catch {
             // The limit for strangers ends if the LOGIN in flight is accepted.
-            if machine.hasLogin, case .tooLong(let length, _) = error,
+            if requests.hasLogin, case .tooLong(let length, _) = error,
                 length <= limits.maxFrameBytes
             {
                 connection.pauseReading()
                 return offset
             }
-            refuse(error, bytes: UnsafeRawBufferPointer(rebasing: bytes[offset...]))
+            requests.refuse(error, bytes: UnsafeRawBufferPointer(rebasing: bytes[offset...]))
             return bytes.count
         }
         return connection.isClosing ? bytes.count : offset
@@ -125,7 +114,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     /// A stranger has one LOGIN at a time: later ones stay in the kernel's buffer.
     private func mustAwaitLogin(_ header: PacketHeader) -> Bool {
         if reader.isAuthenticated { return false }
-        guard machine.hasLogin else { return false }
+        guard requests.hasLogin else { return false }
         if header.flags != 0 { return true }
         let opcode = Opcode(rawValue: header.opcode)
         return header.command == PacketCommand.request.rawValue
@@ -134,7 +123,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     func connectionRoundEnded(_ connection: Connection) {
         let isPartial =
-            connection.hasPartialInput && !connection.hasEndedTurn && !hasEnoughWaiting
+            connection.hasPartialInput && !connection.hasEndedTurn && !requests.isFull
         if deadlines.roundEnded(isPartial: isPartial, at: gateway.lane.now) { setTimer() }
     }
 
@@ -147,18 +136,16 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         outbox.drained()
         guard outbox.isBehind else { return }
         noteBacklog()
-        let mayRead = hasEnoughWaiting
-        proceed(machine.release(), mayRead: mayRead)
+        requests.release()
     }
 
     func connectionClosed(_ connection: Connection, reason: CloseReason) {
-        machine.closed()
+        requests.closed()
         isGone.store(true, ordering: .relaxed)
         shared.strangers.left(connection.id)
         if let timer { gateway.lane.cancel(timer) }
         timer = nil
-        signOff()
-        waiting = [:]
+        account.signOff()
         outbox.close()
         gateway.closed(self)
         // Last, so that whoever sees the count fall knows that the user's last-seen time is on its way to the store.
@@ -169,16 +156,11 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         )
     }
 
-    /// Whether to stop reading for now; further bytes wait in the kernel.
-    var hasEnoughWaiting: Bool {
-        machine.inFlight >= limits.maxRequestsInFlight || machine.isBlocked
-    }
-
     /// Holds queries and LOGIN back while the client has too much unread.
     func noteBacklog() {
         outbox.noteBacklog(nowMs: gateway.lane.now)
         guard outbox.isBehind else { return }
-        machine.hold()
+        requests.hold()
         setTimer()
     }
 
@@ -195,7 +177,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         let excess = shared.strangers.entered(
             self,
             id: connection.id,
-            address: PeerAddress(client.origin.address),
+            address: PeerAddress(account.client.origin.address),
             stage: stage,
             nowMs: gateway.lane.now
         )
@@ -242,10 +224,10 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     func closeIfEnded() {
         guard let ending else { return }
         // A preview may take long; meanwhile a session with a dead token must not receive pushes.
-        let ignored = ending == .sessionClosed ? machine.beside : 0
+        let areDone = requests.areDone(ignoringPreviews: ending == .sessionClosed)
         // Do not wait for a client that has stopped reading.
         let isWaitedFor = ending == .inputEnded || !outbox.isBehind
-        guard machine.inFlight == ignored || !isWaitedFor else { return }
+        guard areDone || !isWaitedFor else { return }
         switch ending {
         case .inputEnded:
             connection.closeAfterFlush(
@@ -258,11 +240,35 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         }
     }
 
+    // MARK: - Pushes
+
+    /// Sends a message with what its receiver has read. Nobody else gets these bytes, so they are not
+    /// compressed.
+    func push(_ message: NotifMessage, to reader: ReadCounters.Reader) {
+        var message = message
+        message.unread = reader.unread
+        message.mark = reader.mark
+        message.ttl = false
+        // One client takes a push with it for an edit; in the message it is in nobody's way.
+        message.message.prevMessageID = message.prevMessageID
+        message.prevMessageID = nil
+        var push = EncodedPush(Push.notifMessage(message), limits: limits, isCompressed: false)
+        self.push(&push)
+    }
+
+    /// Sends the push in the form that this client reads; holds it back during LOGIN.
+    ///
+    /// - Returns: whether there was something to send.
+    @discardableResult
+    func push<Content>(_ push: inout EncodedPush<Content>) -> Bool {
+        outbox.push(&push, for: account.client.capabilities)
+    }
+
     // MARK: - Deadlines
 
     private var situation: Deadlines.Situation {
         Deadlines.Situation(
-            phase: machine.phase,
+            phase: requests.phase,
             isStranger: caller == nil,
             stalledAtMs: outbox.stalledAtMs
         )
@@ -283,13 +289,13 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     private func timerFired() {
         timer = nil
-        guard machine.phase != .closed, !connection.isClosing else { return }
+        guard requests.phase != .closed, !connection.isClosing else { return }
         outbox.noteBacklog(nowMs: gateway.lane.now)
-        if outbox.isBehind { machine.hold() }
+        if outbox.isBehind { requests.hold() }
         switch deadlines.timerFired(in: situation, at: gateway.lane.now) {
         case .setTimer(let deadline): setTimer(at: deadline)
         case .closeSlowReader: outbox.closeSlowReader()
-        case .close: close(reason: "a deadline passed in phase \(machine.phase)")
+        case .close: close(reason: "a deadline passed in phase \(requests.phase)")
         }
     }
 }

@@ -414,8 +414,8 @@ MUTANTS = [
             "        guard try tx.isListed(caller.userID), try tx.isOpen(caller.sessionID) || mutant == @ else {\n"),
     Finding("L6", "what waits behind LOGOUT is begun", r"ServerTests.SessionEndTests",
             GATEWAY + "Session.swift",
-            "            if isTokenDead {\n",
-            "            if isTokenDead, mutant != @ {\n"),
+            "            if session.isTokenDead {\n",
+            "            if session.isTokenDead, mutant != @ {\n"),
     Finding("L7", "a REGISTER token logs into an account that came later", r"ServerTests.PhoneChangeTests",
             HANDLERS + "AuthHandler.swift",
             "        if let owner = try tx.reader.account(phone: phone) {\n",
@@ -482,8 +482,8 @@ MUTANTS = [
             "        bytesPerRound = mutant == @ ? .max : max(1, limits.maxReplyBytesPerRound)\n"),
     Finding("replies", "large pages of all accounts wait in one line", r"ServerTests.LargePageTests/accounts",
             GATEWAY + "PageTurns.swift",
-            "        pages.add(Page(session: session, request: request, reply: reply), of: session.subject)\n",
-            "        let subject = mutant == @ ? .server : session.subject\n"
+            "        pages.add(Page(session: session, request: request, reply: reply), of: session.account.subject)\n",
+            "        let subject = mutant == @ ? .server : session.account.subject\n"
             "        pages.add(Page(session: session, request: request, reply: reply), of: subject)\n"),
     Finding("replies", "a reply costs the same whatever its size", r"ServerTests.LargePageTests/price",
             MESSENGER + "Limits/RateRules.swift",

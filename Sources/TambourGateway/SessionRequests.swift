@@ -6,14 +6,87 @@ import TambourNet
 import TambourProtocol
 import TambourQueues
 
-/// From a frame to the reply: what a request has to pass, where it runs, and how it is answered.
-extension Session {
+/// The requests of a session, from frame to reply: what they have to pass, where they run, and how they
+/// are answered.
+///
+/// Touched only on the session's lane.
+final class SessionRequests {
+    private unowned let session: Session
+    private var machine: SessionStateMachine
+    /// Requests that wait for their turn, by ticket.
+    private var waiting: [Int: Session.Request] = [:]
+
+    init(of session: Session) {
+        self.session = session
+        let limits = session.limits
+        machine = SessionStateMachine(
+            maxQueries: limits.maxOutboundBytes / PacketCodec.replyBudget(limits)
+        )
+    }
+
+    private var gateway: LaneGateway { session.gateway }
+    private var shared: SharedServices { session.shared }
+    private var limits: Limits { session.limits }
+    private var account: SessionAccount { session.account }
+    private var caller: Caller? { session.caller }
+    private var connection: Connection { session.connection }
+
+    // MARK: - State
+
+    var phase: SessionStateMachine.Phase { machine.phase }
+
+    /// Also while another LOGIN is under way: if it is refused, the first one still holds.
+    var isLoggedIn: Bool { machine.isLoggedIn }
+
+    /// Whether a LOGIN runs or waits.
+    var hasLogin: Bool { machine.hasLogin }
+
+    /// Whether to stop reading for now; further bytes wait in the kernel.
+    var isFull: Bool {
+        machine.inFlight >= limits.maxRequestsInFlight || machine.isBlocked
+    }
+
+    /// Whether no request is in flight.
+    ///
+    /// - Parameter ignoringPreviews: previews may take long.
+    func areDone(ignoringPreviews: Bool) -> Bool {
+        machine.inFlight == (ignoringPreviews ? machine.beside : 0)
+    }
+
+    /// A request that leads to a login token was answered with one.
+    ///
+    /// - Returns: false where a LOGIN has begun, or has been answered.
+    func signedIn() -> Bool { machine.signedIn() }
+
+    func loginEnded(accepted: Bool) {
+        machine.loginEnded(accepted: accepted)
+    }
+
+    /// Starts no further query or LOGIN until `release`.
+    func hold() {
+        machine.hold()
+    }
+
+    /// Ends what `hold` began.
+    func release() {
+        let mayRead = isFull
+        proceed(machine.release(), mayRead: mayRead)
+    }
+
+    /// Drops what waits; what is in flight is not answered any more.
+    func closed() {
+        machine.closed()
+        waiting = [:]
+    }
+
+    // MARK: - Arrival
+
     func received(_ frame: Frame, _ turn: inout Turn) {
-        deadlines.frameEnded()
+        session.deadlines.frameEnded()
         // Clients' replies to pushes need no answer.
         guard frame.header.command == PacketCommand.request.rawValue else { return }
         let sequence = frame.header.sequence
-        outbox.noteSequence(sequence)
+        session.outbox.noteSequence(sequence)
         let opcode = Opcode(rawValue: frame.header.opcode)
         shared.metrics.countRequest(opcode)
         guard let info = opcode.info else { return refuseUnknown(sequence, opcode) }
@@ -34,7 +107,7 @@ extension Session {
         }
         let request: ClientRequest
         do throws(PayloadError) {
-            let payload = try reader.payload(of: frame)
+            let payload = try session.reader.payload(of: frame)
             turn.inflated(by: payload.count - frame.wirePayload.count)
             guard let decoded = try ClientRequest.decode(opcode, payload, limits: limits) else {
                 return refuseSoftly(.protoOpcode, sequence, opcode)
@@ -54,10 +127,10 @@ extension Session {
         }
     }
 
-    private func isOff(_ info: OpInfo) -> Bool { client.isOff(info, rules: gateway.rules) }
+    private func isOff(_ info: OpInfo) -> Bool { account.client.isOff(info, rules: gateway.rules) }
 
     private func refusalOfStranger(_ info: OpInfo) -> RequestError? {
-        caller == nil ? charges.refusalOfStranger(info) : nil
+        caller == nil ? session.charges.refusalOfStranger(info) : nil
     }
 
     /// Answers requests that need neither engine nor reader; previews take longer and are admitted.
@@ -66,20 +139,17 @@ extension Session {
             return admit(.preview(preview), sequence, opcode)
         }
         let price = RateRules.charges(for: request, limits: limits)
-        if let refusal = charges.refusal(of: price, for: caller?.userID) {
+        if let refusal = session.charges.refusal(of: price, for: caller?.userID) {
             return send(refusal, sequence, opcode)
         }
         switch request {
         case .ping(let ping):
             // PING is a fence: pushes that arrived before it must be sent before its reply.
             gateway.drainMailbox()
-            if let interactive = ping.interactive {
-                login?.noted(interactive: interactive)
-                setInteractive(interactive)
-            }
+            if let interactive = ping.interactive { account.setInteractive(interactive) }
             reply(PingReply(), sequence, opcode)
         case .log(let log):
-            let version = machine.isLoggedIn ? client.appVersion : nil
+            let version = machine.isLoggedIn ? account.client.appVersion : nil
             shared.metrics.countLog(log.events, version: version)
             reply(LogReply(), sequence, opcode)
         case .sessionInit(let hello):
@@ -94,48 +164,17 @@ extension Session {
     }
 
     private func initialize(_ hello: SessionInitRequest) -> SessionInitReply {
-        changeClient { $0.initialize(hello) }
-        decideFeatures()
-        gateway.namedFeatures(self)
+        let reply = account.initialize(hello)
         if machine.phase == .connected { shared.strangers.moved(connection.id, to: .talking) }
         machine.initialized()
-        setTimer()
-        let seed = shared.environment.randomBytes(4)
-            .reduce(into: Int64(0)) { $0 = $0 << 8 | Int64($1) }
-        return client.greeting(hello, countries: shared.settings.countries, seed: seed)
-    }
-
-    /// Changes what the session knows about its client; whether its user's unread messages are counted
-    /// for it may change with that.
-    func changeClient(_ body: (inout SessionClient) -> Void) {
-        let wasCounted = client.isCounted
-        body(&client)
-        if let caller, client.isCounted != wasCounted {
-            shared.accounts.count(caller.userID, isCounted: client.isCounted)
-        }
-    }
-
-    /// Decides features for the user, or for the device before LOGIN.
-    @discardableResult
-    func decideFeatures() -> Bool {
-        guard client.decideFeatures(by: gateway.rules) else { return false }
-        gateway.countFeatures(of: self)
-        return true
-    }
-
-    /// Applies changed feature rules.
-    ///
-    /// - Returns: the answers to push, if the client has logged in and they changed. Before LOGIN a
-    ///   client keeps the answers it has.
-    func featuresChanged() -> [SessionFeature]? {
-        guard caller != nil, decideFeatures() else { return nil }
-        return client.features?.answers
+        session.setTimer()
+        return reply
     }
 
     // MARK: - Requests that run elsewhere
 
-    private func admit(_ work: Request.Work, _ sequence: UInt16, _ opcode: Opcode) {
-        let request = Request(
+    private func admit(_ work: Session.Request.Work, _ sequence: UInt16, _ opcode: Opcode) {
+        let request = Session.Request(
             work,
             sequence,
             opcode,
@@ -153,9 +192,9 @@ extension Session {
         }
     }
 
-    private func refusalOfRate(_ request: Request) -> RequestError? {
+    private func refusalOfRate(_ request: Session.Request) -> RequestError? {
         request.charges(limits: limits)
-            .flatMap { charges.refusal(of: $0, for: caller?.userID) }
+            .flatMap { session.charges.refusal(of: $0, for: caller?.userID) }
     }
 
     /// Starts queued requests whose turn has come, or refuses those that are no longer allowed: after a
@@ -167,7 +206,7 @@ extension Session {
             guard let info = request.opcode.info else {
                 preconditionFailure("the table knows what was decoded")
             }
-            if isTokenDead {
+            if session.isTokenDead {
                 send(.protoState, request.sequence, request.opcode)
             } else if !info.states.contains(machine.states) {
                 refuseSoftly(.protoState, request.sequence, request.opcode)
@@ -185,21 +224,22 @@ extension Session {
         }
     }
 
-    private func start(_ request: Request) {
+    private func start(_ request: Session.Request) {
         switch request.work {
         case .login(let login):
-            startLogin(login, request)
+            machine.loginBegan()
+            account.startLogin(login, request)
         case .command(let command):
-            if caller == nil { changeClient { $0.speak(DialectRules.clue(in: command)) } }
-            shared.messenger.run(command, context(of: request)) { [self] answer in
-                gateway.post(.answered(self, request, Reply(answer)))
+            if caller == nil { account.speak(DialectRules.clue(in: command)) }
+            shared.messenger.run(command, context(of: request)) { [session] answer in
+                session.gateway.post(.answered(session, request, Session.Reply(answer)))
             }
         case .query(let query):
             shared.messenger.read(query, context(of: request), then: framing(request))
         case .preview(let preview):
-            let answer = { @Sendable [self] (attach: Attach?) in
+            let answer = { @Sendable [session] (attach: Attach?) in
                 let reply = MsgSharePreviewReply(attachments: attach.map { [$0] } ?? [])
-                gateway.post(.answered(self, request, Reply(.reply(reply))))
+                session.gateway.post(.answered(session, request, Session.Reply(.reply(reply))))
             }
             // `beside` counts this one.
             guard machine.beside <= limits.maxLinkPreviewsAsked else {
@@ -210,30 +250,32 @@ extension Session {
         }
     }
 
-    func context(of request: Request) -> Messenger.RequestContext {
-        Messenger.RequestContext(requester: client.requester, arrivalUs: request.arrivalUs) {
-            [self] in
-            !isGone.load(ordering: .relaxed)
+    func context(of request: Session.Request) -> Messenger.RequestContext {
+        Messenger.RequestContext(requester: account.requester, arrivalUs: request.arrivalUs) {
+            [session] in
+            !session.isGone.load(ordering: .relaxed)
         }
     }
 
     /// Frames a page where it was read: no lane waits for that.
-    func framing(_ request: Request) -> @Sendable (Answer) -> Void {
-        let capabilities = client.capabilities
-        return { [self] answer in
-            let reply = Reply.framed(answer, to: request, for: capabilities, limits: shared.limits)
-            gateway.post(.answered(self, request, reply))
+    func framing(_ request: Session.Request) -> @Sendable (Answer) -> Void {
+        let capabilities = account.client.capabilities
+        return { [session] answer in
+            let reply = Session.Reply.framed(
+                answer,
+                to: request,
+                for: capabilities,
+                limits: session.limits
+            )
+            session.gateway.post(.answered(session, request, reply))
         }
     }
-
-    /// The subject in whose turns its work runs.
-    var subject: WorkSubject { WorkSubject(client.requester) }
 
     /// Sends the reply to a request, charges for its size and starts queued requests.
     ///
     /// - Returns: the payload bytes of all replies sent by this call.
     @discardableResult
-    func answered(_ request: Request, _ reply: Reply) -> Int {
+    func answered(_ request: Session.Request, _ reply: Session.Reply) -> Int {
         let answer = reply.answer
         guard machine.phase != .closed else {
             if let following = answer.following {
@@ -241,42 +283,42 @@ extension Session {
             }
             return 0
         }
-        let bytesBefore = outbox.replyBytes
-        if request.turn == .exclusive { finishLogin(answer) }
+        let bytesBefore = session.outbox.replyBytes
+        if request.turn == .exclusive { account.finishLogin(answer) }
         write(reply, to: request)
-        if let opened = answer.opened { signedIn(opened) }
+        if let opened = answer.opened { account.signedIn(opened) }
         switch answer.interest {
-        case .dialog(let chat): noteDialog(chat)
-        case .opened(let address): if caller != nil { gateway.comments.open(address, by: self) }
-        case .closed(let address): gateway.comments.close(address, by: self)
+        case .dialog(let chat): account.noteDialog(chat)
+        case .opened(let address): if caller != nil { gateway.comments.open(address, by: session) }
+        case .closed(let address): gateway.comments.close(address, by: session)
         case nil: break
         }
-        if request.turn == .exclusive { outbox.release(dropping: caller == nil) }
-        let bytes = outbox.replyBytes - bytesBefore
+        if request.turn == .exclusive { session.outbox.release(dropping: caller == nil) }
+        let bytes = session.outbox.replyBytes - bytesBefore
         if let caller {
             let units = request.units(
                 forReplyOf: bytes,
                 reading: answer.rowsRead,
                 limits: limits
             )
-            charges.charge(units, to: caller.userID)
+            session.charges.charge(units, to: caller.userID)
         }
-        noteBacklog()
-        let mayRead = request.turn == .exclusive || hasEnoughWaiting
+        session.noteBacklog()
+        let mayRead = request.turn == .exclusive || isFull
         proceed(machine.finished(request.turn), mayRead: mayRead)
         return bytes
     }
 
-    private func write(_ reply: Reply, to request: Request) {
+    private func write(_ reply: Session.Reply, to request: Session.Request) {
         let (sequence, opcode) = (request.sequence, request.opcode)
         if let packet = reply.packet {
-            return outbox.write(reply: packet, payloadBytes: reply.payloadBytes)
+            return session.outbox.write(reply: packet, payloadBytes: reply.payloadBytes)
         }
         switch reply.answer.outcome {
         case .reply(let payload): self.reply(payload, sequence, opcode)
         case .encoded(let payload):
             let isWritten = payload.withUnsafeBytes {
-                outbox.write($0, to: (sequence, opcode), for: client.capabilities)
+                session.outbox.write($0, to: (sequence, opcode), for: account.client.capabilities)
             }
             if !isWritten { refuseTooLong(sequence, opcode) }
         case .refusal(let error): send(error, sequence, opcode)
@@ -287,14 +329,14 @@ extension Session {
     /// Starts queued requests, resumes reading if there is room, and closes if the session has ended.
     func proceed(_ tickets: [Int], mayRead: Bool) {
         startWaiting(tickets)
-        if mayRead, ending == nil, !hasEnoughWaiting { connection.resumeReading() }
-        closeIfEnded()
+        if mayRead, session.ending == nil, !isFull { connection.resumeReading() }
+        session.closeIfEnded()
     }
 
     // MARK: - Writing
 
     private func reply(_ payload: some WirePayload, _ sequence: UInt16, _ opcode: Opcode) {
-        if !outbox.write(payload, to: (sequence, opcode), for: client.capabilities) {
+        if !session.outbox.write(payload, to: (sequence, opcode), for: account.client.capabilities) {
             refuseTooLong(sequence, opcode)
         }
     }
@@ -302,25 +344,25 @@ extension Session {
     private func refuseTooLong(_ sequence: UInt16, _ opcode: Opcode) {
         send(.internalError, sequence, opcode)
         // The client treats this as a refused login, so close the session.
-        if opcode == .login { close(reason: "the reply to LOGIN is too long") }
+        if opcode == .login { session.close(reason: "the reply to LOGIN is too long") }
     }
 
     private func send(_ error: RequestError, _ sequence: UInt16, _ opcode: Opcode) {
         shared.metrics.countRefusal(error.code)
-        let reply = ErrorReply(error, in: client.language)
-        outbox.write(reply, .error, to: (sequence, opcode), for: client.capabilities)
+        let reply = ErrorReply(error, in: account.client.language)
+        session.outbox.write(reply, .error, to: (sequence, opcode), for: account.client.capabilities)
     }
 
     /// Refuses a malformed request; closes a peer that keeps sending them.
     private func refuseSoftly(_ error: RequestError, _ sequence: UInt16, _ opcode: Opcode) {
         send(error, sequence, opcode)
-        if !charges.allowsSoftError(at: gateway.lane.now) {
-            close(reason: "too many protocol errors")
+        if !session.charges.allowsSoftError(at: gateway.lane.now) {
+            session.close(reason: "too many protocol errors")
         }
     }
 
     private func refuseUnknown(_ sequence: UInt16, _ opcode: Opcode) {
-        if charges.isSoftError(unknownFrom: caller) {
+        if session.charges.isSoftError(unknownFrom: caller) {
             refuseSoftly(.protoOpcode, sequence, opcode)
         } else {
             send(.protoOpcode, sequence, opcode)
@@ -345,6 +387,6 @@ extension Session {
                 "header": "\(bytes.prefix(PacketHeader.size).map { String($0, radix: 16) })",
             ]
         )
-        close(reason: "broken frame")
+        session.close(reason: "broken frame")
     }
 }

@@ -1,0 +1,270 @@
+import TambourEvents
+import TambourMessenger
+import TambourNet
+import TambourProtocol
+
+/// The account of a session: how it logs in and out, and what others see of its user.
+///
+/// Touched only on the session's lane.
+final class SessionAccount {
+    private unowned let session: Session
+    private(set) var client: SessionClient
+    private var presence: SessionPresence
+    /// The LOGIN in flight whose outcome is open.
+    private var login: LoginFlow?
+    /// The version of the user's settings, from which the hash of a client's configuration is made.
+    private(set) var settingsVersion: Int64 = 0
+    /// The answers that its lane has counted in the metrics.
+    var countedAnswers: [SessionFeature] = []
+
+    /// - Parameter dialect: that of the listener; nil where the client shows it.
+    init(of session: Session, dialect: Capabilities?) {
+        self.session = session
+        client = SessionClient(dialect: dialect)
+        presence = SessionPresence(limits: session.limits)
+    }
+
+    private var gateway: LaneGateway { session.gateway }
+    private var shared: SharedServices { session.shared }
+    private var caller: Caller? { client.caller }
+
+    // MARK: - Client
+
+    func connected(from peer: String) {
+        client.connected(from: peer)
+    }
+
+    /// Takes what SESSION_INIT says and answers it.
+    func initialize(_ hello: SessionInitRequest) -> SessionInitReply {
+        changeClient { $0.initialize(hello) }
+        decideFeatures()
+        gateway.namedFeatures(session)
+        let seed = shared.environment.randomBytes(4)
+            .reduce(into: Int64(0)) { $0 = $0 << 8 | Int64($1) }
+        return client.greeting(hello, countries: shared.settings.countries, seed: seed)
+    }
+
+    /// Takes a clue to the client's dialect; ignored once the dialect is known.
+    func speak(_ dialect: Capabilities?) {
+        changeClient { $0.speak(dialect) }
+    }
+
+    /// The client as handlers see it.
+    var requester: Requester { client.requester }
+
+    /// The subject in whose turns its work runs.
+    var subject: WorkSubject { WorkSubject(client.requester) }
+
+    /// Changes what the session knows about its client; whether its user's unread messages are counted
+    /// for it may change with that.
+    private func changeClient(_ body: (inout SessionClient) -> Void) {
+        let wasCounted = client.isCounted
+        body(&client)
+        if let caller, client.isCounted != wasCounted {
+            shared.accounts.count(caller.userID, isCounted: client.isCounted)
+        }
+    }
+
+    /// Decides features for the user, or for the device before LOGIN.
+    @discardableResult
+    private func decideFeatures() -> Bool {
+        guard client.decideFeatures(by: gateway.rules) else { return false }
+        gateway.countFeatures(of: session)
+        return true
+    }
+
+    /// Applies changed feature rules.
+    ///
+    /// - Returns: the answers to push, if the client has logged in and they changed. Before LOGIN a
+    ///   client keeps the answers it has.
+    func featuresChanged() -> [SessionFeature]? {
+        guard caller != nil, decideFeatures() else { return nil }
+        return client.features?.answers
+    }
+
+    // MARK: - Login
+
+    /// Logs the session in with the token that it was just given: several clients ask for everything else
+    /// without a LOGIN.
+    func signedIn(_ opened: Answer.Opened) {
+        guard !session.connection.isClosing, session.requests.signedIn() else { return }
+        client.take(token: opened.token, isGivenHere: true)
+        register(opened.session)
+        session.reader.isAuthenticated = true
+        apply(presence.setHidden(opened.isHidden))
+        settingsVersion = opened.settingsVersion
+        decideFeatures()
+        session.setTimer()
+        // The token may have died before this session could hear of it.
+        shared.messenger.check(opened.token, of: client.requester) { [session] in
+            session.gateway.post(.tokenDied(session, opened.session.id))
+        }
+    }
+
+    /// Looks up the token; then the session registers for pushes on its lane, and only then the snapshot
+    /// opens, so that it misses no later commit.
+    func startLogin(_ login: LoginRequest, _ request: Session.Request) {
+        self.login = LoginFlow(login)
+        // The client has not chosen the token that it was given: it may log in with another one.
+        let known = client.isSignedInByCode ? nil : caller
+        if caller == nil { shared.strangers.moved(session.connection.id, to: .loggingIn) }
+        let context = session.requests.context(of: request)
+        shared.messenger.resolve(login.token, knownAs: known, context) { [session] found in
+            session.gateway.post(.tokenResolved(session, request, login, found))
+        }
+    }
+
+    func tokenResolved(
+        _ request: Session.Request,
+        _ login: LoginRequest,
+        _ found: Result<OpenSession, RequestError>
+    ) {
+        guard session.requests.phase == .loggingIn else { return }
+        let known: OpenSession
+        switch session.charges.limited(found) {
+        case .failure(let error):
+            if caller == nil { shared.strangers.refused(session.connection.id) }
+            // COMPAT(maxapi-python ≤ 2.5, Python < 3.12): it sends PING right after LOGIN, and hangs
+            // when the answer to PING comes on the heels of a refusal. So PING is answered first.
+            let delay = Duration.milliseconds(session.limits.loginRefusalDelayMs)
+            _ = gateway.lane.schedule(after: delay) { [session] in
+                session.requests.answered(request, Session.Reply(.refusal(error)))
+            }
+            return
+        case .success(let session):
+            known = session
+        }
+        if let caller, caller.sessionID != known.id { signOff() }
+        changeClient {
+            $0.take(token: login.token, isGivenHere: false)
+            $0.speak(Capabilities(dialect: known.dialect))
+        }
+        if caller == nil { register(known) }
+        session.outbox.hold()
+        decideFeatures()
+        let requests = session.requests
+        shared.messenger.login(
+            login,
+            requests.context(of: request),
+            then: requests.framing(request)
+        )
+    }
+
+    private func register(_ known: OpenSession) {
+        client.signIn(
+            known,
+            connection: ConnectionID(session.connection.id),
+            replyBudget: PacketCodec.replyBudget(session.limits)
+        )
+        gateway.register(session, user: known.userID)
+        session.setStranger(false)
+        shared.strangers.left(session.connection.id)
+        if client.isCounted { shared.accounts.count(known.userID, isCounted: true) }
+        for excess in shared.accounts.add(session, of: known.userID, token: known.id) {
+            excess.gateway.post(.superseded(excess))
+        }
+    }
+
+    /// Ends the LOGIN in flight, before its reply is written.
+    func finishLogin(_ answer: Answer) {
+        defer {
+            login = nil
+            session.setTimer()
+        }
+        guard let following = answer.following, let caller, let login else {
+            session.requests.loginEnded(accepted: false)
+            if session.requests.phase != .loggedIn { signOff() }
+            if self.caller == nil, !session.connection.isClosing {
+                session.joinStrangers(as: .talking)
+            }
+            return
+        }
+        session.requests.loginEnded(accepted: true)
+        session.reader.isAuthenticated = true
+        shared.metrics.logins.add(1)
+        let start = login.accepted(following)
+        let counted = start.unfollowed + presence.adopt(start.followed)
+        shared.messenger.unfollow(counted, by: caller.userID)
+        settingsVersion = start.settingsVersion
+        apply(presence.setHidden(start.isHidden))
+        show(start.isInteractive)
+        if !presence.isInteractive, !presence.isHidden {
+            shared.messenger.noted(caller.userID)
+        }
+        storeSeen(of: caller, at: client.origin.address)
+    }
+
+    /// Removes the user from the session: when it closes, and when a login is refused after registering.
+    func signOff() {
+        show(false)
+        guard let caller else { return }
+        shared.messenger.unfollow(presence.unfollowAll(), by: caller.userID)
+        gateway.unregister(session, user: caller.userID)
+        gateway.comments.closeAll(by: session)
+        shared.accounts.remove(session, of: caller.userID)
+        if client.isCounted { shared.accounts.count(caller.userID, isCounted: false) }
+        client.signOut()
+        session.setStranger(true)
+        // A closing session needs no decision.
+        if !session.connection.isClosing { decideFeatures() }
+    }
+
+    // MARK: - Presence
+
+    /// Notes whether the client is in the foreground. During a LOGIN it overrides what the LOGIN says.
+    func setInteractive(_ interactive: Bool) {
+        login?.noted(interactive: interactive)
+        show(interactive)
+    }
+
+    private func show(_ interactive: Bool) {
+        guard let caller else { return }
+        guard session.requests.isLoggedIn || session.requests.phase == .closed else { return }
+        guard interactive != presence.isInteractive else { return }
+        let change = presence.setInteractive(interactive)
+        if !interactive { storeSeen(of: caller) }
+        apply(change)
+    }
+
+    /// Notes the user's new settings, one of which decides whether presence is shown.
+    func settingsChanged(_ version: Int64, isHidden: Bool) {
+        guard caller != nil else { return }
+        login?.noted(settingsVersion: version, isHidden: isHidden)
+        settingsVersion = version
+        apply(presence.setHidden(isHidden))
+    }
+
+    private func apply(_ change: SessionPresence.Change?) {
+        guard let change, let caller else { return }
+        switch change {
+        case .shown: shared.messenger.shown(caller.userID)
+        case .hidden:
+            shared.messenger.hidden(caller.userID) { [lane = gateway.lane] delay, body in
+                _ = lane.schedule(after: delay, body)
+            }
+        }
+    }
+
+    /// - Parameter address: where the session has just logged in from; nil if it did not log in.
+    private func storeSeen(of caller: Caller, at address: String? = nil) {
+        let now = shared.environment.wallMs()
+        let isLast = address != nil || session.requests.phase == .closed
+        guard presence.storesSeen(at: now, always: isLast) else { return }
+        shared.messenger.storeSeen(at: now, of: caller, from: address)
+    }
+
+    /// Stops following the presence of these users.
+    func unfollow(_ users: [UserID]) {
+        guard let caller else { return }
+        login?.noted(unfollowed: users)
+        shared.messenger.unfollow(presence.unfollow(users), by: caller.userID)
+    }
+
+    /// Follows the presence of the partner in an active dialog.
+    func noteDialog(_ chat: ChatID) {
+        guard let caller, let partner = chat.partner(of: caller.userID), partner != caller.userID,
+            presence.follow(dialogPartner: partner)
+        else { return }
+        shared.messenger.follow([partner], by: caller.userID)
+    }
+}
