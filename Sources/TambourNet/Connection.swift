@@ -76,20 +76,29 @@ package final class Connection {
     /// The events that epoll watches for.
     var watched: UInt32 = 0
     var farewell: Farewell?
+    /// What lies between the socket and the delegate; nil for plain TCP.
+    var layers: LayerStack?
 
-    init(lane: Lane, descriptor: Int32, peer: String, delegate: any ConnectionDelegate) {
+    init(
+        lane: Lane,
+        descriptor: Int32,
+        peer: String,
+        layers: LayerStack? = nil,
+        delegate: any ConnectionDelegate
+    ) {
         self.lane = lane
         self.id = Self.lastID.add(1, ordering: .relaxed).newValue
         self.peer = peer
         self.descriptor = descriptor
+        self.layers = layers
         self.delegate = delegate
     }
 
     /// Whether `close` or `closeAfterFlush` was called, or the socket failed.
     package var isClosing: Bool { phase != .open }
 
-    /// Whether the delegate left bytes unconsumed.
-    package var hasPartialInput: Bool { input != nil }
+    /// Whether the delegate left bytes unconsumed, or a layer has an incomplete record.
+    package var hasPartialInput: Bool { input != nil || layers?.hasPartialInput == true }
 
     /// The bytes written but not yet taken by the socket, including those of this round.
     ///

@@ -10,6 +10,9 @@ extension Lane {
     func collect(_ bytes: UnsafeRawBufferPointer, for connection: Connection) {
         if bytes.count >= Self.directBytes {
             flush(connection)
+            if let layers = connection.layers {
+                return send(bytes, through: layers, to: connection)
+            }
             if connection.backlog == nil, connection.phase != .closed {
                 sendDirectly(bytes, to: connection)
                 return
@@ -17,7 +20,12 @@ extension Lane {
         }
         if connection.backlog == nil, outputUsed + bytes.count > Self.outputCapacity { flushAll() }
         if connection.phase == .closed { return }
-        if let backlog = connection.backlog { return backlog.append(bytes) }
+        if let backlog = connection.backlog {
+            guard let layers = connection.layers else { return backlog.append(bytes) }
+            // The backlog holds what has passed the layers.
+            flush(connection)
+            return send(bytes, through: layers, to: connection)
+        }
         append(bytes, for: connection)
         if Int(connection.collectedBytes) >= Self.directBytes { flush(connection) }
     }
@@ -56,11 +64,23 @@ extension Lane {
     }
 
     /// Sends the collected output; bytes that the socket does not take become the backlog.
-    private func flush(_ connection: Connection) {
+    func flush(_ connection: Connection) {
         var segment = connection.firstSegment
         connection.firstSegment = -1
         connection.lastSegment = -1
         connection.collectedBytes = 0
+        if let layers = connection.layers {
+            while segment >= 0, connection.phase != .closed {
+                let piece = segments[Int(segment)]
+                let bytes = UnsafeRawBufferPointer(
+                    start: outputBuffer + piece.start,
+                    count: piece.count
+                )
+                send(bytes, through: layers, to: connection)
+                segment = piece.next
+            }
+            return
+        }
         while segment >= 0, connection.phase != .closed {
             // Up to 64 pieces in one call; many interleaved writers need more calls.
             withUnsafeTemporaryAllocation(of: iovec.self, capacity: 64) { pieces in
@@ -106,7 +126,7 @@ extension Lane {
         }
     }
 
-    private func sendDirectly(_ bytes: UnsafeRawBufferPointer, to connection: Connection) {
+    func sendDirectly(_ bytes: UnsafeRawBufferPointer, to connection: Connection) {
         guard let sent = send(bytes, to: connection) else { return }
         keep(UnsafeRawBufferPointer(rebasing: bytes[sent...]), for: connection)
     }
@@ -142,7 +162,7 @@ extension Lane {
         return nil
     }
 
-    private func keep(_ bytes: UnsafeRawBufferPointer, for connection: Connection) {
+    func keep(_ bytes: UnsafeRawBufferPointer, for connection: Connection) {
         if bytes.isEmpty { return }
         if let backlog = connection.backlog { return backlog.append(bytes) }
         connection.backlog = ByteStore(bytes)

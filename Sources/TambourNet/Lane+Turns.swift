@@ -106,6 +106,7 @@ extension Lane {
     private func readOnce(_ connection: Connection) {
         guard connection.phase == .open else { return discardOnce(connection) }
         arrivalUs = roundTimeUs
+        if let layers = connection.layers { return readOnce(connection, through: layers) }
         if let waiting = connection.input, waiting.count > Self.readCapacity / 2 {
             // A frame longer than half the buffer is read into its own store.
             let count = read(connection, into: waiting.room(Self.readCapacity))
@@ -129,7 +130,7 @@ extension Lane {
     }
 
     /// Returns the number of bytes read; zero when there is nothing to present.
-    private func read(_ connection: Connection, into room: UnsafeMutableRawBufferPointer) -> Int {
+    func read(_ connection: Connection, into room: UnsafeMutableRawBufferPointer) -> Int {
         let count = Glibc.read(connection.descriptor, room.baseAddress, room.count)
         if count > 0 { return count }
         if count == 0 {
@@ -141,7 +142,7 @@ extension Lane {
     }
 
     /// Records that the peer has closed its side; pending output is still sent.
-    private func endInput(_ connection: Connection) {
+    func endInput(_ connection: Connection) {
         connection.hasInputEnded = true
         switch connection.phase {
         case .open:
@@ -179,7 +180,7 @@ extension Lane {
         if poisons { bytes.initializeMemory(as: UInt8.self, repeating: Self.poison) }
     }
 
-    private func presentKept(_ kept: ByteStore, to connection: Connection) {
+    func presentKept(_ kept: ByteStore, to connection: Connection) {
         arrivalUs = kept.arrivalUs
         let count = kept.count
         let consumed = present(kept.bytes, to: connection)

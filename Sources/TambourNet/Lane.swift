@@ -156,12 +156,19 @@ package final class Lane: @unchecked Sendable {
     /// Takes over a connected socket; the delegate is notified on the lane.
     ///
     /// A socket that epoll refuses is closed, and its delegate is not notified.
+    /// - Parameter layers: what lies between the socket and the delegate, the one at the socket first.
     package func adopt(
         fileDescriptor: Int32,
         peer: String,
+        layers: sending [any ConnectionLayer] = [],
         delegate: sending any ConnectionDelegate
     ) {
-        let arrival = Arrival(descriptor: fileDescriptor, peer: peer, delegate: delegate)
+        let arrival = Arrival(
+            descriptor: fileDescriptor,
+            peer: peer,
+            layers: LayerStack(layers),
+            delegate: delegate
+        )
         queue.async {
             self.arrivals.append(arrival)
             self.postRound()
@@ -176,15 +183,22 @@ package final class Lane: @unchecked Sendable {
 
     /// Carries a socket and its delegate to their lane.
     ///
-    /// `@unchecked Sendable`: `sending` gave the delegate away, and only the lane accesses it.
+    /// `@unchecked Sendable`: `sending` gave delegate and layers away, and only the lane accesses them.
     final class Arrival: @unchecked Sendable {
         let descriptor: Int32
         let peer: String
+        let layers: LayerStack?
         let delegate: any ConnectionDelegate
 
-        init(descriptor: Int32, peer: String, delegate: sending any ConnectionDelegate) {
+        init(
+            descriptor: Int32,
+            peer: String,
+            layers: sending LayerStack?,
+            delegate: sending any ConnectionDelegate
+        ) {
             self.descriptor = descriptor
             self.peer = peer
+            self.layers = layers
             self.delegate = delegate
         }
     }
@@ -225,6 +239,7 @@ package final class Lane: @unchecked Sendable {
             lane: self,
             descriptor: arrival.descriptor,
             peer: arrival.peer,
+            layers: arrival.layers,
             delegate: arrival.delegate
         )
         makeNonBlocking(arrival.descriptor)
@@ -236,6 +251,7 @@ package final class Lane: @unchecked Sendable {
         }
         connection.listIndex = Int32(connections.count)
         connections.append(connection)
+        openLayers(of: connection)
         arrival.delegate.connectionOpened(connection)
     }
 
@@ -351,6 +367,7 @@ package final class Lane: @unchecked Sendable {
         connection.farewell = nil
         connection.backlog = nil
         connection.input = nil
+        connection.layers = nil
         connection.collectedBytes = 0
         connection.firstSegment = -1
         connection.lastSegment = -1
@@ -367,6 +384,8 @@ package final class Lane: @unchecked Sendable {
         within limit: Duration,
         patience: Duration
     ) {
+        guard connection.phase == .open else { return }
+        closeLayers(of: connection)
         guard connection.phase == .open else { return }
         connection.phase = .flushing
         connection.input = nil

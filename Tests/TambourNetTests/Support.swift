@@ -175,6 +175,17 @@ final class Peer: Sendable {
         return bytes
     }
 
+    /// What has arrived, at least one byte; empty at the end.
+    func receiveSome() throws -> [UInt8] {
+        var got = 0
+        let bytes = [UInt8](unsafeUninitializedCapacity: 1 << 16) { buffer, used in
+            got = read(descriptor, buffer.baseAddress, buffer.count)
+            used = max(0, got)
+        }
+        if got < 0 { throw SystemError(number: errno) }
+        return bytes
+    }
+
     /// Everything up to the end.
     func receiveAll() throws -> [UInt8] { try receive(.max) }
 

@@ -1,0 +1,97 @@
+/// Connections with layers: what the socket brings passes through them, and so does what is written.
+extension Lane {
+    /// How long the last words of a layer that failed may take to leave.
+    private static let failureDrain = Duration.seconds(1)
+
+    func openLayers(of connection: Connection) {
+        guard let layers = connection.layers else { return }
+        var output: [UInt8] = []
+        layers.open(into: &output)
+        emit(output, to: connection)
+    }
+
+    /// Reads once and presents what the layers make of it.
+    func readOnce(_ connection: Connection, through layers: LayerStack) {
+        let limit = connection.isLowPriority ? lowPriority.readBytes : Self.readCapacity
+        let count = read(
+            connection,
+            into: .init(rebasing: readBuffer[..<min(limit, Self.readCapacity)])
+        )
+        if count == 0 { return }
+        var (input, answer): ([UInt8], [UInt8]) = ([], [])
+        var hasEnded = false
+        do throws(LayerError) {
+            let bytes = UnsafeRawBufferPointer(rebasing: readBuffer[..<count])
+            hasEnded = try layers.received(bytes, into: &input, answering: &answer)
+        } catch {
+            connection.layers = nil
+            dropCollected(of: connection)
+            emit(answer, to: connection)
+            return bidFarewell(
+                connection,
+                .layer(error.reason),
+                within: Self.failureDrain,
+                patience: Self.failureDrain
+            )
+        }
+        emit(answer, to: connection)
+        guard connection.phase == .open else { return }
+        if !input.isEmpty { presentOpened(input, to: connection) }
+        guard connection.phase == .open else { return }
+        connection.delegate?.connectionRoundEnded(connection)
+        if hasEnded, connection.phase == .open { endInput(connection) }
+    }
+
+    /// What was collected was not enclosed, and must not leave without it.
+    private func dropCollected(of connection: Connection) {
+        connection.firstSegment = -1
+        connection.lastSegment = -1
+        connection.collectedBytes = 0
+    }
+
+    private func presentOpened(_ input: [UInt8], to connection: Connection) {
+        input.withUnsafeBytes { input in
+            guard let kept = connection.input else {
+                let kept = ByteStore(input, arrivalUs: arrivalUs)
+                connection.input = kept
+                return presentKept(kept, to: connection)
+            }
+            kept.append(input)
+            kept.arrivalUs = arrivalUs
+            presentKept(kept, to: connection)
+        }
+    }
+
+    /// Encloses bytes of the delegate and sends them.
+    func send(
+        _ bytes: UnsafeRawBufferPointer,
+        through layers: LayerStack,
+        to connection: Connection
+    ) {
+        var output: [UInt8] = []
+        layers.enclose(bytes, into: &output)
+        emit(output, to: connection)
+    }
+
+    /// Sends what was collected, then the end of our side of the stream.
+    func closeLayers(of connection: Connection) {
+        guard let layers = connection.layers else { return }
+        flush(connection)
+        var output: [UInt8] = []
+        layers.close(into: &output)
+        emit(output, to: connection)
+        connection.layers = nil
+    }
+
+    /// Sends bytes that have passed the layers.
+    private func emit(_ bytes: [UInt8], to connection: Connection) {
+        if bytes.isEmpty || connection.phase == .closed { return }
+        bytes.withUnsafeBytes { bytes in
+            if connection.backlog == nil {
+                sendDirectly(bytes, to: connection)
+            } else {
+                keep(bytes, for: connection)
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+/// The layers of one connection, the one at the socket first.
+final class LayerStack {
+    private let layers: [any ConnectionLayer]
+
+    /// - Returns: nil for no layers.
+    init?(_ layers: [any ConnectionLayer]) {
+        if layers.isEmpty { return nil }
+        self.layers = layers
+    }
+
+    var hasPartialInput: Bool { layers.contains(where: \.hasPartialInput) }
+
+    func open(into output: inout [UInt8]) {
+        for index in layers.indices {
+            var opening: [UInt8] = []
+            layers[index].open(into: &opening)
+            enclose(opening, below: index, into: &output)
+        }
+    }
+
+    /// Passes bytes from the socket up; see `ConnectionLayer.received`.
+    func received(
+        _ bytes: UnsafeRawBufferPointer,
+        into input: inout [UInt8],
+        answering output: inout [UInt8]
+    ) throws(LayerError) -> Bool {
+        var bytes = [UInt8](bytes)
+        var hasEnded = false
+        for (index, layer) in layers.enumerated() {
+            var (opened, answer): ([UInt8], [UInt8]) = ([], [])
+            var failure: LayerError?
+            bytes.withUnsafeBytes { bytes in
+                do throws(LayerError) {
+                    let ended = try layer.received(bytes, into: &opened, answering: &answer)
+                    hasEnded = ended || hasEnded
+                } catch {
+                    failure = error
+                }
+            }
+            enclose(answer, below: index, into: &output)
+            if let failure { throw failure }
+            bytes = opened
+        }
+        input += bytes
+        return hasEnded
+    }
+
+    /// Encloses what the delegate has written.
+    func enclose(_ bytes: UnsafeRawBufferPointer, into output: inout [UInt8]) {
+        enclose([UInt8](bytes), below: layers.count, into: &output)
+    }
+
+    func close(into output: inout [UInt8]) {
+        for index in layers.indices.reversed() {
+            var ending: [UInt8] = []
+            layers[index].close(into: &ending)
+            enclose(ending, below: index, into: &output)
+        }
+    }
+
+    /// Encloses bytes of the layer at `index` in all layers below it.
+    private func enclose(_ bytes: [UInt8], below index: Int, into output: inout [UInt8]) {
+        if bytes.isEmpty { return }
+        var bytes = bytes
+        for layer in layers[..<index].reversed() {
+            var enclosed: [UInt8] = []
+            bytes.withUnsafeBytes { layer.enclose($0, into: &enclosed) }
+            bytes = enclosed
+        }
+        output += bytes
+    }
+}
