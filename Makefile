@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help run tambour chat build test conformance lint format generate docs mutants release-spec record-sessions soak asan tsan fuzz fuzz-long bench bench-full bench-growth bench-compare bench-peers bench-link bench-screen bench-tools captures picture clients deps docs-client clean
+.PHONY: help run tambour chat build test conformance lint format generate docs mutants release-spec record-sessions soak asan tsan fuzz fuzz-long bench bench-full bench-growth bench-compare bench-peers bench-link bench-screen bench-tools captures journey picture clients deps docs-client clean
 
 LISTEN ?= 127.0.0.1:7770
 DATA ?= ./var
@@ -128,7 +128,7 @@ docs-client: deps ## Builds the pages of the client library, with its tour, in .
 soak: deps-test ## Runs the long tests once, then every test $(SOAK_RUNS) times
 	$(BUILD_TESTS)
 	TAMBOUR_SOAK=1 $(TEST)
-	$(MAKE) mutants
+	$(MAKE) mutants journey
 	@for run in $$(seq $(SOAK_RUNS)); do echo "run $$run of $(SOAK_RUNS)"; $(TEST) 2>&1 | tail -n 1; done
 
 mutants: deps-conformance ## Breaks the sources in every way that a test should notice: hours
@@ -196,6 +196,9 @@ bench-screen: deps-run ## Measures the screen: first screen, keys, memory, idle 
 	$(BUILD_SERVER)
 	$(BUILD_CLIENT)
 	python3 bench/screen.py --tambour .build/release/tambour --tambourd .build/release/tambourd
+
+journey: deps-run ## Traces a send and a login in a debug build and compares them with docs/journey.md
+	Tests/journey/trace.py
 
 captures: deps-run ## Draws twelve situations of the screen in three themes and two sizes into .build/captures; needs tmux
 	swift build --product tambourd

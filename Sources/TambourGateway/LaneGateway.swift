@@ -96,7 +96,8 @@ final class LaneGateway: @unchecked Sendable {
 
     /// Its client named features, or named none any more.
     func namedFeatures(_ session: Session) {
-        withFeatures[ObjectIdentifier(session)] = session.account.client.features == nil ? nil : session
+        withFeatures[ObjectIdentifier(session)] =
+            session.account.client.features == nil ? nil : session
         countFeatures(of: session)
     }
 
@@ -195,7 +196,10 @@ final class LaneGateway: @unchecked Sendable {
         var encoded: [LoginConfig: EncodedPush<Push>] = [:]
         for session in sessions.prefix(Self.toldAtOnce) {
             guard let answers = session.account.featuresChanged() else { continue }
-            let config = shared.settings.change(to: answers, version: session.account.settingsVersion)
+            let config = shared.settings.change(
+                to: answers,
+                version: session.account.settingsVersion
+            )
             let push = Push.notifConfig(NotifConfig(config: config))
             var packets = encoded[config] ?? EncodedPush(push, limits: shared.limits)
             if session.push(&packets) { told += 1 }
@@ -261,7 +265,10 @@ final class LaneGateway: @unchecked Sendable {
             for session in byUser[user] ?? [] {
                 session.account.settingsChanged(news.version, isHidden: news.isHidden)
                 if let except, session.caller?.connectionID == except { continue }
-                let config = shared.settings.change(to: news, for: session.account.client.features?.answers)
+                let config = shared.settings.change(
+                    to: news,
+                    for: session.account.client.features?.answers
+                )
                 let push = Push.notifConfig(NotifConfig(config: config))
                 var packets = EncodedPush(push, limits: shared.limits)
                 session.push(&packets)

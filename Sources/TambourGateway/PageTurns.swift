@@ -36,7 +36,8 @@ final class PageTurns: @unchecked Sendable {
 
     /// Has a page written in a later round.
     func add(_ session: Session, _ request: Session.Request, _ reply: Session.Reply) {
-        pages.add(Page(session: session, request: request, reply: reply), of: session.account.subject)
+        let page = Page(session: session, request: request, reply: reply)
+        pages.add(page, of: session.account.subject)
         postRound()
     }
 

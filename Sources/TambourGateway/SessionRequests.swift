@@ -336,7 +336,8 @@ final class SessionRequests {
     // MARK: - Writing
 
     private func reply(_ payload: some WirePayload, _ sequence: UInt16, _ opcode: Opcode) {
-        if !session.outbox.write(payload, to: (sequence, opcode), for: account.client.capabilities) {
+        if !session.outbox.write(payload, to: (sequence, opcode), for: account.client.capabilities)
+        {
             refuseTooLong(sequence, opcode)
         }
     }
@@ -350,7 +351,12 @@ final class SessionRequests {
     private func send(_ error: RequestError, _ sequence: UInt16, _ opcode: Opcode) {
         shared.metrics.countRefusal(error.code)
         let reply = ErrorReply(error, in: account.client.language)
-        session.outbox.write(reply, .error, to: (sequence, opcode), for: account.client.capabilities)
+        session.outbox.write(
+            reply,
+            .error,
+            to: (sequence, opcode),
+            for: account.client.capabilities
+        )
     }
 
     /// Refuses a malformed request; closes a peer that keeps sending them.

@@ -482,9 +482,8 @@ MUTANTS = [
             "        bytesPerRound = mutant == @ ? .max : max(1, limits.maxReplyBytesPerRound)\n"),
     Finding("replies", "large pages of all accounts wait in one line", r"ServerTests.LargePageTests/accounts",
             GATEWAY + "PageTurns.swift",
-            "        pages.add(Page(session: session, request: request, reply: reply), of: session.account.subject)\n",
-            "        let subject = mutant == @ ? .server : session.account.subject\n"
-            "        pages.add(Page(session: session, request: request, reply: reply), of: subject)\n"),
+            "        pages.add(page, of: session.account.subject)\n",
+            "        pages.add(page, of: mutant == @ ? .server : session.account.subject)\n"),
     Finding("replies", "a reply costs the same whatever its size", r"ServerTests.LargePageTests/price",
             MESSENGER + "Limits/RateRules.swift",
             "        bytes / max(1, limits.replyBytesPerRow)\n",
