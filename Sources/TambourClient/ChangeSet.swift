@@ -12,7 +12,7 @@ public struct ChangeSet: Hashable, Sendable {
     public internal(set) var drafts: Set<ChatID> = []
     /// The queue of actions has changed.
     public internal(set) var queue = false
-    /// Objects or their conflicts have changed.
+    /// Entities or their conflicts have changed.
     public internal(set) var entities = false
     /// The account itself or its settings have changed.
     public internal(set) var account = false

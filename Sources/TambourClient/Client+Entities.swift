@@ -1,31 +1,32 @@
 public import TambourProtocol
 
-/// Objects that several devices edit offline: accounts, profiles, notes, preferences, series of measurements.
+/// Entities that several devices edit offline: accounts, profiles, notes, preferences, series of
+/// measurements.
 ///
 /// A change is stored and shown at once, and sent to the server when it can be reached. Nothing is
 /// undone silently: where two devices collide, `entityConflicts` keeps both sides until the user
 /// has chosen.
 ///
-/// Objects are kept up to date from the first of these calls on; before that they cost nothing.
+/// Entities are kept up to date from the first of these calls on; before that they cost nothing.
 extension Client {
-    /// The objects directly below a parent, or at the top, in the order in which they came to this
+    /// The entities directly below a parent, or at the top, in the order in which they came to this
     /// device.
     public func entities(below parent: EntityID? = nil) async throws(ClientError) -> [LocalEntity] {
         try await wish { core, tx in try core.useEntities(tx).entities(below: parent) }
     }
 
-    /// An object with the user's changes applied.
+    /// An entity with the user's changes applied.
     ///
-    /// - Parameter id: may be a local id even after the object got its id from the server.
-    /// - Returns: nil if the object, or one above it, is deleted or unknown.
+    /// - Parameter id: may be a local id even after the entity got its id from the server.
+    /// - Returns: nil if the entity, or one above it, is deleted or unknown.
     public func entity(_ id: EntityID) async throws(ClientError) -> LocalEntity? {
         try await wish { core, tx in try core.useEntities(tx).entity(id) }
     }
 
-    /// Creates an object.
+    /// Creates an entity.
     ///
     /// - Returns: its local id, which stays valid on this device.
-    /// - Throws: `ClientError.refused` with the protocol's error for fields that such an object
+    /// - Throws: `ClientError.refused` with the protocol's error for fields that such an entity
     ///   cannot have.
     @discardableResult
     public func createEntity(
@@ -52,7 +53,7 @@ extension Client {
         }
     }
 
-    /// Deletes an object and everything below it.
+    /// Deletes an entity and everything below it.
     public func deleteEntity(_ id: EntityID) async throws(ClientError) {
         try await changeEntities { entities, now throws(LocalEntityError) in
             try entities.delete(id, at: now)
@@ -61,7 +62,7 @@ extension Client {
 
     /// Undoes a deletion made on this device.
     ///
-    /// - Parameter fields: all fields that the object shall have.
+    /// - Parameter fields: all fields that the entity shall have.
     public func restoreEntity(
         _ id: EntityID,
         fields: [String: FieldValue]
@@ -78,7 +79,7 @@ extension Client {
 
     /// Resolves a conflict.
     ///
-    /// - Parameter parent: the new parent of the object, for a choice of `mine` when its parent is
+    /// - Parameter parent: the new parent of the entity, for a choice of `mine` when its parent is
     ///   gone.
     public func resolveConflict(
         _ id: EntityID,
@@ -96,10 +97,10 @@ extension Client {
         try await wish { core, tx in try core.useEntities(tx).pendingCount }
     }
 
-    /// Whether other devices' changes to objects have arrived: no pull is in flight or needed.
+    /// Whether other devices' changes to entities have arrived: no pull is in flight or needed.
     ///
     /// - Returns: false while there is no connection. If another process is connected: whether this
-    ///   account has ever pulled objects, since that process then keeps them up to date.
+    ///   account has ever pulled entities, since that process then keeps them up to date.
     public func isEntitySyncDone() async -> Bool {
         if state == .elsewhere {
             let mark = try? await wish { _, tx in try tx.value(of: .entitiesMark) as Int64? }

@@ -16,7 +16,7 @@ struct Tambour: AsyncParsableCommand {
         subcommands: [
             Open.self, LogIn.self, LogOut.self, Chats.self, Send.self, History.self, Search.self,
             Tail.self,
-            Export.self, People.self, Sessions.self, Queue.self, Objects.self,
+            Export.self, People.self, Sessions.self, Queue.self, Entities.self,
             Keys.self,
         ],
         defaultSubcommand: Open.self

@@ -62,7 +62,7 @@ struct CompositionOracleTests {
         }
 
         private static let schema = Schemas.tree()
-        private var server = ObjectServer(schema: schema)
+        private var server = EntityServer(schema: schema)
         private var device = Device(number: 1, schema: schema, skew: 0)
         private var tree: [Int64: Node] = [:]
         private var deleted: [(key: Int64, node: Node)] = []

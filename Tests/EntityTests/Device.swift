@@ -12,7 +12,7 @@ struct Device {
     private var cursor: Int64 = 0
     /// A batch the server has answered, and the reply that is still under way.
     private var reply: [EntityResult]?
-    private var pages: [ObjectServer.Page] = []
+    private var pages: [EntityServer.Page] = []
     private let schema: EntitySchema
 
     init(number: Int64, schema: EntitySchema, skew: Int64) {
@@ -36,7 +36,7 @@ struct Device {
     }
 
     /// Sends a batch; the reply stays under way, or never comes to be because the request is lost.
-    mutating func send(to server: inout ObjectServer, isLost: Bool, now: Int64) -> Bool {
+    mutating func send(to server: inout EntityServer, isLost: Bool, now: Int64) -> Bool {
         let push = entities.nextPush()
         database.commit(push.rows)
         guard !push.operations.isEmpty else { return false }
@@ -52,14 +52,14 @@ struct Device {
     }
 
     /// The network delivers one batch twice.
-    mutating func sendTwice(to server: inout ObjectServer, now: Int64) throws {
+    mutating func sendTwice(to server: inout EntityServer, now: Int64) throws {
         let push = entities.nextPush()
         database.commit(push.rows)
         guard !push.operations.isEmpty else { return }
         let first = server.push(push.operations, from: number, clientNow: now + skew, now: now)
-        let objects = server.objects
+        let entities = server.entities
         reply = server.push(push.operations, from: number, clientNow: now + skew, now: now + 1)
-        guard reply?.map(\.first) == first.map(\.first), server.objects == objects else {
+        guard reply?.map(\.first) == first.map(\.first), server.entities == entities else {
             throw Fault("the second delivery of a batch is not answered as the first")
         }
     }
@@ -75,7 +75,7 @@ struct Device {
         entities.dropped()
     }
 
-    mutating func pull(from server: ObjectServer, isHeld: Bool) {
+    mutating func pull(from server: EntityServer, isHeld: Bool) {
         let page = server.pull(since: cursor)
         if isHeld { pages.append(page) } else { take(page) }
     }
@@ -86,7 +86,7 @@ struct Device {
         take(pages.remove(at: choice % pages.count))
     }
 
-    mutating func pullAll(from server: ObjectServer) {
+    mutating func pullAll(from server: EntityServer) {
         pages = []
         let types: Set<EntityType> = [.account, .profile, .note, .preference, .measurement]
         database.commit(entities.pulledAll(server.live, of: types))
@@ -99,8 +99,8 @@ struct Device {
         pages = []
     }
 
-    private mutating func take(_ page: ObjectServer.Page) {
-        database.commit(entities.pulled(page.objects, tombstones: page.tombstones))
+    private mutating func take(_ page: EntityServer.Page) {
+        database.commit(entities.pulled(page.entities, tombstones: page.tombstones))
         cursor = max(cursor, page.cursor)
     }
 }

@@ -48,7 +48,7 @@ struct EntityWorld {
         case wait
     }
 
-    private(set) var server: ObjectServer
+    private(set) var server: EntityServer
     private(set) var devices: [Device]
     private let schema: EntitySchema
     private var now: Int64 = 1_700_000_000_000
@@ -105,7 +105,7 @@ struct EntityWorld {
 
     private init(_ pair: Schemas.Pair) {
         schema = pair.client
-        server = ObjectServer(schema: pair.server)
+        server = EntityServer(schema: pair.server)
         devices = (1...3).map { Device(number: $0, schema: pair.client, skew: 0) }
         random = SeededGenerator(seed: 0)
     }
@@ -463,9 +463,9 @@ struct EntityWorld {
     func checkAgreement(isComplete: Bool = true) throws {
         let live = server.live
         let ids = Set(live.map(\.id))
-        for object in live {
-            if let parent = object.parent, !ids.contains(parent) {
-                throw Fault("\(object.id) is an orphan")
+        for entity in live {
+            if let parent = entity.parent, !ids.contains(parent) {
+                throw Fault("\(entity.id) is an orphan")
             }
         }
         for (index, device) in devices.enumerated() {

@@ -7,13 +7,13 @@ import Testing
 struct OfflineDayTests {
     /// Two devices that both hold one account, one profile and one note.
     private struct Day {
-        var server: ObjectServer
+        var server: EntityServer
         var a: Device
         var b: Device
         var now: Int64 = 1_000_000
 
         init(_ schema: EntitySchema, skewOfA: Int64 = 0) throws {
-            server = ObjectServer(schema: schema)
+            server = EntityServer(schema: schema)
             a = Device(number: 1, schema: schema, skew: 0)
             b = Device(number: 2, schema: schema, skew: 0)
             var parent: EntityID?

@@ -48,9 +48,9 @@ struct JSONOutputTests {
         let group = try bob.createGroup("Picnic", with: [alice], cid: 4)
         try bob.send("b3", to: group, cid: 5)
 
-        // And of objects.
+        // And of entities.
         func add(_ words: String...) async throws -> String {
-            let added = try await device.run(["objects", "add"] + words)
+            let added = try await device.run(["entities", "add"] + words)
             return try #require(added.lines.last, "\(added.errors)")
         }
         let account = try await add("account", "name=Home")
@@ -77,8 +77,8 @@ struct JSONOutputTests {
             "history": Command(schema: "message", arguments: ["\(chat)"]),
             "search": Command(schema: "message", arguments: ["b"]),
             "keys": Command(schema: "preferences", arguments: []),
-            "objects list": Command(schema: "object", arguments: []),
-            "objects series": Command(schema: "object", arguments: [profile]),
+            "entities list": Command(schema: "entity", arguments: []),
+            "entities series": Command(schema: "entity", arguments: [profile]),
         ]
         #expect(try Set(commands.keys) == commandsWithJSON(), "each needs arguments here")
         #expect(try await device.run(["chats", "--sync"]).status == 0)

@@ -262,9 +262,9 @@ struct MessageCommandTests {
             let sent = try await device.run(["send", "+\(phone)", "hello"])
             #expect(sent.status == 0, "\(sent.errors)")
             let account = ["account", "name=Home"]
-            let added = try await device.run(["objects", "add"] + account + patient)
+            let added = try await device.run(["entities", "add"] + account + patient)
             #expect(added.status == 0 && added.lines.count == 1, "\(added.errors)")
-            let listed = try await device.run(["objects", "list"] + patient)
+            let listed = try await device.run(["entities", "list"] + patient)
             #expect(listed.lines.map { $0.hasSuffix("name=Home") } == [true])
         }
     }

@@ -32,7 +32,7 @@ struct UsageTests {
             (["histroy", "Bob"], "no command “tambour histroy”", ["history"]),
             (["chat"], "no command “tambour chat”", ["chats"]),
             (["sendd", "Bob"], "no command “tambour sendd”", ["send"]),
-            (["objects", "lst"], "no command “tambour objects lst”", ["list"]),
+            (["entities", "lst"], "no command “tambour entities lst”", ["list"]),
         ] as [([String], String, [String])]
     )
     func unknownCommand(words: [String], complaint: String, meant: [String]) async throws {

@@ -445,7 +445,7 @@ struct SuiteCoverageTests {
             device: "tablet",
             capabilities: ["objects"]
         )
-        try objects(tour, alice)
+        try entities(tour, alice)
         for chat in [ChatID(0), ChatID(-1)] {
             try tour.play(alice, DraftSaveRequest(chatID: chat, text: "well"))
             try tour.play(alice, DraftDiscardRequest(chatID: chat))
@@ -465,7 +465,7 @@ struct SuiteCoverageTests {
         try tour.collect(alice, tablet)
     }
 
-    private func objects(_ tour: Tour, _ alice: WireClient) throws {
+    private func entities(_ tour: Tour, _ alice: WireClient) throws {
         let operation = ObjectOperation(
             opID: 1,
             op: .create,

@@ -42,7 +42,7 @@ struct QueryPlanTests {
         "SEARCH message USING PRIMARY KEY (chat=?)",
     ]
 
-    @Test("no statement reads a table, or all messages or objects, to find a few rows")
+    @Test("no statement reads a table, or all messages or entities, to find a few rows")
     func plans() throws {
         let store = try TestStore(.sqlite)
         let recorder = Recorder(try store.database.connect())

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Breaks one rule of the objects at a time, of the device or of the server, and says which test notices.
+"""Breaks one rule of the entities at a time, of the device or of the server, and says which test notices.
 
     Tests/mutants/entities.py            all mutants
     Tests/mutants/entities.py 4 7        these two
@@ -25,19 +25,19 @@ RESOLVE = ENTITIES + "LocalEntities+Resolve.swift"
 CORE = ENTITIES + "ClientCore+Entities.swift"
 CLIENT = "Sources/TambourClient/Client+Entities.swift"
 VALUE = "Sources/TambourProtocol/Entities/FieldValue.swift"
-RULES = "Sources/TambourMessenger/Rules/ObjectRules.swift"
-BATCH = "Sources/TambourMessenger/Rules/ObjectBatch.swift"
+RULES = "Sources/TambourMessenger/Rules/EntityRules.swift"
+BATCH = "Sources/TambourMessenger/Rules/EntityBatch.swift"
 HANDLER = "Sources/TambourMessenger/Handlers/EntitiesHandler.swift"
-PURGER = "Sources/TambourMessenger/Handlers/ObjectPurger.swift"
-STORED = "Sources/TambourStore/Entities/StoredObject.swift"
-PAGE = "Sources/TambourStore/Entities/ObjectPage.swift"
-DELETION = "Sources/TambourStore/Entities/Objects+Deletion.swift"
+PURGER = "Sources/TambourMessenger/Handlers/EntityPurger.swift"
+STORED = "Sources/TambourStore/Entities/StoredEntity.swift"
+PAGE = "Sources/TambourStore/Entities/EntityPage.swift"
+DELETION = "Sources/TambourStore/Entities/StoredEntities+Deletion.swift"
 
 #: What is run, until something notices: values, devices in random play, the server, clients of it.
 STAGES = [
-    r"TambourClientTests\.Entity(Change|Pull|Push|Reply|Resolve|Restore)Tests|Object(Rules|Batch)Tests|HonestTime|FieldValue",
+    r"TambourClientTests\.Entity(Change|Pull|Push|Reply|Resolve|Restore)Tests|Entity(Rules|Batch)Tests|HonestTime|FieldValue",
     r"^EntityTests\.",
-    r"Obj(Push|Pull)Tests|Object(Page|Cascade|Value|Store)Tests",
+    r"Obj(Push|Pull)Tests|Entity(Page|Cascade|Value|Store)Tests",
     r"EntitySyncTests|EntityBelowDeletionTests",
     r"EntityClientTests",
 ]
@@ -186,8 +186,8 @@ MUTANTS = [
      " ? now : max(0, now - age)",
      " ? now : mutant == @ ? min(now, modified) : max(0, now - age)"),
     ("time runs back", RULES,
-     "max(object.entity.modified, stamp.modified)",
-     "mutant == @ ? stamp.modified : max(object.entity.modified, stamp.modified)"),
+     "max(stored.entity.modified, stamp.modified)",
+     "mutant == @ ? stamp.modified : max(stored.entity.modified, stamp.modified)"),
     ("merge overwrites what others changed", RULES,
      "theirs.version > operation.base,",
      "theirs.version > operation.base &+ (mutant == @ ? 1 : 0),"),
@@ -195,29 +195,29 @@ MUTANTS = [
      "(mutant == 49 ? 1 : 0),",
      "(mutant == 49 ? 1 : mutant == @ ? -1 : 0),"),
     ("merge forgets when fields changed", RULES,
-     "for name in fields.keys { object.stamps[name] = object.stamp }",
-     "for name in fields.keys where mutant != @ { object.stamps[name] = object.stamp }"),
+     "for name in fields.keys { stored.stamps[name] = stored.stamp }",
+     "for name in fields.keys where mutant != @ { stored.stamps[name] = stored.stamp }"),
     ("the device is not told what was merged", RULES,
-     "        applied.object = object.copy\n        applied.loser",
-     "        if mutant != @ { applied.object = object.copy }\n        applied.loser"),
+     "        applied.entity = stored.copy\n        applied.loser",
+     "        if mutant != @ { applied.entity = stored.copy }\n        applied.loser"),
     ("the size is not checked after a merge", RULES,
-     "        let object = updated(current, with: fields, stamp)\n        if let flaw",
-     "        let object = updated(current, with: fields, stamp)\n        if mutant != @, let flaw"),
+     "        let stored = updated(current, with: fields, stamp)\n        if let flaw",
+     "        let stored = updated(current, with: fields, stamp)\n        if mutant != @, let flaw"),
     ("an undeletion overwrites an unseen update", RULES,
      "if operation.base != current.entity.version - 1, kind.policy != .lww {",
      "if mutant != @, operation.base != current.entity.version - 1, kind.policy != .lww {"),
     ("an undeletion takes a natural key that is taken", RULES,
      "kind.deletion == .updateWins, situation.twin == nil else",
      "kind.deletion == .updateWins, mutant == @ || situation.twin == nil else"),
-    ("two objects with one natural key", RULES,
+    ("two entities with one natural key", RULES,
      "if let twin = situation.twin { return .conflict(.duplicate, server: twin) }",
      "if mutant != @, let twin = situation.twin { return .conflict(.duplicate, server: twin) }"),
     ("a parent that is gone can have children", RULES,
      'case (.some, .gone): return .rejected(.parentDeleted, at: "/parent")',
      'case (.some, .gone) where mutant == @: break\n        case (.some, .gone): return .rejected(.parentDeleted, at: "/parent")'),
     ("a deletion leaves the version", RULES,
-     "        object.entity.isDeleted = true\n",
-     "        object.entity.isDeleted = true\n        if mutant == @ { object.entity.version -= 1 }\n"),
+     "        stored.entity.isDeleted = true\n",
+     "        stored.entity.isDeleted = true\n        if mutant == @ { stored.entity.version -= 1 }\n"),
     ("children of a failed creation are tried", BATCH,
      "                failed[operation.id] = operation.opID\n",
      "                if mutant != @ { failed[operation.id] = operation.opID }\n"),
@@ -273,7 +273,7 @@ MUTANTS = [
     ("a circle of parents is taken from the server", PULL,
      "if let parent = copy.parent, let above = entities[parent], above.type != kind.parent {",
      "if mutant != @, let parent = copy.parent, let above = entities[parent], above.type != kind.parent {"),
-    ("an object is taken that stands below itself", PULL,
+    ("an entity is taken that stands below itself", PULL,
      "            copy.parent != copy.id\n",
      "            mutant == @ || copy.parent != copy.id\n"),
     ("a new type is pulled behind the old mark", CORE,
@@ -296,12 +296,12 @@ MUTANTS = [
      "&& value != current.entity.fields[name, default: .null]\n            }\n        }\n    }",
      "&& (mutant == @ || value != current.entity.fields[name, default: .null])\n            }\n        }\n    }"),
     ("a page looks into what has no room", PAGE,
-     "room >= 0 || page.objects.isEmpty else",
-     "mutant == @ || room >= 0 || page.objects.isEmpty else"),
+     "room >= 0 || page.entities.isEmpty else",
+     "mutant == @ || room >= 0 || page.entities.isEmpty else"),
     ("a page without room is empty", PAGE,
-     "room >= 0 || page.objects.isEmpty else",
-     "room >= 0 || (mutant != @ && page.objects.isEmpty) else"),
-    ("every page of everything has live objects alone", HANDLER,
+     "room >= 0 || page.entities.isEmpty else",
+     "room >= 0 || (mutant != @ && page.entities.isEmpty) else"),
+    ("every page of everything has live entities alone", HANDLER,
      "isLive: isEverything && isFirst,",
      "isLive: isEverything && (isFirst || mutant == @),"),
     ("a page ends within the clock's last moment", HANDLER,
@@ -311,8 +311,8 @@ MUTANTS = [
      "case .tried where batch.room < 0:",
      "case .tried where batch.room < 0 && mutant != @:"),
     ("tombstones below one that is deleted are told to nobody", PURGER,
-     "            changes.objects += tombstones\n",
-     "            if mutant != @ { changes.objects += tombstones }\n"),
+     "            changes.entities += tombstones\n",
+     "            if mutant != @ { changes.entities += tombstones }\n"),
     ("what goes below one that is deleted is still counted", PURGER,
      "            changes.counts.live -= Int64(tombstones.count)\n",
      "            if mutant != @ { changes.counts.live -= Int64(tombstones.count) }\n"),
@@ -328,7 +328,7 @@ MUTANTS = [
     ("a tombstone loses what may come back", DELETION,
      "            $0.bind(7, keepsFields)\n",
      "            $0.bind(7, keepsFields && mutant != @)\n"),
-    ("a deletion sets the time of an object back", DELETION,
+    ("a deletion sets the time of an entity back", DELETION,
      "            $0.bind(4, stamp.modified)\n",
      "            $0.bind(4, mutant == @ ? 0 : stamp.modified)\n"),
     ("any depth of values", VALUE,

@@ -194,23 +194,23 @@ MUTANTS = [
             "            if scan.isSpent, let lastSeen {\n",
             "            if scan.isSpent, mutant != @, let lastSeen {\n"),
     # H5: disk by the hundred megabytes.
-    Finding("H5", "answers to refused operations are kept", r"ServerTests.ObjectPurgeTests",
+    Finding("H5", "answers to refused operations are kept", r"ServerTests.EntityPurgeTests",
             HANDLERS + "EntitiesHandler.swift",
-            "            try apply(object, in: &push, tx)\n"
+            "            try apply(stored, in: &push, tx)\n"
             "            push.changes.counts.replies += 1\n",
-            "            try apply(object, in: &push, tx)\n"
+            "            try apply(stored, in: &push, tx)\n"
             "        }\n"
             "        var isKept = mutant == @\n"
             "        if case .apply = decision { isKept = true }\n"
             "        if isKept {\n"
             "            push.changes.counts.replies += 1\n"),
-    Finding("H5", "answers to operations are kept without a bound", r"ServerTests.ObjectPurgeTests",
+    Finding("H5", "answers to operations are kept without a bound", r"ServerTests.EntityPurgeTests",
             HANDLERS + "EntitiesHandler.swift",
             "        let surplus = max(0, count - Int64(old) - Int64(limits.maxObjectReplies))\n",
             "        let surplus =\n"
             "            mutant == @ ? 0 : max(0, count - Int64(old) - Int64(limits.maxObjectReplies))\n"),
-    Finding("H5", "a series goes in one step", r"ServerTests.ObjectPurgeTests",
-            HANDLERS + "ObjectPurger.swift",
+    Finding("H5", "a series goes in one step", r"ServerTests.EntityPurgeTests",
+            HANDLERS + "EntityPurger.swift",
             "            let count = try tx.deleteElements(below: purge.parent, limit: budget, of: purge.user)\n",
             "            let count = try tx.deleteElements(\n"
             "                below: purge.parent,\n"
@@ -388,8 +388,8 @@ MUTANTS = [
             "            for (index, (column, range)) in table.ranges.enumerated() {\n",
             "            for (index, (column, range)) in table.ranges.enumerated()\n"
             "            where mutant != @ || index == 0 {\n"),
-    Finding("L3", "the id of the next object counts on from any id", r"StoreTests.ObjectStoreTests",
-            STORE + "Entities/Objects.swift",
+    Finding("L3", "the id of the next entity counts on from any id", r"StoreTests.EntityStoreTests",
+            STORE + "Entities/StoredEntities.swift",
             "            guard StoreCheck.messages.contains(row.int(.lastID)) else {\n",
             "            guard StoreCheck.messages.contains(row.int(.lastID)) || mutant == @ else {\n"),
     Finding("L4", "an admin command waits for a silent one", r"ServerTests.AdminSocketTests/silent",

@@ -108,7 +108,7 @@ extension ClientCore {
         entities?.dropped()
     }
 
-    /// Resets the state. The next account has its own objects, and answers to this account's
+    /// Resets the state. The next account has its own entities, and answers to this account's
     /// requests must be ignored.
     func entitiesSignedOut() {
         entityLink = EntityLink()
@@ -171,7 +171,7 @@ extension ClientCore {
         default: break
         }
         entityLink.isRefused = true
-        publish(.refused("objects: \(error)"))
+        publish(.refused("entities: \(error)"))
     }
 
     private func keepEntities(
@@ -224,7 +224,7 @@ extension ClientCore {
             entityLink.everything = isMore ? everything : nil
             if isMore { return pullEntities(behind: next) }
             let types = Set(LocalEntities.listedTypes)
-            // If an object changed between the pages, the later copy counts.
+            // If an entity changed between the pages, the later copy counts.
             let copies = Dictionary(everything.map { ($0.id, $0) }) { $1 }.values
             try keepEntities(tx) {
                 $0.pulledAll(copies.filter { !$0.isDeleted }, of: types)
@@ -277,7 +277,7 @@ extension LocalEntities {
         EntitySchema.standard(.standard).types.map(\.rawValue).sorted().joined(separator: " ")
     }
 
-    /// The types whose objects a full pull lists.
+    /// The types whose entities a full pull lists.
     fileprivate static var listedTypes: [EntityType] {
         EntitySchema.standard(.standard).types.filter {
             EntitySchema.standard(.standard)[$0]?.policy != .append
@@ -294,9 +294,9 @@ extension ClientError {
                     code: "\(refusal.error.name)",
                     text: "\(refusal.error.name) at \(refusal.path)"
                 )
-            case .notFound: .invalid(reason: "there is no such object")
-            case .notDeleted: .invalid(reason: "the object is not deleted here")
-            case .noConflict: .invalid(reason: "the object is in no conflict")
+            case .notFound: .invalid(reason: "there is no such entity")
+            case .notDeleted: .invalid(reason: "the entity is not deleted here")
+            case .noConflict: .invalid(reason: "the entity is in no conflict")
             case .choiceNotOffered: .invalid(reason: "the conflict does not offer this choice")
             case .parentNeeded: .invalid(reason: "name another parent, for the old one is gone")
             case .unexpectedReply: .unreadable(reason: "results for operations that were not sent")

@@ -9,7 +9,7 @@ public struct Conflict: Hashable, Sendable {
     /// The user's change, with the copy it was based on.
     public let mine: EntityChange
     /// The server's copy: live, a tombstone, or nil if even that is gone. For a duplicate it is
-    /// another object.
+    /// another entity.
     public let theirs: Entity?
     /// The choices that the user has.
     public let choices: Set<EntityChoice>

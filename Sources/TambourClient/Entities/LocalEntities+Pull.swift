@@ -7,7 +7,7 @@ extension LocalEntities {
     ///
     /// - Parameter tombstones: Their fields are ignored.
     package mutating func pulled(
-        _ objects: [Entity],
+        _ copies: [Entity],
         tombstones: [Entity] = []
     ) -> [EntityRowChange] {
         for var tombstone in sorted(tombstones).reversed() {
@@ -15,27 +15,27 @@ extension LocalEntities {
             tombstone.fields = [:]
             adopt(tombstone)
         }
-        let objects = sorted(objects)
-        for object in objects where entities[object.id] == nil { adopt(object) }
-        for object in objects { adopt(object) }
+        let copies = sorted(copies)
+        for copy in copies where entities[copy.id] == nil { adopt(copy) }
+        for copy in copies { adopt(copy) }
         return finish()
     }
 
-    /// Applies the list of all live objects of these types. Objects not in the list are deleted.
+    /// Applies the list of all live entities of these types. Entities not in the list are deleted.
     /// Those in it count even if their version is lower, as after a restored backup.
     ///
     /// The list must have been requested after the last reply to a push. Series are usually not
     /// listed: their ranges are pulled.
     package mutating func pulledAll(
-        _ objects: [Entity],
+        _ copies: [Entity],
         of types: Set<EntityType>
     ) -> [EntityRowChange] {
-        let listed = Set(objects.map(\.id))
+        let listed = Set(copies.map(\.id))
         let missing = entities.values.values.filter { row in
             types.contains(row.type) && row.server?.isDeleted == false && !listed.contains(row.id)
         }
         for copy in sorted(missing.compactMap(\.server)).reversed() { markDeleted(copy.id) }
-        for object in sorted(objects) { adopt(object, inAnyCase: true) }
+        for copy in sorted(copies) { adopt(copy, inAnyCase: true) }
         reopenUnfounded()
         return finish()
     }
@@ -84,8 +84,8 @@ extension LocalEntities {
     }
 
     /// Sorts parents before children.
-    private func sorted(_ objects: [Entity]) -> [Entity] {
-        objects.sorted {
+    private func sorted(_ copies: [Entity]) -> [Entity] {
+        copies.sorted {
             (schema.depth(of: $0.type), $0.id) < (schema.depth(of: $1.type), $1.id)
         }
     }
@@ -144,7 +144,7 @@ extension LocalEntities {
         return update.flatMap { entities[$0.id] }
     }
 
-    /// Marks an object as deleted that the server no longer has and sends no tombstone for.
+    /// Marks an entity as deleted that the server no longer has and sends no tombstone for.
     mutating func markDeleted(_ id: EntityID) {
         guard var copy = entities[id]?.server, !copy.isDeleted else { return }
         copy.isDeleted = true
@@ -159,10 +159,10 @@ extension LocalEntities {
         open[id] = update
     }
 
-    /// Updates conflicts over a natural key. A creation can be sent again when the object that has
+    /// Updates conflicts over a natural key. A creation can be sent again when the entity that has
     /// the key is deleted.
     ///
-    /// Not before this copy arrives: the reply that names the object may itself be newer than the
+    /// Not before this copy arrives: the reply that names the entity may itself be newer than the
     /// copy here.
     private mutating func settleDuplicates(of copy: Entity) {
         for var update in open.values.values {

@@ -181,7 +181,7 @@ extension LocalEntities {
         guard var row = entities[update.id] else { return }
         let change = update.change
         var copy =
-            applied.object ?? change.applied(to: change.base)
+            applied.entity ?? change.applied(to: change.base)
             ?? Entity(
                 id: applied.id,
                 type: row.type,

@@ -21,7 +21,7 @@ package struct LocalUpdate: Hashable, Sendable {
         /// A conflict with the entity's own server copy. The copy and the change determine which of
         /// the three kinds it is.
         case version
-        /// `theirs` is the object that has the same natural key.
+        /// `theirs` is the entity that has the same natural key.
         case duplicate(theirs: Entity)
         case parentDeleted
         case rejected(EntityRefusal)

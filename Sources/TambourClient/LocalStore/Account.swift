@@ -22,10 +22,10 @@ extension StoreTransaction {
         case chatsMarker
         /// The hash of the service settings that are held.
         case configHash
-        /// The time up to which objects were pulled, in Unix milliseconds of the server; absent
+        /// The time up to which entities were pulled, in Unix milliseconds of the server; absent
         /// until they are used.
         case entitiesMark
-        /// The object types that were known when everything up to the mark was pulled, ordered by
+        /// The entity types that were known when everything up to the mark was pulled, ordered by
         /// name.
         case entityTypes
         /// The counters for ids and operations.

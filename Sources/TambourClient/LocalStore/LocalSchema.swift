@@ -108,7 +108,7 @@ enum LocalSchema {
         """
 
     /// Times are Unix milliseconds of the server unless a name ends with `Here`; `data` is the
-    /// object in wire format.
+    /// entity in wire format.
     private static let first = """
         CREATE TABLE setting (
           name TEXT PRIMARY KEY,

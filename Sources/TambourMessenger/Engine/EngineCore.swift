@@ -44,7 +44,7 @@ package final class EngineCore {
     private let metrics: ServerMetrics
     /// Reports failures of the store; the text holds no user data.
     private let report: @Sendable (String) -> Void
-    private let purger: ObjectPurger
+    private let purger: EntityPurger
     private let limits: Limits
     /// Returns which of some users have clients that receive unread counters with each message.
     private let countedReaders: @Sendable ([UserID]) -> [UserID]
@@ -55,7 +55,7 @@ package final class EngineCore {
     private(set) var hasRest = false
 
     private enum SpareWork: CaseIterable {
-        case objects, messages, words
+        case entities, messages, words
     }
 
     package init(
@@ -71,7 +71,7 @@ package final class EngineCore {
         self.countedReaders = countedReaders
         self.report = report
         limits = writer.connection.limits
-        purger = ObjectPurger(limits: limits)
+        purger = EntityPurger(limits: limits)
     }
 
     /// Runs all commands in one transaction, and their further steps in later ones. If that fails,
@@ -134,7 +134,7 @@ package final class EngineCore {
         let step = Command { [purger, limits, spareTurn] tx in
             for kind in 0..<SpareWork.allCases.count {
                 switch SpareWork.allCases[(spareTurn + kind) % SpareWork.allCases.count] {
-                case .objects:
+                case .entities:
                     if tx.mayHavePurges, try purger.step(in: tx) { return .done }
                 case .messages:
                     guard tx.mayHavePurges,

@@ -3,28 +3,28 @@ import TambourEvents
 import TambourProtocol
 import TambourStore
 
-/// Family `entities`: objects that several devices of a user edit offline. Wire:
+/// Family `entities`: entities that several devices of a user edit offline. Wire:
 /// protocol-spec/opcodes/entities.yaml
 struct EntitiesHandler: Sendable {
     private let limits: Limits
     private let schema: EntitySchema
-    private let rules: ObjectRules
+    private let rules: EntityRules
     private let restored: RestoredMarks
     private let clock: CommitClock
-    private let purger: ObjectPurger
+    private let purger: EntityPurger
 
     init(limits: Limits, restored: RestoredMarks, clock: CommitClock) {
         self.limits = limits
         self.restored = restored
         self.clock = clock
         schema = .standard(limits)
-        rules = ObjectRules(schema: schema)
-        purger = ObjectPurger(limits: limits)
+        rules = EntityRules(schema: schema)
+        purger = EntityPurger(limits: limits)
     }
 
     // MARK: OBJ_PULL
 
-    /// Answers `OBJ_PULL` (1040): the objects that changed after a cursor, or a range of a series.
+    /// Answers `OBJ_PULL` (1040): the entities that changed after a cursor, or a range of a series.
     ///
     /// - Parameter time: the safe time, read before the snapshot opened; it becomes the next
     ///   cursor.
@@ -51,21 +51,21 @@ struct EntitiesHandler: Sendable {
         let isEverything = request.since == 0 || restored.contains(request.since, at: time)
         let isFirst = request.after == 0
         let since = isEverything && isFirst ? 0 : min(request.since, time)
-        let found = try snapshot.objects(
-            changedAfter: ObjectPlace(position: since, id: isFirst ? .max : request.after),
-            // An object that is deleted between two pages was on an earlier page.
+        let found = try snapshot.entities(
+            changedAfter: EntityPlace(position: since, id: isFirst ? .max : request.after),
+            // An entity that is deleted between two pages was on an earlier page.
             isLive: isEverything && isFirst,
             of: caller.userID,
             limit: count,
             room: caller.replyBudget
         )
-        var page = found.objects[...]
+        var page = found.entities[...]
         var reply = ObjPullReply(
             resync: isEverything && isFirst ? true : nil,
             time: time
         )
         if found.isMore {
-            // At the clock's last moment an object may still appear between those already read.
+            // At the clock's last moment an entity may still appear between those already read.
             let settled = page.prefix { $0.place.position <= time }
             if !settled.isEmpty {
                 page = settled
@@ -78,10 +78,10 @@ struct EntitiesHandler: Sendable {
             reply.time = settled.last?.place.position ?? since
             reply.last = settled.last?.place.id
         }
-        // Descendants of a deleted object are shown as deleted even before the purge reaches them.
-        let mayBeGone = try snapshot.hasObjectPurges(of: caller.userID)
-        reply.objects = try page.map { object, _ in
-            let copy = object.copy
+        // Descendants of a deleted entity are shown as deleted even before the purge reaches them.
+        let mayBeGone = try snapshot.hasEntityPurges(of: caller.userID)
+        reply.objects = try page.map { stored, _ in
+            let copy = stored.copy
             guard mayBeGone, !copy.isDeleted,
                 let purge = try snapshot.purge(of: caller.userID, at: copy.parent?.number)
             else { return ObjectCopy(copy) }
@@ -104,7 +104,7 @@ struct EntitiesHandler: Sendable {
         guard kind.policy == .append else {
             throw RequestError.protoPayload("/series/type: not a series")
         }
-        if try snapshot.hasObjectPurges(of: caller.userID),
+        if try snapshot.hasEntityPurges(of: caller.userID),
             try snapshot.purge(of: caller.userID, at: range.parent) != nil
         {
             return ObjPullReply(time: time)
@@ -112,17 +112,17 @@ struct EntitiesHandler: Sendable {
         let found = try snapshot.elements(
             of: type,
             below: range.parent,
-            after: ObjectPlace(position: range.from, id: id),
+            after: EntityPlace(position: range.from, id: id),
             upTo: range.to ?? .max,
             of: caller.userID,
             limit: count,
             room: caller.replyBudget
         )
         var reply = ObjPullReply(
-            objects: found.objects.map { ObjectCopy($0.object.copy) },
+            objects: found.entities.map { ObjectCopy($0.stored.copy) },
             time: time
         )
-        if found.isMore, let last = found.objects.last {
+        if found.isMore, let last = found.entities.last {
             reply.more = true
             reply.time = last.place.position
             reply.last = last.place.id
@@ -155,9 +155,9 @@ struct EntitiesHandler: Sendable {
         let clientNow: Int64
         var unread: ArraySlice<(index: Int, operation: ObjectOperation)>
         var waiting: ArraySlice<(operation: EntityOperation, bytes: Int)> = []
-        /// The bytes left in the reply for copies of objects.
+        /// The bytes left in the reply for copies of entities.
         var room: Int
-        var order = ObjectBatch()
+        var order = EntityBatch()
         var results: [ObjectResult] = []
     }
 
@@ -202,20 +202,20 @@ struct EntitiesHandler: Sendable {
         in tx: WriteTransaction
     ) throws -> Progress<WriteTransaction, ObjPushReply> {
         var batch = batch
-        let before = try tx.reader.objectCounts(of: caller.userID)
+        let before = try tx.reader.entityCounts(of: caller.userID)
         var push = Push(
             caller: caller,
             clientNow: batch.clientNow,
             budget: limits.purgedRowsPerStep,
-            changes: ObjectChanges(counts: before)
+            changes: EntityChanges(counts: before)
         )
         let part = batch.waiting.prefix(stepLength(of: batch.waiting.lazy.map(\.bytes)))
         for (operation, _) in part {
-            let decision: ObjectDecision
+            let decision: EntityDecision
             switch batch.order.admit(operation) {
             case .settled(let settled): decision = settled
             case .tried where batch.room < 0:
-                // Copies of conflicting objects would not fit the reply; the device retries the
+                // Copies of conflicting entities would not fit the reply; the device retries the
                 // operation.
                 decision = .skipped(because: operation.opID)
             case .tried(let resolved):
@@ -231,9 +231,9 @@ struct EntitiesHandler: Sendable {
             push.changes.counts.replies = max(0, push.changes.counts.replies - forgotten)
         }
         if push.changes.counts != before {
-            try tx.setObjectCounts(push.changes.counts, of: caller.userID)
+            try tx.setEntityCounts(push.changes.counts, of: caller.userID)
         }
-        tx.tell(push.changes.objects, of: caller.userID, except: caller.connectionID, limits)
+        tx.tell(push.changes.entities, of: caller.userID, except: caller.connectionID, limits)
         guard !batch.waiting.isEmpty else {
             return .finished(ObjPushReply(results: batch.results))
         }
@@ -249,13 +249,13 @@ struct EntitiesHandler: Sendable {
         _ tx: WriteTransaction
     ) throws -> Int64 {
         let step = limits.purgedRowsPerStep
-        let old = try tx.forgetObjectReplies(
+        let old = try tx.forgetEntityReplies(
             before: tx.ct - Int64(limits.objectRepliesDays) * 86_400_000,
             limit: step,
             of: caller.userID
         )
         let surplus = max(0, count - Int64(old) - Int64(limits.maxObjectReplies))
-        let oldest = try tx.forgetObjectReplies(
+        let oldest = try tx.forgetEntityReplies(
             before: .max,
             limit: Int(clamping: min(surplus, Int64(step))),
             of: caller.userID
@@ -269,7 +269,7 @@ struct EntitiesHandler: Sendable {
         let clientNow: Int64
         /// How many rows may still be deleted with their parents; later steps do the rest.
         var budget: Int
-        var changes: ObjectChanges
+        var changes: EntityChanges
     }
 
     /// - Parameter sent: the operation with its local ids as sent; its digest identifies a retry.
@@ -278,11 +278,11 @@ struct EntitiesHandler: Sendable {
         sentAs sent: EntityOperation,
         in push: inout Push,
         _ tx: WriteTransaction
-    ) throws -> ObjectDecision {
+    ) throws -> EntityDecision {
         let caller = push.caller
         let digest = Self.digest(of: sent)
         var known: EntityResult?
-        if let reply = try tx.reader.objectReply(
+        if let reply = try tx.reader.entityReply(
             to: operation.opID,
             of: caller.deviceID,
             of: caller.userID
@@ -295,7 +295,7 @@ struct EntitiesHandler: Sendable {
             }
             known = try EntityResult(result)
         } else if operation.kind == .create {
-            known = try tx.reader.object(
+            known = try tx.reader.entity(
                 createdBy: operation.opID,
                 on: caller.deviceID,
                 of: caller.userID
@@ -306,13 +306,13 @@ struct EntitiesHandler: Sendable {
             in: try situation(of: operation, known: known, in: push, tx)
         )
         // Only applied operations are remembered. A retry of any other is decided again.
-        if case .apply(let object, _) = decision {
-            try apply(object, in: &push, tx)
+        if case .apply(let stored, _) = decision {
+            try apply(stored, in: &push, tx)
             push.changes.counts.replies += 1
             var writer = MessagePackWriter()
             ObjectResult(decision.result.first).write(to: &writer)
-            try tx.putObjectReply(
-                ObjectReply(digest: digest, result: Bytes(writer.finish())),
+            try tx.putEntityReply(
+                EntityReply(digest: digest, result: Bytes(writer.finish())),
                 to: operation.opID,
                 of: caller.deviceID,
                 of: caller.userID
@@ -326,17 +326,17 @@ struct EntitiesHandler: Sendable {
         known: EntityResult?,
         in push: Push,
         _ tx: WriteTransaction
-    ) throws -> ObjectRules.Situation {
+    ) throws -> EntityRules.Situation {
         let (user, reader) = (push.caller.userID, tx.reader)
-        var current: StoredObject?
-        if case .server(let id) = operation.id { current = try reader.object(id, of: user) }
+        var current: StoredEntity?
+        if case .server(let id) = operation.id { current = try reader.entity(id, of: user) }
         let parent = current?.entity.parent ?? operation.parent
-        var parentState = ObjectRules.ParentState.none
+        var parentState = EntityRules.ParentState.none
         if let parent {
-            let object = try reader.object(parent.number, of: user)
+            let stored = try reader.entity(parent.number, of: user)
             parentState =
-                object.flatMap { $0.entity.isDeleted ? nil : .live($0.entity.type) } ?? .gone
-            if try reader.hasObjectPurges(of: user),
+                stored.flatMap { $0.entity.isDeleted ? nil : .live($0.entity.type) } ?? .gone
+            if try reader.hasEntityPurges(of: user),
                 let purge = try reader.purge(of: user, at: parent.number)
             {
                 parentState = .gone
@@ -346,9 +346,9 @@ struct EntitiesHandler: Sendable {
             }
         }
         let kind = schema[operation.type]
-        var twin: StoredObject?
+        var twin: StoredEntity?
         if let kind, let key = kind.key(of: current?.entity.fields ?? operation.fields) {
-            twin = try reader.object(
+            twin = try reader.entity(
                 below: parent?.number,
                 withKey: key,
                 but: current?.entity.id.number,
@@ -356,7 +356,7 @@ struct EntitiesHandler: Sendable {
             )
         }
         let isElement = kind?.policy == .append
-        return ObjectRules.Situation(
+        return EntityRules.Situation(
             current: current,
             parent: parentState,
             twin: twin?.entity,
@@ -375,14 +375,14 @@ struct EntitiesHandler: Sendable {
     }
 
     private func isPurging(
-        _ object: StoredObject?,
+        _ stored: StoredEntity?,
         of user: UserID,
         _ reader: ReadTransaction
     ) throws -> Bool {
-        guard let object, object.entity.isDeleted, try reader.hasObjectPurges(of: user) else {
+        guard let stored, stored.entity.isDeleted, try reader.hasEntityPurges(of: user) else {
             return false
         }
-        return try reader.purge(of: user, at: object.entity.id.number) != nil
+        return try reader.purge(of: user, at: stored.entity.id.number) != nil
     }
 
     private func hasRemainingChildren(
@@ -391,49 +391,49 @@ struct EntitiesHandler: Sendable {
         _ tx: WriteTransaction
     ) throws -> Bool {
         try schema.remaining.contains {
-            try tx.reader.hasObject(of: $0, below: id.number, of: push.caller.userID)
+            try tx.reader.hasEntity(of: $0, below: id.number, of: push.caller.userID)
         }
     }
 
-    /// Stores an object; deletes its descendants if it is deleted.
+    /// Stores an entity; deletes its descendants if it is deleted.
     private func apply(
-        _ object: StoredObject,
+        _ stored: StoredEntity,
         in push: inout Push,
         _ tx: WriteTransaction
     ) throws {
-        let (id, user) = (object.entity.id.number, push.caller.userID)
-        let isElement = schema[object.entity.type]?.policy == .append
-        let before = try tx.reader.object(id, of: user)
+        let (id, user) = (stored.entity.id.number, push.caller.userID)
+        let isElement = schema[stored.entity.type]?.policy == .append
+        let before = try tx.reader.entity(id, of: user)
         let wasLive = before.map { !$0.entity.isDeleted } ?? false
-        let change: Int64 = (object.entity.isDeleted ? 0 : 1) - (wasLive ? 1 : 0)
+        let change: Int64 = (stored.entity.isDeleted ? 0 : 1) - (wasLive ? 1 : 0)
         push.changes.counts.lastID = max(push.changes.counts.lastID, id)
         if isElement {
             push.changes.counts.elements += change
         } else {
             push.changes.counts.live += change
         }
-        try write(object, of: user, tx)
-        push.changes.objects.append(object.copy)
-        if object.entity.isDeleted {
-            let purge = ObjectPurge(user: user, parent: id, stamp: object.stamp)
-            try purger.run(purge, object.entity.type, &push.budget, into: &push.changes, tx)
+        try write(stored, of: user, tx)
+        push.changes.entities.append(stored.copy)
+        if stored.entity.isDeleted {
+            let purge = EntityPurge(user: user, parent: id, stamp: stored.stamp)
+            try purger.run(purge, stored.entity.type, &push.budget, into: &push.changes, tx)
         }
     }
 
     private func write(
-        _ object: StoredObject,
+        _ stored: StoredEntity,
         of user: UserID,
         _ tx: WriteTransaction
     ) throws {
-        let kind = schema[object.entity.type]
+        let kind = schema[stored.entity.type]
         var position: Int64?
         if kind?.policy == .append, let name = kind?.position {
             position = 0
-            if case .int(let value) = object.entity.fields[name] { position = value }
+            if case .int(let value) = stored.entity.fields[name] { position = value }
         }
-        try tx.putObject(
-            object,
-            key: kind?.key(of: object.entity.fields),
+        try tx.putEntity(
+            stored,
+            key: kind?.key(of: stored.entity.fields),
             position: position,
             of: user
         )
@@ -454,22 +454,22 @@ extension ObjectOperation {
 }
 
 extension EntitySchema.Kind {
-    /// The natural key of an object with these fields; nil for a type without one.
-    fileprivate func key(of fields: [String: FieldValue]) -> ObjectKey? {
+    /// The natural key of an entity with these fields; nil for a type without one.
+    fileprivate func key(of fields: [String: FieldValue]) -> EntityKey? {
         guard !naturalKey.isEmpty else { return nil }
-        return ObjectKey(type, fields.filter { naturalKey.contains($0.key) && $0.value != .null })
+        return EntityKey(type, fields.filter { naturalKey.contains($0.key) && $0.value != .null })
     }
 }
 
 extension EntityResult {
-    /// The approximate wire size in bytes without the objects in it; never too low.
+    /// The approximate wire size in bytes without the entities in it; never too low.
     fileprivate static let leastWireSize = 200
 
-    /// The approximate wire size in bytes of the objects in it; never too low.
+    /// The approximate wire size in bytes of the entities in it; never too low.
     fileprivate var copiesWireSize: Int {
         let copies: [Entity?] =
             switch first {
-            case .applied(let applied): [applied.object, applied.loser]
+            case .applied(let applied): [applied.entity, applied.loser]
             case .conflict(_, let server): [server]
             case .rejected, .skipped, .replayed: []
             }

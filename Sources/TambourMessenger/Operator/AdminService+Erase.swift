@@ -27,7 +27,7 @@ extension AdminService {
                     + "\(AdminText.quoted(account.name)), everything written in every chat; "
                     + "sessions \(counts.sessions), chats \(counts.chats), "
                     + "contacts \(counts.contacts), drafts \(counts.drafts), "
-                    + "folders \(counts.folders), objects \(counts.objects)"
+                    + "folders \(counts.folders), entities \(counts.entities)"
             )
             throw Failure(description: "nothing is erased without --yes, and nothing comes back")
         }

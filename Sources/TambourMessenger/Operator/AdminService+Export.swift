@@ -39,7 +39,7 @@ private struct Export {
         try folders()
         try drafts()
         try scheduled()
-        try objects()
+        try entities()
         for request in try snapshot.joinRequests(by: user) {
             try line(
                 "joinRequest",
@@ -193,24 +193,24 @@ private struct Export {
         }
     }
 
-    private func objects() throws {
+    private func entities() throws {
         var last: Int64 = 0
         while true {
-            let page = try snapshot.allObjects(
+            let page = try snapshot.allEntities(
                 of: user,
                 after: last,
                 limit: Self.messagesPerRead
             )
-            for object in page {
-                let copy = ObjectCopy(object.entity)
+            for stored in page {
+                let copy = ObjectCopy(stored.entity)
                 try line(
-                    "object",
+                    "entity",
                     [
                         ("id", .int(copy.id)),
                         ("kind", .string(copy.type)),
                         ("parent", copy.parent.map { .int($0) } ?? .null),
                         ("modified", JSON(time: copy.modified)),
-                        ("fields", JSON(packed: FieldValue.encoded(object.entity.fields))),
+                        ("fields", JSON(packed: FieldValue.encoded(stored.entity.fields))),
                     ]
                 )
                 last = copy.id

@@ -120,7 +120,7 @@ extension AdminService {
             "contacts \(counts.contacts)",
             "drafts \(counts.drafts)",
             "folders \(counts.folders)",
-            "objects \(counts.objects)",
+            "entities \(counts.entities)",
             "reports \(counts.reports)",
         ]
     }

@@ -144,7 +144,7 @@ extension EntityResult {
                     id: .server(id),
                     version: version,
                     modified: modified,
-                    object: try Self.entity(result.object),
+                    entity: try Self.entity(result.object),
                     loser: try Self.entity(result.loser)
                 )
             )
@@ -183,7 +183,7 @@ extension ObjectResult {
                 id: applied.id.serverID,
                 version: applied.version,
                 modified: applied.modified,
-                object: applied.object.map { ObjectCopy($0) },
+                object: applied.entity.map { ObjectCopy($0) },
                 loser: applied.loser.map { ObjectCopy($0) }
             )
         case .conflict(let kind, let server):

@@ -7,7 +7,7 @@ public struct EntityType: Hashable, Sendable {
     }
 }
 
-/// An object that devices edit offline, in the shape that is sent and displayed.
+/// A thing that devices edit offline: a note, a preference. In the shape that is sent and shown.
 public struct Entity: Hashable, Sendable {
     public var id: EntityID
     public var type: EntityType

@@ -4,7 +4,7 @@ package enum EntityResult: Hashable, Sendable {
     case applied(Applied)
     /// Nothing was done, because the operation was a retry; the value is the first result.
     indirect case replayed(EntityResult)
-    /// Nothing was applied. `server` is the current object, a tombstone if it was deleted, nil if
+    /// Nothing was applied. `server` is the current entity, a tombstone if it was deleted, nil if
     /// even the tombstone is gone.
     case conflict(ConflictKind, server: Entity?)
     /// The operation can never be applied as it is.
@@ -16,8 +16,8 @@ package enum EntityResult: Hashable, Sendable {
         package var id: EntityID
         package var version: Int64
         package var modified: Int64
-        /// The whole object, if it is not the base with the operation's fields.
-        package var object: Entity?
+        /// The whole entity, if it is not the base with the operation's fields.
+        package var entity: Entity?
         /// The server's previous value, if last-writer-wins replaced it.
         package var loser: Entity?
 
@@ -25,13 +25,13 @@ package enum EntityResult: Hashable, Sendable {
             id: EntityID,
             version: Int64,
             modified: Int64,
-            object: Entity? = nil,
+            entity: Entity? = nil,
             loser: Entity? = nil
         ) {
             self.id = id
             self.version = version
             self.modified = modified
-            self.object = object
+            self.entity = entity
             self.loser = loser
         }
     }
@@ -42,7 +42,7 @@ package enum EntityResult: Hashable, Sendable {
         case updateDelete
         /// Deleted by the device, updated on the server.
         case deleteUpdate
-        /// Created on both sides with one natural key; `server` is the other object.
+        /// Created on both sides with one natural key; `server` is the other entity.
         case duplicate
         /// The server's write is later and won by last-writer-wins; the user has nothing to choose.
         case superseded

@@ -29,11 +29,11 @@ package struct EntitySchema: Sendable {
         case lww
     }
 
-    /// How an update of a deleted object is handled.
+    /// How an update of a deleted entity is handled.
     package enum Deletion: Hashable, Sendable {
-        /// A conflict: the object stays deleted, and the user may create it again.
+        /// A conflict: the entity stays deleted, and the user may create it again.
         case deleteWins
-        /// The update restores the object.
+        /// The update restores the entity.
         case updateWins
     }
 
@@ -54,14 +54,14 @@ package struct EntitySchema: Sendable {
         package var policy: Policy
         package var deletion: Deletion
         package var fields: [String: FieldKind]
-        /// Fields that identify an object among the live children of one parent, and never change.
+        /// Fields that identify an entity among the live children of one parent, and never change.
         /// Empty if there is no natural key.
         package var naturalKey: [String]
         /// For a series: the field that its ranges refer to.
         package var position: String?
         /// The maximum size of the fields in MessagePack.
         package var maxBytes: Int
-        /// Whether objects are deleted with their parent; if not, a parent that has one cannot be
+        /// Whether entities are deleted with their parent; if not, a parent that has one cannot be
         /// deleted.
         package var cascades: Bool
 
@@ -126,7 +126,7 @@ package struct EntitySchema: Sendable {
 
     package var types: [EntityType] { Array(kinds.keys) }
 
-    /// Whether objects of a type can have children.
+    /// Whether entities of a type can have children.
     package func isParent(_ type: EntityType) -> Bool {
         kinds.values.contains { $0.parent == type }
     }
@@ -137,7 +137,7 @@ package struct EntitySchema: Sendable {
             .sorted { $0.type.rawValue < $1.type.rawValue }
     }
 
-    /// The types whose objects are not deleted with their parent.
+    /// The types whose entities are not deleted with their parent.
     package var remaining: [EntityType] { kinds.values.filter { !$0.cascades }.map(\.type) }
 
     /// Returns the number of ancestors of a type; 0 for unknown types.
@@ -160,7 +160,7 @@ extension EntitySchema.Kind {
         return nil
     }
 
-    /// Returns why an object cannot hold these fields; nil if it can.
+    /// Returns why an entity cannot hold these fields; nil if it can.
     package func flaw(inWhole fields: [String: FieldValue]) -> EntityRefusal? {
         guard FieldValue.encodedSize(of: fields) <= maxBytes else {
             return EntityRefusal(.tooLarge, at: "/fields")

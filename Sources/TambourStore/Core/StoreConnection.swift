@@ -21,8 +21,8 @@ package final class StoreConnection {
     let drafts: DraftStatements
     let delayed: DelayedStatements
     let folders: FolderStatements
-    let objects: ObjectStatements
-    let objectPurges: ObjectPurgeStatements
+    let entities: EntityStatements
+    let entityPurges: EntityPurgeStatements
     let chatPurges: ChatPurgeStatements
     let search: SearchStatements
     let attached: AttachedStatements
@@ -54,8 +54,8 @@ package final class StoreConnection {
         drafts = try DraftStatements(sql)
         delayed = try DelayedStatements(sql)
         folders = try FolderStatements(sql)
-        objects = try ObjectStatements(sql)
-        objectPurges = try ObjectPurgeStatements(sql)
+        entities = try EntityStatements(sql)
+        entityPurges = try EntityPurgeStatements(sql)
         chatPurges = try ChatPurgeStatements(sql)
         search = try SearchStatements(sql)
         attached = try AttachedStatements(sql)

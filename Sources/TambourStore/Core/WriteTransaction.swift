@@ -37,7 +37,7 @@ package final class WriteTransaction {
     var searchBacklog = SearchBacklog()
     /// The chat of the last step of `purgeMessages`.
     var purgedChat = ChatKey(.min)
-    /// The user whose purge `nextObjectPurge` returned last.
+    /// The user whose purge `nextEntityPurge` returned last.
     var purgedUser = UserID(.min)
     /// Whether step-by-step deletions may be pending; true at the start, when this is unknown.
     package internal(set) var mayHavePurges = true

@@ -73,7 +73,7 @@ package struct UserCounts: Equatable, Sendable {
     package let chats: Int64
     package let drafts: Int64
     package let folders: Int64
-    package let objects: Int64
+    package let entities: Int64
     /// Open reports about the user.
     package let reports: Int64
 }
@@ -156,7 +156,7 @@ extension ReadTransaction {
             chats: try count("member WHERE user_id = $1"),
             drafts: try count("draft WHERE user_id = $1 AND saved > 0"),
             folders: try count("folder WHERE user_id = $1"),
-            objects: try count("object WHERE user_id = $1 AND deleted = 0"),
+            entities: try count("object WHERE user_id = $1 AND deleted = 0"),
             reports: try count("report WHERE user_id = $1")
         )
     }

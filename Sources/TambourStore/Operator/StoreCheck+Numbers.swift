@@ -27,7 +27,7 @@ extension StoreCheck {
     private static let counts: ClosedRange<Int64> = 0...(1 << 62)
     /// Negative ones are groups.
     private static let chats: ClosedRange<Int64> = -(1 << 62)...(1 << 62)
-    /// Ids of messages and objects, which begin with a time; 0 for none.
+    /// Ids of messages and entities, which begin with a time; 0 for none.
     static let messages: ClosedRange<Int64> = 0...(.max - 0xFFFF)
     private static let times = MessageID.times
     /// Flags, kinds and small counts.

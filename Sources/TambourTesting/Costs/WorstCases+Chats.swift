@@ -383,7 +383,7 @@ extension WorstCases {
         },
     ]
 
-    // MARK: - Drafts, folders, objects
+    // MARK: - Drafts, folders, entities
 
     static let own: [Opcode: Maker] = [
         .draftSave: { world in
@@ -502,7 +502,7 @@ extension WorstCaseWorld {
         }
     }
 
-    /// Returns operations that each create an account object.
+    /// Returns operations that each create an account entity.
     func operations(_ count: Int) throws -> [ObjectOperation] {
         (0..<count).map { _ in
             ObjectOperation(
@@ -530,7 +530,7 @@ extension WorstCaseWorld {
         }
     }
 
-    /// Returns as many deletions as a push may contain; the first object has as many descendants as
+    /// Returns as many deletions as a push may contain; the first entity has as many descendants as
     /// one step deletes.
     func deletions() throws -> [ObjectOperation] {
         let limits = Limits.standard

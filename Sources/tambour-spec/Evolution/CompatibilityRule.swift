@@ -577,7 +577,7 @@ struct CompatibilityRule: Sendable {
             "entity-removed",
             .entity,
             .removed,
-            "devices hold such objects, and changes of them that they made offline"
+            "devices hold such entities, and changes of them that they made offline"
         ),
         CompatibilityRule(
             "entity-rules-changed",

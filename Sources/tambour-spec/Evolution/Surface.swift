@@ -178,7 +178,7 @@ struct Surface: Decodable, Sendable {
         var actions: [Action]
     }
 
-    /// A type of objects that devices edit offline.
+    /// A type of entities that devices edit offline.
     struct Entity: Decodable, Sendable {
         struct Field: Decodable, Sendable {
             var name: String

@@ -1,4 +1,4 @@
-/// Generates `EntitySchema.standard`: the types of objects and their rules.
+/// Generates `EntitySchema.standard`: the types of entities and their rules.
 struct EntitiesSource {
     let entities: [EntitySpecification]
 

@@ -1,4 +1,4 @@
-/// A type of `entities.yaml`: objects that devices edit offline, and their rules.
+/// A type of `entities.yaml`: entities that devices edit offline, and their rules.
 struct EntitySpecification: Sendable {
     enum Policy: String, CaseIterable, Sendable { case cas, lww, merge, append }
     enum Contest: String, CaseIterable, Sendable { case cas, lww }
@@ -11,7 +11,7 @@ struct EntitySpecification: Sendable {
     /// For `merge`: the policy for a field that both sides changed.
     var contested: Contest?
     var deletion: Deletion
-    /// Whether objects are deleted with their parent.
+    /// Whether entities are deleted with their parent.
     var cascades: Bool
     var naturalKey: [String]
     /// For a series: the field that its ranges refer to.
@@ -23,7 +23,7 @@ struct EntitySpecification: Sendable {
     var name: String { documented.name }
     var origin: Origin { documented.origin }
 
-    /// A field of an object, of a type that MessagePack supports.
+    /// A field of an entity, of a type that MessagePack supports.
     struct Field: Sendable {
         var documented: Specification.Documented
         var type: WireType

@@ -224,12 +224,12 @@ struct TablePages {
         var page = SitePage(
             prose.page,
             title: "Entities",
-            description: "The types of objects that devices edit offline.",
+            description: "The types of entities that devices edit offline.",
             boost: 3
         )
         let lead = prose.html(
-            "Objects of these types travel by OBJ_PUSH, OBJ_PULL and NOTIF_OBJ. The policy says what "
-                + "becomes of a change whose base is not the present version: `cas` refuses it, `lww` "
+            "Entities of these types travel by OBJ_PUSH, OBJ_PULL and NOTIF_OBJ. The policy says "
+                + "what becomes of a change whose base is not the present version: `cas` refuses it, `lww` "
                 + "lets the later one win, `merge` takes the fields nobody else changed, and an "
                 + "`append` series is only added to."
         )

@@ -133,7 +133,7 @@ struct FuzzWorld {
             ],
             &generator
         )
-        // The rest by the examples of the specification: drafts, folders, reactions, objects …
+        // The rest by the examples of the specification: drafts, folders, reactions, entities …
         for opcode in Self.harmless(generator.specification) {
             for peer in peers {
                 for _ in 0..<4 {

@@ -32,7 +32,7 @@ final class World {
     var emptied: Set<ChatID> = []
     /// Chats that somebody cleared alone: that moves a read mark of which no push tells the others.
     var cleared: Set<ChatID> = []
-    /// What was written into objects.
+    /// What was written into entities.
     var writings = Writings()
     var lastMeasured: Int64 = 0
     var photos = Photos()

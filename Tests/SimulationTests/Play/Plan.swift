@@ -9,12 +9,12 @@ struct Plan {
     var historyPage = 50
     /// How long the server may take to hear of a connection that its device gave up.
     var serverLagUs: Int64 = 1_000_000
-    /// Whether the first user writes objects, too.
-    var hasObjects = false
+    /// Whether the first user writes entities, too.
+    var hasEntities = false
     var moves: [Move] = []
 
-    /// Seeds below play no objects, nor what `addMore` adds besides.
-    static let firstWithObjects: UInt64 = 4_000_000
+    /// Seeds below play no entities, nor what `addMore` adds besides.
+    static let firstWithEntities: UInt64 = 4_000_000
     /// Seeds below send no photos, and nobody does the same as others in the same moment.
     static let firstWithPhotos: UInt64 = 6_000_000
     /// Seeds below have no two devices of one person change the same contact, profile, draft or setting at once.
@@ -70,20 +70,20 @@ struct Plan {
         if seed >= Self.firstWithComments { addComments() }
     }
 
-    var hasMoreMoves: Bool { seed >= Self.firstWithObjects }
+    var hasMoreMoves: Bool { seed >= Self.firstWithEntities }
 
-    /// What is done to objects, and more of what hardly ever comes to pass, among everything else.
+    /// What is done to entities, and more of what hardly ever comes to pass, among everything else.
     private mutating func addMore() {
         // Numbers of its own: what a seed does besides stays as it is.
         var random = SeededGenerator(seed: ~seed)
         var kinds = [Move.Kind](repeating: .deleteDuringPage, count: 2)
-        hasObjects = random.chance(600, in: 1000)
-        if hasObjects {
+        hasEntities = random.chance(600, in: 1000)
+        if hasEntities {
             if !devices.contains(where: { $0 == (0, 1) }) { devices.append((0, 1)) }
             if random.chance(200, in: 1000) { limits["maxObjects"] = 3 + random.below(8) }
             if random.chance(300, in: 1000) { limits["objectsPageSize"] = 1 + random.below(4) }
             for _ in 0..<(10 + random.below(40)) {
-                let kind = Move.Kind.objects[random.below(Move.Kind.objects.count)]
+                let kind = Move.Kind.entities[random.below(Move.Kind.entities.count)]
                 kinds.insert(kind, at: random.below(kinds.count + 1))
             }
             kinds.insert(.account, at: 0)
@@ -183,8 +183,8 @@ struct Move: CustomStringConvertible {
             .leave, .hide, .mute, .favourite, .contact, .profile, .look, .look, .scrollBack,
             .lookAway, .cancel, .retry, .clear, .clearForAll, .deleteChat, .editAndDelete,
         ]
-        /// What somebody does to objects.
-        static let objects: [Kind] = [
+        /// What somebody does to entities.
+        static let entities: [Kind] = [
             .account, .makeProfile, .makeProfile, .makeFamily, .makeFamily, .editProfile,
             .deleteProfile, .deleteProfile, .note, .note, .note, .note, .editNote, .editNote,
             .editNote, .editNote, .editNote, .deleteNote, .deleteNote, .preference, .preference,

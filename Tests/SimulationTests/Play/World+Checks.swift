@@ -112,7 +112,7 @@ extension World {
                     """
             ) ?? 0
         }
-        return waiting == 0 && hasSettledObjects(device)
+        return waiting == 0 && hasSettledEntities(device)
     }
 
     /// Scrolls through every chat of every device until nothing is missing.
@@ -186,7 +186,7 @@ extension World {
             try checkSends(store)
             try checkComments(store)
             checkPhotos()
-            try checkObjects { try Truth.ask($0, of: 0, self, store) }
+            try checkEntities { try Truth.ask($0, of: 0, self, store) }
             for user in Set(plan.devices.map(\.user)).sorted() {
                 let truth = try Truth(of: user, self, store)
                 for device in devices where device.user == user {
@@ -352,7 +352,7 @@ struct Truth {
         }
     }
 
-    /// What the server answers to a question for objects.
+    /// What the server answers to a question for entities.
     static func ask(
         _ request: ObjPullRequest,
         of user: Int,

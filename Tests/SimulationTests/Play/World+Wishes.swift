@@ -7,7 +7,7 @@ import TambourProtocol
 extension World {
     /// Does a move, if it makes sense now.
     func play(_ move: Move) {
-        if Move.Kind.objects.contains(move.kind) { return object(move) }
+        if Move.Kind.entities.contains(move.kind) { return entity(move) }
         if Move.Kind.photos.contains(move.kind) { return photo(move) }
         if Move.Kind.together.contains(move.kind) { return together(move) }
         if Move.Kind.comments.contains(move.kind) { return comment(move) }

@@ -4,7 +4,7 @@ import TambourTesting
 extension CommandPlay {
     /// PROFILE, PROFILE_DELETE, CONFIG, DRAFT_SAVE, DRAFT_DISCARD, FOLDERS_UPDATE, FOLDERS_REORDER,
     /// FOLDERS_DELETE, OBJ_PUSH
-    static let own: [Maker] = [profile, leaving, settings, drafts, folders, objects]
+    static let own: [Maker] = [profile, leaving, settings, drafts, folders, entities]
 
     private static let profile: Maker = { player, mark in
         CommandPlay(
@@ -106,8 +106,8 @@ extension CommandPlay {
         )
     }
 
-    /// Creates an object, changes it, deletes it.
-    private static let objects: Maker = { player, mark in
+    /// Creates an entity, changes it, deletes it.
+    private static let entities: Maker = { player, mark in
         var last: (id: Int64, version: Int64) = (0, 0)
         func fields(_ number: Int) -> NameMap<AnyValue>? {
             let value = AnyValue(mark.text(number))
@@ -119,7 +119,7 @@ extension CommandPlay {
             }
         }
         return CommandPlay(
-            "objects",
+            "entities",
             mark,
             change: { number in
                 let isNew = number % 3 == 1
@@ -139,7 +139,7 @@ extension CommandPlay {
             learn: { number, payload in
                 let results = try ObjPushReply.decode(payload, limits: .standard).results
                 guard let result = results.first, result.status == .applied else {
-                    throw WireClient.Failure.unexpected("object change \(number): \(results)")
+                    throw WireClient.Failure.unexpected("entity change \(number): \(results)")
                 }
                 last = (result.id ?? last.id, result.version ?? last.version)
             },

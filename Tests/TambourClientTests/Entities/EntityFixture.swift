@@ -126,9 +126,9 @@ struct EntityFixture {
     static func applied(
         _ id: Int64,
         version: Int64 = 2,
-        object: Entity? = nil
+        entity: Entity? = nil
     ) -> EntityResult {
-        .applied(.init(id: .server(id), version: version, modified: 5_000, object: object))
+        .applied(.init(id: .server(id), version: version, modified: 5_000, entity: entity))
     }
 
     static func rejected(_ error: ObjectError) -> EntityResult {

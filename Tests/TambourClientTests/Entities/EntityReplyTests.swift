@@ -48,7 +48,7 @@ struct EntityReplyTests {
         _ = fixture.push()
         try fixture.update(["a": .int(3)])
         let merged = Fixture.note3(version: 5, ["a": .int(2), "b": .int(9)])
-        try fixture.reply(Fixture.applied(3, version: 5, object: merged))
+        try fixture.reply(Fixture.applied(3, version: 5, entity: merged))
         #expect(fixture.fields() == ["a": .int(3), "b": .int(9)])
         #expect(fixture.push().map(\.base) == [5])
     }

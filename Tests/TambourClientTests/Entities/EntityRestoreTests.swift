@@ -199,9 +199,9 @@ struct EntityRestoreTests {
             Fixture.entity(23, Fixture.profile, below: 24),
             Fixture.entity(24, Fixture.account, below: 23),
         ]
-        for objects in [circle, circle.reversed()] {
-            _ = fixture.local.pulled(objects)
-            _ = fixture.local.pulledAll(objects, of: [Fixture.note])
+        for entities in [circle, circle.reversed()] {
+            _ = fixture.local.pulled(entities)
+            _ = fixture.local.pulledAll(entities, of: [Fixture.note])
         }
         _ = fixture.local.pulled([], tombstones: circle)
         for id in 20...24 as ClosedRange<Int64> {

@@ -15,7 +15,7 @@ extension Client {
         return found
     }
 
-    /// Waits until something holds of the objects, looking again whenever something changes.
+    /// Waits until something holds of the entities, looking again whenever something changes.
     fileprivate func untilEntities(
         _ what: String,
         sourceLocation: SourceLocation = #_sourceLocation,
@@ -78,7 +78,7 @@ private func withDevices(
     }
 }
 
-@Suite("Objects of a client")
+@Suite("Entities of a client")
 struct EntityClientTests {
     @Test("come to the other devices, and local ids stay good")
     func shared() async throws {

@@ -15,7 +15,7 @@ extension Client {
         }
     }
 
-    /// The objects below one, by a field that names them.
+    /// The entities below one, by a field that names them.
     fileprivate func named(
         _ field: String,
         below parent: EntityID?
@@ -70,10 +70,10 @@ private struct Pair {
     }
 }
 
-@Suite("Objects that are brought together")
+@Suite("Entities that are brought together")
 struct EntitySyncTests {
-    /// Makes the file of a client what an older version would have left: without the objects of some
-    /// types, and without their names beside the mark.
+    /// Makes the file of a client what an older version would have left: without the entities of
+    /// some types, and without their names beside the mark.
     private func forget(
         _ types: [EntityType],
         named known: String?,

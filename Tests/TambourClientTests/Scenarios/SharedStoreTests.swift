@@ -142,8 +142,8 @@ struct SharedStoreTests {
         }
     }
 
-    @Test("keep objects up to date for each other")
-    func objects() async throws {
+    @Test("keep entities up to date for each other")
+    func entities() async throws {
         try await withTwo { _, _, _, second in
             #expect(await !second.isEntitySyncDone())
             _ = try await second.entities()

@@ -250,8 +250,8 @@ struct HonestClientTests {
         }
     }
 
-    @Test("a device brings over all objects of an account, and two days of values")
-    func objects() {
+    @Test("a device brings over all entities of an account, and two days of values")
+    func entities() {
         let account = Account()
         let operations = [ObjectOperation](
             repeating: ObjectOperation(

@@ -7,13 +7,13 @@ import Testing
 
 /// Something of which a user may have so much.
 enum Quota: String, CaseIterable {
-    case objects, drafts, folders, contacts, blocked, settings, settingsBytes, chatSettings
+    case entities, drafts, folders, contacts, blocked, settings, settingsBytes, chatSettings
     case scheduled, reports
 
     /// The limits with which a user may have `count` of it.
     func limits(_ count: Int) -> [String: Int] {
         switch self {
-        case .objects: ["maxObjects": count]
+        case .entities: ["maxObjects": count]
         case .drafts: ["maxDrafts": count]
         case .folders: ["maxFolders": count]
         case .contacts, .blocked: ["maxContacts": count]
@@ -33,7 +33,7 @@ private struct Owner {
     let alice: WireClient
     let others: [WireClient]
 
-    private var device: ObjectDevice { ObjectDevice(client: alice) }
+    private var device: EntityDevice { EntityDevice(client: alice) }
 
     /// Adds the one with this number.
     ///
@@ -45,7 +45,7 @@ private struct Owner {
         let other = others[number]
         let dialog = alice.dialog(with: other)
         switch quota {
-        case .objects:
+        case .entities:
             // The name is the natural key of an account.
             let fields = ["name": FieldValue.string("\(number)")]
             let result = try device.push(
@@ -83,13 +83,13 @@ private struct Owner {
         let other = others[number]
         let dialog = alice.dialog(with: other)
         switch quota {
-        case .objects:
-            let objects = try device.pullAll().entities.filter { !$0.isDeleted }
-            let object = try #require(objects.first)
+        case .entities:
+            let entities = try device.pullAll().entities.filter { !$0.isDeleted }
+            let entity = try #require(entities.first)
             let delete = EntityOperation.delete(
                 .account,
-                object.id,
-                base: object.version,
+                entity.id,
+                base: entity.version,
                 opID: nextOperation()
             )
             #expect(try device.push(delete).applied != nil)
@@ -120,7 +120,7 @@ private struct Owner {
     func count(of quota: Quota) throws -> Int {
         let login = try server.reconnect(alice).login
         switch quota {
-        case .objects: return try device.pullAll().entities.count { !$0.isDeleted }
+        case .entities: return try device.pullAll().entities.count { !$0.isDeleted }
         case .drafts:
             let drafts = login.drafts
             return (drafts?.chats?.saved.count ?? 0) + (drafts?.users?.saved.count ?? 0)

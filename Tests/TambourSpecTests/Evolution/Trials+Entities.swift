@@ -1,6 +1,6 @@
 @testable import tambour_spec
 
-/// Trials of the types of objects.
+/// Trials of the types of entities.
 extension Trials {
     private static var fields: [String] {
         old.entities.flatMap { entity in
@@ -14,13 +14,13 @@ extension Trials {
         }
         let types = Self.old.entities.map { "entity \($0.name)" }
         let fields = Self.fields
-        add("a type of objects is removed", types, breaks: broken(types, "entity-removed")) {
+        add("a type of entities is removed", types, breaks: broken(types, "entity-removed")) {
             $0.entities = []
         }
-        add("objects outlive their parent", types, breaks: broken(types, "entity-rules-changed")) {
+        add("entities outlive their parent", types, breaks: broken(types, "entity-rules-changed")) {
             Self.forEachEntity(&$0) { $0.cascades.toggle() }
         }
-        add("a type of objects is dated anew", types, breaks: broken(types, "since-of-entity")) {
+        add("a type of entities is dated anew", types, breaks: broken(types, "since-of-entity")) {
             Self.forEachEntity(&$0) { $0.documented.since = Self.next.version }
         }
         add("a field is removed", fields, breaks: broken(fields, "entity-field-removed")) {
@@ -45,7 +45,7 @@ extension Trials {
             ("is added and dated back", Self.old.version, true),
         ] {
             let type = isBroken ? broken(["entity added"], "since-of-added-entity") : []
-            add("a type of objects \(what)", ["added"], breaks: type) {
+            add("a type of entities \(what)", ["added"], breaks: type) {
                 var entity = $0.entities[0]
                 entity.documented.name = "added"
                 entity.documented.since = since
@@ -55,7 +55,7 @@ extension Trials {
             }
             let field =
                 isBroken ? broken(["\(types[0]).added"], "since-of-added-entityField") : []
-            add("a field of objects \(what)", ["added"], breaks: field) {
+            add("a field of entities \(what)", ["added"], breaks: field) {
                 var field = $0.entities[0].fields[0]
                 field.documented.name = "added"
                 field.documented.since = since

@@ -1,4 +1,4 @@
-"""OBJ: objects that several devices of a user edit, each as if it were alone."""
+"""OBJ: entities that several devices of a user edit, each as if it were alone."""
 
 from __future__ import annotations
 
@@ -80,14 +80,14 @@ def settled_pull(device: Device) -> dict[str, Any]:
         if time.monotonic() > deadline:
             raise Failed(
                 "in the end a pull with the `time` of the one before, and nothing between them, is empty",
-                f"{len(following['objects'])} objects",
+                f"{len(following['objects'])} entities",
             )
         reply = following
 
 
-def objects(reply: dict[str, Any]) -> dict[int, dict[str, Any]]:
+def entities(reply: dict[str, Any]) -> dict[int, dict[str, Any]]:
     found = {each["id"]: each for each in reply["objects"]}
-    equal(len(found), len(reply["objects"]), "objects, each once")
+    equal(len(found), len(reply["objects"]), "entities, each once")
     return found
 
 
@@ -104,7 +104,7 @@ def rejected(result: dict[str, Any]) -> tuple[str, str]:
 
 @pytest.fixture
 def devices(login: LogIn, newcomer: Newcomer) -> Devices:
-    """Two devices of somebody without objects."""
+    """Two devices of somebody without entities."""
     nina = newcomer("nina")
     return (
         login(nina, "phone", interactive=False, capabilities=["objects"]),
@@ -142,7 +142,7 @@ def test_pull_of_what_changed(desk: Desk) -> None:
     phone.delete("note", gone, 1)
     new = phone.create("note", profile, title="d")
     delta = pull(laptop.device, since=mark)
-    found = objects(delta)
+    found = entities(delta)
     equal(set(found), {changed, gone, new}, "the delta")
     equal(
         (found[changed]["version"], found[changed]["fields"]),
@@ -159,8 +159,8 @@ def test_pull_by_pages(desk: Desk) -> None:
     phone, laptop, profile = desk
     phone.push(*(phone.creation("note", profile, title=str(number)) for number in range(9)))
     settled_pull(laptop.device)
-    whole = objects(pull(laptop.device))
-    equal(len(whole), 11, "objects")
+    whole = entities(pull(laptop.device))
+    equal(len(whole), 11, "entities")
     for size in (1, 2, 4):
         found: list[int] = []
         place = {"since": 0, "after": 0}
@@ -184,17 +184,17 @@ def test_pull_of_everything(desk: Desk, settings: Settings) -> None:
     for mark in marks:
         reply = pull(laptop.device, since=mark)
         equal(reply.get("resync"), True, "resync")
-        equal(len(objects(reply)), 2, "objects")
-        check(gone not in objects(reply), "nothing deleted", "a tombstone")
+        equal(len(entities(reply)), 2, "entities")
+        check(gone not in entities(reply), "nothing deleted", "a tombstone")
 
 
 @case("OBJ-04")
 def test_pull_of_others(desk: Desk, bob: Device) -> None:
-    """Somebody else's objects are in no pull, and nothing can be put below them."""
+    """Somebody else's entities are in no pull, and nothing can be put below them."""
     phone, _, profile = desk
     note = phone.create("note", profile)
     element = phone.create("measurement", profile, at=1)
-    found = set(objects(pull(bob)))
+    found = set(entities(pull(bob)))
     equal(found & {note, profile, element}, set(), "what bob sees of them")
     series = pull(bob, series={"type": "measurement", "parent": profile})
     equal(series["objects"], [], "a series of another's profile")
@@ -245,7 +245,7 @@ def test_created_together(desk: Desk) -> None:
     first, second = phone.push(parent, child)
     equal([first["status"], second["status"]], ["APPLIED"] * 2, "results")
     equal([first["version"], second["version"]], [1, 1], "versions")
-    found = objects(pull(laptop.device))
+    found = entities(pull(laptop.device))
     equal(found[second["id"]]["parent"], first["id"], "the child's parent")
     equal(found[second["id"]]["createdBy"], child["opId"], "createdBy")
 
@@ -258,11 +258,11 @@ def test_operations_sent_again(desk: Desk) -> None:
     (first,) = phone.push(creation)
     update = phone.op("UPDATE", "note", first["id"], base=1, fields={"title": "two"})
     (second,) = phone.push(update)
-    before = objects(pull(laptop.device))
+    before = entities(pull(laptop.device))
     forget(laptop.device)
     again = phone.push(creation, update)
     equal(again, [each | {"replayed": True} for each in (first, second)], "the results")
-    equal(objects(pull(laptop.device)), before, "objects")
+    equal(entities(pull(laptop.device)), before, "entities")
     laptop.device.fence()
     equal(laptop.device.pushes("NOTIF_OBJ"), [], "pushes")
 
@@ -285,7 +285,7 @@ def test_update_of_an_old_version(desk: Desk) -> None:
     equal(laptop.update("note", note, 1, title="two")["version"], 2, "version")
     server = conflict(phone.update("note", note, 1, text="mine"), "UPDATE_UPDATE")
     equal((server["version"], server["fields"]), (2, {"title": "two"}), "the present copy")
-    equal(objects(pull(phone.device))[note], server, "the object")
+    equal(entities(pull(phone.device))[note], server, "the entity")
 
 
 @case("OBJ-14")
@@ -295,7 +295,7 @@ def test_fields_that_do_not_meet(desk: Desk) -> None:
     equal(laptop.update("profile", profile, 1, color="red")["status"], "APPLIED", "the first")
     second = phone.update("profile", profile, 1, born=5)
     equal((second["status"], second["version"]), ("APPLIED", 3), "the second")
-    equal(second["object"]["fields"], {"name": "Ann", "color": "red", "born": 5}, "the whole object")
+    equal(second["object"]["fields"], {"name": "Ann", "color": "red", "born": 5}, "the whole entity")
 
 
 def preference(pen: Pen, profile: int) -> int:
@@ -372,7 +372,7 @@ def test_what_stands_below(desk: Desk) -> None:
     mark = settled_pull(laptop.device)["time"]
     forget(laptop.device)
     phone.delete("profile", profile, 1)
-    found = objects(pull(laptop.device, since=mark))
+    found = entities(pull(laptop.device, since=mark))
     equal(set(found), notes | {profile}, "what changed")
     equal([each.get("deleted") for each in found.values()], [True] * 4, "deleted")
     equal(pull(laptop.device, series={"type": "measurement", "parent": profile})["objects"], [], "the series")
@@ -413,12 +413,12 @@ def test_order_of_operations(desk: Desk) -> None:
 
 
 @case("OBJ-23")
-def test_impossible_objects(desk: Desk, limits: Limits) -> None:
+def test_impossible_entities(desk: Desk, limits: Limits) -> None:
     """Types, fields and values that are none, and a series that is changed."""
     phone, _, profile = desk
     long = "a" * (limits["maxObjectBytes"] + 1)
     if len(long) > limits["maxFrameBytes"] // 2:
-        skip("an object over its limit is too long for a frame")
+        skip("an entity over its limit is too long for a frame")
     results = phone.push(
         phone.creation("song", profile),
         phone.creation("note", profile, titel="one"),
@@ -440,7 +440,7 @@ def test_impossible_objects(desk: Desk, limits: Limits) -> None:
 
 
 @case("OBJ-24")
-def test_too_many_objects(desk: Desk, limits: Limits) -> None:
+def test_too_many_entities(desk: Desk, limits: Limits) -> None:
     """A user has at most `maxObjects`."""
     phone, _, profile = desk
     most = limits["maxObjects"]
@@ -460,4 +460,4 @@ def test_no_operation(desk: Desk) -> None:
     for ident in ("l7", "#7", 1.5, [1]):
         operations = [good, bad | {"id": ident}]
         phone.device.refused("proto.payload", "OBJ_PUSH", {"clientNow": NOW, "ops": operations})
-    equal(len(objects(pull(laptop.device))), 2, "objects")
+    equal(len(entities(pull(laptop.device))), 2, "entities")

@@ -2,18 +2,18 @@ import TambourEvents
 import TambourProtocol
 import TambourStore
 
-/// The changes that a push or a step has made to a user's objects.
-struct ObjectChanges {
-    var counts: ObjectCounts
-    var objects: [Entity] = []
+/// The changes that a push or a step has made to a user's entities.
+struct EntityChanges {
+    var counts: EntityCounts
+    var entities: [Entity] = []
 }
 
-/// Deletes the descendants of deleted objects, in steps.
+/// Deletes the descendants of deleted entities, in steps.
 ///
-/// There may be a million objects. The deletion itself removes one step's worth and records the rest in
-/// `object_purge`; the engine continues between other commands, also after a restart. Until then readers
-/// see tombstones and changes are refused, as if everything had been deleted.
-struct ObjectPurger: Sendable {
+/// There may be a million entities. The deletion itself removes one step's worth and records the
+/// rest in `object_purge`; the engine continues between other commands, also after a restart. Until
+/// then readers see tombstones and changes are refused, as if everything had been deleted.
+struct EntityPurger: Sendable {
     private let limits: Limits
     private let schema: EntitySchema
 
@@ -26,27 +26,27 @@ struct ObjectPurger: Sendable {
     ///
     /// - Returns: false when there is nothing to do.
     func step(in tx: WriteTransaction) throws -> Bool {
-        guard let purge = try tx.nextObjectPurge() else { return false }
-        guard let parent = try tx.reader.object(purge.parent, of: purge.user) else {
-            try tx.dropObjectPurge(of: purge.user, at: purge.parent)
+        guard let purge = try tx.nextEntityPurge() else { return false }
+        guard let parent = try tx.reader.entity(purge.parent, of: purge.user) else {
+            try tx.dropEntityPurge(of: purge.user, at: purge.parent)
             return true
         }
-        let before = try tx.reader.objectCounts(of: purge.user)
-        var changes = ObjectChanges(counts: before)
+        let before = try tx.reader.entityCounts(of: purge.user)
+        var changes = EntityChanges(counts: before)
         var budget = limits.purgedRowsPerStep
         try run(purge, parent.entity.type, &budget, into: &changes, tx)
-        if changes.counts != before { try tx.setObjectCounts(changes.counts, of: purge.user) }
-        tx.tell(changes.objects, of: purge.user, except: nil, limits)
+        if changes.counts != before { try tx.setEntityCounts(changes.counts, of: purge.user) }
+        tx.tell(changes.entities, of: purge.user, except: nil, limits)
         return true
     }
 
-    /// Deletes the children of an object of the given type. This is a bulk `ObjectRules.cascade`,
+    /// Deletes the children of an entity of the given type. This is a bulk `EntityRules.cascade`,
     /// which need not read what they contain.
     func run(
-        _ purge: ObjectPurge,
+        _ purge: EntityPurge,
         _ type: EntityType,
         _ budget: inout Int,
-        into changes: inout ObjectChanges,
+        into changes: inout EntityChanges,
         _ tx: WriteTransaction
     ) throws {
         let kinds = schema.kinds(below: type)
@@ -57,7 +57,7 @@ struct ObjectPurger: Sendable {
             budget -= count
         }
         for kind in kinds where kind.policy != .append {
-            let tombstones = try tx.deleteObjects(
+            let tombstones = try tx.deleteEntities(
                 of: kind.type,
                 below: purge.parent,
                 limit: budget,
@@ -66,11 +66,11 @@ struct ObjectPurger: Sendable {
                 of: purge.user
             )
             changes.counts.live -= Int64(tombstones.count)
-            changes.objects += tombstones
+            changes.entities += tombstones
             budget -= tombstones.count
             guard schema.isParent(kind.type) else { continue }
             for tombstone in tombstones {
-                let next = ObjectPurge(
+                let next = EntityPurge(
                     user: purge.user,
                     parent: tombstone.id.number,
                     stamp: purge.stamp
@@ -78,18 +78,18 @@ struct ObjectPurger: Sendable {
                 try run(next, kind.type, &budget, into: &changes, tx)
             }
         }
-        // Once the budget is spent, more objects may be left.
+        // Once the budget is spent, more entities may be left.
         if budget > 0 {
-            try tx.dropObjectPurge(of: purge.user, at: purge.parent)
+            try tx.dropEntityPurge(of: purge.user, at: purge.parent)
         } else {
-            try tx.putObjectPurge(purge)
+            try tx.putEntityPurge(purge)
         }
     }
 }
 
 extension Entity {
-    /// Returns the object as the purge will leave it.
-    func tombstone(of purge: ObjectPurge) -> Entity {
+    /// Returns the entity as the purge will leave it.
+    func tombstone(of purge: EntityPurge) -> Entity {
         var tombstone = self
         tombstone.version += 1
         tombstone.modified = max(modified, purge.stamp.modified)
@@ -100,27 +100,27 @@ extension Entity {
 }
 
 extension WriteTransaction {
-    /// Pushes objects to a user's sessions with NOTIF_OBJ, in parts small enough for a connection
+    /// Pushes entities to a user's sessions with NOTIF_OBJ, in parts small enough for a connection
     /// with little room left.
     func tell(
-        _ objects: [Entity],
+        _ entities: [Entity],
         of user: UserID,
         except connection: ConnectionID?,
         _ limits: Limits
     ) {
-        guard !objects.isEmpty else { return }
+        guard !entities.isEmpty else { return }
         let most = limits.maxOutboundPushBytes / 4
         var (part, bytes) = ([ObjectCopy](), 0)
         func emitPart() {
             emit(.push(.notifObj(NotifObj(objects: part)), to: [user], except: connection))
         }
-        for object in objects {
-            if bytes + object.wireSizeEstimate > most, !part.isEmpty {
+        for entity in entities {
+            if bytes + entity.wireSizeEstimate > most, !part.isEmpty {
                 emitPart()
                 (part, bytes) = ([], 0)
             }
-            part.append(ObjectCopy(object))
-            bytes += object.wireSizeEstimate
+            part.append(ObjectCopy(entity))
+            bytes += entity.wireSizeEstimate
         }
         emitPart()
     }

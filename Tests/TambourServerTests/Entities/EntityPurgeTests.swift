@@ -8,8 +8,8 @@ import Testing
 
 @testable import TambourMessenger
 
-@Suite("What stands below a deleted object goes in steps")
-struct ObjectPurgeTests {
+@Suite("What stands below a deleted entity goes in steps")
+struct EntityPurgeTests {
     /// An engine that a test drives, and a user with an account of 2 profiles; each has 30 notes and 40
     /// measurements.
     private final class Machine {
@@ -170,13 +170,13 @@ struct ObjectPurgeTests {
             return statement.int(0)
         }
 
-        func stored() throws -> (live: Int64, counts: ObjectCounts) {
+        func stored() throws -> (live: Int64, counts: EntityCounts) {
             let statement = try reading.sql.prepare(
                 "SELECT count(*) FROM object WHERE deleted = 0"
             )
             defer { statement.reset() }
             _ = try statement.step()
-            return (statement.int(0), try reading.read { try $0.objectCounts(of: user) })
+            return (statement.int(0), try reading.read { try $0.entityCounts(of: user) })
         }
     }
 

@@ -22,7 +22,7 @@ struct HonestTimeTests {
     )
     func age(modified: Int64, clientNow: Int64, expected: Int64) {
         #expect(
-            ObjectRules.honestTime(of: modified, clientNow: clientNow, now: 10_000) == expected
+            EntityRules.honestTime(of: modified, clientNow: clientNow, now: 10_000) == expected
         )
     }
 }

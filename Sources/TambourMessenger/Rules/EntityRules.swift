@@ -5,7 +5,7 @@ package import TambourStore
 ///
 /// The caller reads the situation and writes the decision in one transaction, one operation after
 /// another.
-package struct ObjectRules: Sendable {
+package struct EntityRules: Sendable {
     package let schema: EntitySchema
 
     package init(schema: EntitySchema) {
@@ -14,31 +14,31 @@ package struct ObjectRules: Sendable {
 
     /// What the store and the session hold when the operation is decided.
     package struct Situation: Sendable {
-        /// The object that the operation names, or its tombstone.
-        package var current: StoredObject?
+        /// The entity that the operation names, or its tombstone.
+        package var current: StoredEntity?
         /// The parent of `current`; without `current`, the parent that the operation names.
         package var parent: ParentState
-        /// Another live object under the same parent with the same natural key as the operation's
-        /// object.
+        /// Another live entity under the same parent with the same natural key as the operation's
+        /// entity.
         package var twin: Entity?
-        /// Whether the object has a live child that its deletion would not delete.
+        /// Whether the entity has a live child that its deletion would not delete.
         package var hasRemainingChildren: Bool
         /// Whether `current` is a tombstone whose children are still being deleted.
         package var isPurging: Bool
-        /// Whether the user may have another object of this kind.
+        /// Whether the user may have another entity of this kind.
         package var hasRoom: Bool
         /// The first result of this `opID`: from the stored replies or, for a creation, from the
-        /// object that it created.
+        /// entity that it created.
         package var known: EntityResult?
         package var device: Int64
-        /// The id that a new object gets.
+        /// The id that a new entity gets.
         package var newID: Int64
         /// Unix milliseconds, by the server's clock and by the device's.
         package var now: Int64
         package var clientNow: Int64
 
         package init(
-            current: StoredObject? = nil,
+            current: StoredEntity? = nil,
             parent: ParentState,
             twin: Entity? = nil,
             hasRemainingChildren: Bool = false,
@@ -65,18 +65,18 @@ package struct ObjectRules: Sendable {
     }
 
     package enum ParentState: Hashable, Sendable {
-        /// The object has no parent.
+        /// The entity has no parent.
         case none
         case live(EntityType)
         /// The parent is deleted or never existed: tombstones are not kept for ever.
         case gone
     }
 
-    /// Decides about an operation whose local ids `ObjectBatch` has resolved.
+    /// Decides about an operation whose local ids `EntityBatch` has resolved.
     package func decide(
         _ operation: EntityOperation,
         in situation: Situation
-    ) -> ObjectDecision {
+    ) -> EntityDecision {
         if let known = situation.known {
             return .replayed(known.first)
         }
@@ -91,8 +91,8 @@ package struct ObjectRules: Sendable {
         }
     }
 
-    /// Returns the tombstone of a descendant of a deleted object.
-    package func cascade(_ deleted: StoredObject, to descendant: StoredObject) -> StoredObject {
+    /// Returns the tombstone of a descendant of a deleted entity.
+    package func cascade(_ deleted: StoredEntity, to descendant: StoredEntity) -> StoredEntity {
         var stamp = deleted.stamp
         stamp.version = descendant.entity.version + 1
         return tombstone(of: descendant, stamp)
@@ -115,7 +115,7 @@ package struct ObjectRules: Sendable {
         _ operation: EntityOperation,
         of kind: EntitySchema.Kind,
         in situation: Situation
-    ) -> ObjectDecision {
+    ) -> EntityDecision {
         switch (kind.parent, situation.parent) {
         case (nil, .none): break
         case (let needed?, .live(let type)) where type == needed: break
@@ -126,7 +126,7 @@ package struct ObjectRules: Sendable {
         if let flaw = kind.flaw(in: fields) ?? kind.flaw(inWhole: fields) { return .rejected(flaw) }
         if let twin = situation.twin { return .conflict(.duplicate, server: twin) }
         guard situation.hasRoom else { return .rejected(.tooMany, at: "/type") }
-        let object = StoredObject(
+        let stored = StoredEntity(
             entity: Entity(
                 id: .server(situation.newID),
                 type: kind.type,
@@ -139,16 +139,16 @@ package struct ObjectRules: Sendable {
             device: situation.device,
             creator: situation.device
         )
-        return .apply(object, .init(of: object))
+        return .apply(stored, .init(of: stored))
     }
 
     private func update(
         _ operation: EntityOperation,
         of kind: EntitySchema.Kind,
         in situation: Situation
-    ) -> ObjectDecision {
+    ) -> EntityDecision {
         guard kind.policy != .append else { return .rejected(.appendOnly, at: "/op") }
-        // When both the object and its parent are gone, the user must decide about the parent
+        // When both the entity and its parent are gone, the user must decide about the parent
         // first.
         if situation.current?.entity.isDeleted ?? true, situation.parent == .gone {
             return .rejected(.parentDeleted, at: "/parent")
@@ -164,9 +164,9 @@ package struct ObjectRules: Sendable {
         }
         let stamp = situation.stamp(of: operation, after: current)
         if operation.base == current.entity.version {
-            let object = updated(current, with: operation.fields, stamp)
-            if let flaw = kind.flaw(inWhole: object.entity.fields) { return .rejected(flaw) }
-            return .apply(object, .init(of: object))
+            let stored = updated(current, with: operation.fields, stamp)
+            if let flaw = kind.flaw(inWhole: stored.entity.fields) { return .rejected(flaw) }
+            return .apply(stored, .init(of: stored))
         }
         guard let fields = accepted(operation, on: current, of: kind, stamp) else {
             return .conflict(
@@ -174,25 +174,25 @@ package struct ObjectRules: Sendable {
                 server: current.copy
             )
         }
-        let object = updated(current, with: fields, stamp)
-        if let flaw = kind.flaw(inWhole: object.entity.fields) { return .rejected(flaw) }
-        var applied = EntityResult.Applied(of: object)
-        applied.object = object.copy
+        let stored = updated(current, with: fields, stamp)
+        if let flaw = kind.flaw(inWhole: stored.entity.fields) { return .rejected(flaw) }
+        var applied = EntityResult.Applied(of: stored)
+        applied.entity = stored.copy
         applied.loser = hasLoser(fields, operation, current, kind) ? current.copy : nil
-        return .apply(object, applied)
+        return .apply(stored, applied)
     }
 
-    /// Decides about an update of a deleted object.
+    /// Decides about an update of a deleted entity.
     private func undelete(
-        _ current: StoredObject,
+        _ current: StoredEntity,
         by operation: EntityOperation,
         of kind: EntitySchema.Kind,
         in situation: Situation
-    ) -> ObjectDecision {
-        let conflict = ObjectDecision.conflict(.updateDelete, server: current.copy)
-        // Another object may have taken the natural key since.
+    ) -> EntityDecision {
+        let conflict = EntityDecision.conflict(.updateDelete, server: current.copy)
+        // Another entity may have taken the natural key since.
         guard kind.deletion == .updateWins, situation.twin == nil else { return conflict }
-        // The purge would delete any object created below. The device retries the update later.
+        // The purge would delete any entity created below. The device retries the update later.
         guard !situation.isPurging else { return .skipped(because: operation.opID) }
         guard situation.hasRoom else { return .rejected(.tooMany, at: "/type") }
         if let flaw = kind.flaw(in: operation.fields, on: current.entity.fields) {
@@ -207,19 +207,19 @@ package struct ObjectRules: Sendable {
             }
             fields = accepted
         }
-        var object = updated(current, with: fields, stamp)
-        object.entity.isDeleted = false
-        if let flaw = kind.flaw(inWhole: object.entity.fields) { return .rejected(flaw) }
-        var applied = EntityResult.Applied(of: object)
-        applied.object = object.copy
-        return .apply(object, applied)
+        var stored = updated(current, with: fields, stamp)
+        stored.entity.isDeleted = false
+        if let flaw = kind.flaw(inWhole: stored.entity.fields) { return .rejected(flaw) }
+        var applied = EntityResult.Applied(of: stored)
+        applied.entity = stored.copy
+        return .apply(stored, applied)
     }
 
     private func delete(
         _ operation: EntityOperation,
         of kind: EntitySchema.Kind,
         in situation: Situation
-    ) -> ObjectDecision {
+    ) -> EntityDecision {
         guard kind.policy != .append else { return .rejected(.appendOnly, at: "/op") }
         guard let current = situation.current, !current.entity.isDeleted else {
             let tombstone = situation.current?.entity
@@ -246,19 +246,19 @@ package struct ObjectRules: Sendable {
                 loser = current.copy
             }
         }
-        let object = tombstone(of: current, stamp)
-        var applied = EntityResult.Applied(of: object)
+        let stored = tombstone(of: current, stamp)
+        var applied = EntityResult.Applied(of: stored)
         applied.loser = loser
-        return .apply(object, applied)
+        return .apply(stored, applied)
     }
 
-    /// Returns the fields of an update that apply to an object that changed since the base; nil if
+    /// Returns the fields of an update that apply to an entity that changed since the base; nil if
     /// none may be applied.
     private func accepted(
         _ operation: EntityOperation,
-        on current: StoredObject,
+        on current: StoredEntity,
         of kind: EntitySchema.Kind,
-        _ stamp: StoredObject.Stamp
+        _ stamp: StoredEntity.Stamp
     ) -> [String: FieldValue]? {
         switch kind.policy {
         case .cas, .append: return nil
@@ -280,7 +280,7 @@ package struct ObjectRules: Sendable {
     private func hasLoser(
         _ fields: [String: FieldValue],
         _ operation: EntityOperation,
-        _ current: StoredObject,
+        _ current: StoredEntity,
         _ kind: EntitySchema.Kind
     ) -> Bool {
         switch kind.policy {
@@ -298,49 +298,49 @@ package struct ObjectRules: Sendable {
     // MARK: The next version
 
     private func updated(
-        _ object: StoredObject,
+        _ stored: StoredEntity,
         with fields: [String: FieldValue],
-        _ stamp: StoredObject.Stamp
-    ) -> StoredObject {
-        var object = next(object, stamp)
-        object.entity.fields = object.entity.fields.patched(with: fields)
-        if case .merge = schema[object.entity.type]?.policy {
-            for name in fields.keys { object.stamps[name] = object.stamp }
+        _ stamp: StoredEntity.Stamp
+    ) -> StoredEntity {
+        var stored = next(stored, stamp)
+        stored.entity.fields = stored.entity.fields.patched(with: fields)
+        if case .merge = schema[stored.entity.type]?.policy {
+            for name in fields.keys { stored.stamps[name] = stored.stamp }
         }
-        return object
+        return stored
     }
 
-    private func tombstone(of object: StoredObject, _ stamp: StoredObject.Stamp) -> StoredObject {
-        var object = next(object, stamp)
-        object.entity.isDeleted = true
-        if schema[object.entity.type]?.deletion != .updateWins {
-            object.entity.fields = [:]
-            object.stamps = [:]
+    private func tombstone(of stored: StoredEntity, _ stamp: StoredEntity.Stamp) -> StoredEntity {
+        var stored = next(stored, stamp)
+        stored.entity.isDeleted = true
+        if schema[stored.entity.type]?.deletion != .updateWins {
+            stored.entity.fields = [:]
+            stored.stamps = [:]
         }
-        return object
+        return stored
     }
 
-    /// Returns the object with a new version. A change that is based on another counts as later,
+    /// Returns the entity with a new version. A change that is based on another counts as later,
     /// even if its device's clock says otherwise.
-    private func next(_ object: StoredObject, _ stamp: StoredObject.Stamp) -> StoredObject {
-        var object = object
-        object.entity.version = stamp.version
-        object.entity.modified = max(object.entity.modified, stamp.modified)
-        object.device = stamp.device
-        return object
+    private func next(_ stored: StoredEntity, _ stamp: StoredEntity.Stamp) -> StoredEntity {
+        var stored = stored
+        stored.entity.version = stamp.version
+        stored.entity.modified = max(stored.entity.modified, stamp.modified)
+        stored.device = stamp.device
+        return stored
     }
 }
 
-extension ObjectRules.Situation {
+extension EntityRules.Situation {
     fileprivate func honestTime(of operation: EntityOperation) -> Int64 {
-        ObjectRules.honestTime(of: operation.modified, clientNow: clientNow, now: now)
+        EntityRules.honestTime(of: operation.modified, clientNow: clientNow, now: now)
     }
 
-    /// The version, time and device that the operation claims for the object.
+    /// The version, time and device that the operation claims for the entity.
     fileprivate func stamp(
         of operation: EntityOperation,
-        after current: StoredObject
-    ) -> StoredObject.Stamp {
+        after current: StoredEntity
+    ) -> StoredEntity.Stamp {
         .init(
             version: current.entity.version + 1,
             modified: honestTime(of: operation),
@@ -350,11 +350,11 @@ extension ObjectRules.Situation {
 }
 
 extension EntityResult.Applied {
-    fileprivate init(of object: StoredObject) {
+    fileprivate init(of stored: StoredEntity) {
         self.init(
-            id: object.entity.id,
-            version: object.entity.version,
-            modified: object.entity.modified
+            id: stored.entity.id,
+            version: stored.entity.version,
+            modified: stored.entity.modified
         )
     }
 }

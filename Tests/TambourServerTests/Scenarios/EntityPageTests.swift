@@ -6,11 +6,11 @@ import TambourStore
 import TambourTesting
 import Testing
 
-@Suite("Pages of objects")
-struct ObjectPageTests {
+@Suite("Pages of entities")
+struct EntityPageTests {
     @Test("answers that a reply has no room for are left to the next request")
     func replyRoom() throws {
-        try withObjectDevices(limits: ["maxReplyBytes": 20_000]) { _, phone, tablet, profile in
+        try withEntityDevices(limits: ["maxReplyBytes": 20_000]) { _, phone, tablet, profile in
             let text = FieldValue.string(String(repeating: "x", count: 6_000))
             let notes = try (0..<8).map { number in
                 try phone.create(.note, below: profile, ["text": text], opID: Int64(100 + number))
@@ -53,7 +53,7 @@ struct ObjectPageTests {
 
     @Test("of a series hold no more bytes than a reply may")
     func series() throws {
-        try withObjectDevices(limits: ["maxReplyBytes": 2_000]) { _, phone, tablet, profile in
+        try withEntityDevices(limits: ["maxReplyBytes": 2_000]) { _, phone, tablet, profile in
             for at in 1...20 {
                 _ = try phone.create(
                     .measurement,
@@ -82,8 +82,8 @@ struct ObjectPageTests {
         var seen: [EntityID] = []
 
         mutating func take(_ reply: ObjPullReply) throws {
-            for object in reply.objects {
-                let entity = try Entity(object)
+            for copy in reply.objects {
+                let entity = try Entity(copy)
                 seen.append(entity.id)
                 live[entity.id] = entity.isDeleted ? nil : entity
             }
@@ -95,7 +95,7 @@ struct ObjectPageTests {
     func mark() throws {
         let clock = ManualClock()
         try withServer(environment: clock.environment) { server in
-            let phone = ObjectDevice(client: try server.signUp("Alice"))
+            let phone = EntityDevice(client: try server.signUp("Alice"))
             let home = try phone.create(.account, opID: 1)
             let profile = try phone.create(.profile, below: home, opID: 2)
             var notes = try (0..<5).map {
@@ -132,7 +132,7 @@ struct ObjectPageTests {
         let server = try TestServer(environment: clock.environment)
         defer { TestServer.removeDirectory(server.dataDirectory) }
         let alice = try server.signUp("Alice")
-        let phone = ObjectDevice(client: alice)
+        let phone = EntityDevice(client: alice)
         let home = try phone.create(.account, opID: 1)
         let profile = try phone.create(.profile, below: home, opID: 2)
         let gone = try phone.create(.note, below: profile, opID: 3)
@@ -162,7 +162,7 @@ struct ObjectPageTests {
         let client = try restored.connect(device: "phone")
         client.token = alice.token
         _ = try restored.login(client)
-        let device = ObjectDevice(client: client)
+        let device = EntityDevice(client: client)
 
         // Later than anything was since: the store had another life that came so far.
         #expect(try device.pull(since: mark + 3_600_000, count: 3).resync == true)
@@ -189,12 +189,12 @@ struct ObjectPageTests {
     }
 }
 
-@Suite("Objects below one that is deleted")
-struct ObjectCascadeTests {
+@Suite("Entities below one that is deleted")
+struct EntityCascadeTests {
     @Test("go at once, of every type and depth, and only those")
     func all() throws {
         let limits = ["maxObjects": 5_000, "purgedRowsPerStep": 5_000]
-        try withObjectDevices(limits: limits) { _, phone, tablet, profile in
+        try withEntityDevices(limits: limits) { _, phone, tablet, profile in
             let all = try phone.pullAll().entities
             let account = try #require(all.first { $0.type == .account })
             let other = try phone.create(.profile, below: account.id, opID: 3)
@@ -246,7 +246,7 @@ struct ObjectCascadeTests {
     @Test("make room for others, also two levels down")
     func counts() throws {
         let limits = ["maxObjects": 4, "maxSeriesElements": 2]
-        try withObjectDevices(limits: limits) { _, phone, _, profile in
+        try withEntityDevices(limits: limits) { _, phone, _, profile in
             let account = try #require(phone.pullAll().entities.first { $0.type == .account })
             for opID in 10...11 {
                 _ = try phone.create(.note, below: profile, opID: Int64(opID))
@@ -271,7 +271,7 @@ struct ObjectCascadeTests {
 
     @Test("leave the fields of those that a later update may bring back, and no word of others")
     func left() throws {
-        try withObjectDevices { server, phone, _, profile in
+        try withEntityDevices { server, phone, _, profile in
             let setting = ["key": FieldValue.string("units"), "value": .string("kg")]
             let preference = try phone.create(.preference, below: profile, setting, opID: 10)
             let note = try phone.create(.note, below: profile, ["text": .string("x")], opID: 11)
@@ -282,7 +282,7 @@ struct ObjectCascadeTests {
             )
             try StoreConnection(file, limits: .standard).read { snapshot in
                 for (id, fields) in [(preference, setting), (note, [:])] {
-                    let stored = try snapshot.object(id.number, of: phone.client.userID)
+                    let stored = try snapshot.entity(id.number, of: phone.client.userID)
                     #expect(stored?.entity.isDeleted == true)
                     #expect(stored?.entity.fields == fields)
                 }
@@ -292,7 +292,7 @@ struct ObjectCascadeTests {
 
     @Test("do not come back below one that is deleted")
     func notBroughtBack() throws {
-        try withObjectDevices { _, phone, tablet, profile in
+        try withEntityDevices { _, phone, tablet, profile in
             let fields = ["key": FieldValue.string("units"), "value": .string("kg")]
             let preference = try phone.create(.preference, below: profile, fields, opID: 10)
             let note = try phone.create(.note, below: profile, ["text": .string("x")], opID: 11)
@@ -310,14 +310,14 @@ struct ObjectCascadeTests {
 }
 
 @Suite("Values of fields")
-struct ObjectValueTests {
+struct EntityValueTests {
     private func nested(_ depth: Int) -> FieldValue {
         (1..<depth).reduce(.list([])) { value, _ in .list([value]) }
     }
 
     @Test("lie no deeper than eight lists, and are no more than 256")
     func modest() throws {
-        try withObjectDevices { _, phone, tablet, profile in
+        try withEntityDevices { _, phone, tablet, profile in
             let wide = { (count: Int) in FieldValue.list(.init(repeating: .null, count: count)) }
             let refused = EntityResult.refused(.tooLarge, "/fields/tags")
             for (index, (value, isFine)) in [

@@ -1,22 +1,22 @@
 package import TambourProtocol
 import TambourSQL
 
-/// A part of a user's objects, in order.
-package struct ObjectPage {
-    package fileprivate(set) var objects: [(object: StoredObject, place: ObjectPlace)] = []
-    /// Whether more objects follow.
+/// A part of a user's entities, in order.
+package struct EntityPage {
+    package fileprivate(set) var entities: [(stored: StoredEntity, place: EntityPlace)] = []
+    /// Whether more entities follow.
     package fileprivate(set) var isMore = false
 }
 
 extension ReadTransaction {
-    /// Returns at least one object if there is any; objects that do not fit are not decoded.
+    /// Returns at least one entity if there is any; entities that do not fit are not decoded.
     func page(
-        _ query: SQLQuery<ObjectColumn>,
+        _ query: SQLQuery<EntityColumn>,
         limit: Int,
         room: Int,
         bind: (any SQLStatement) -> Void
-    ) throws -> ObjectPage {
-        var (page, room) = (ObjectPage(), room)
+    ) throws -> EntityPage {
+        var (page, room) = (EntityPage(), room)
         try query.each(
             bind,
             while: { row in
@@ -24,11 +24,11 @@ extension ReadTransaction {
                     ofType: row.borrowedBytes(.type).count,
                     content: row.borrowedBytes(.content).count
                 )
-                guard page.objects.count < limit, room >= 0 || page.objects.isEmpty else {
+                guard page.entities.count < limit, room >= 0 || page.entities.isEmpty else {
                     page.isMore = true
                     return false
                 }
-                page.objects.append(try StoredObject.from(row))
+                page.entities.append(try StoredEntity.from(row))
                 return true
             }
         )

@@ -7,7 +7,7 @@ import Testing
 struct ObjPushTests {
     @Test("what is created together finds its parent by its local id")
     func together() throws {
-        try withObjectDevices { _, phone, tablet, profile in
+        try withEntityDevices { _, phone, tablet, profile in
             let results = try phone.push([
                 .create(.profile, .local(7), below: .server(0), opID: 10),
                 .create(.note, .local(8), below: profile, ["title": .string("a")], opID: 11),
@@ -32,13 +32,13 @@ struct ObjPushTests {
         }
     }
 
-    private func accountID(_ device: ObjectDevice) throws -> EntityID {
+    private func accountID(_ device: EntityDevice) throws -> EntityID {
         try #require(device.pullAll().entities.first { $0.type == .account }).id
     }
 
     @Test("sent again it gets the first result, and nobody is told")
     func again() throws {
-        try withObjectDevices { server, phone, tablet, profile in
+        try withEntityDevices { server, phone, tablet, profile in
             let create = EntityOperation.create(
                 .note,
                 below: profile,
@@ -72,7 +72,7 @@ struct ObjPushTests {
 
     @Test("a cas type wants the present version")
     func cas() throws {
-        try withObjectDevices { _, phone, tablet, profile in
+        try withEntityDevices { _, phone, tablet, profile in
             let id = try phone.create(.note, below: profile, ["title": .string("a")], opID: 10)
             _ = try tablet.push(.update(.note, id, base: 1, ["title": .string("b")], opID: 1))
             let result = try phone.push(
@@ -90,7 +90,7 @@ struct ObjPushTests {
 
     @Test("fields of a merge type that do not meet are both applied, those that meet are not")
     func merge() throws {
-        try withObjectDevices { _, phone, tablet, profile in
+        try withEntityDevices { _, phone, tablet, profile in
             _ = try tablet.push(
                 .update(.profile, profile, base: 1, ["color": .string("red")], opID: 1)
             )
@@ -99,7 +99,7 @@ struct ObjPushTests {
             )
             #expect(merged.applied?.version == 3)
             #expect(
-                merged.applied?.object?.fields
+                merged.applied?.entity?.fields
                     == ["name": .string("Ann"), "color": .string("red"), "born": .int(5)]
             )
             let met = try phone.push(
@@ -114,7 +114,7 @@ struct ObjPushTests {
 
     @Test("the later one of an lww type wins, and a wrong clock does not")
     func lastWriter() throws {
-        try withObjectDevices { _, phone, tablet, profile in
+        try withEntityDevices { _, phone, tablet, profile in
             let id = try phone.create(
                 .preference,
                 below: profile,
@@ -162,7 +162,7 @@ struct ObjPushTests {
 
     @Test("what finds a tombstone goes by its type")
     func deleted() throws {
-        try withObjectDevices { _, phone, tablet, profile in
+        try withEntityDevices { _, phone, tablet, profile in
             let note = try phone.create(.note, below: profile, ["title": .string("a")], opID: 10)
             let preference = try phone.create(
                 .preference,
@@ -185,7 +185,7 @@ struct ObjPushTests {
             #expect(tombstone.isDeleted)
             #expect(tombstone.fields.isEmpty)
             #expect(
-                results[1].applied?.object?.fields
+                results[1].applied?.entity?.fields
                     == ["key": .string("units"), "value": .string("lb")]
             )
             _ = try tablet.push(.delete(.profile, profile, base: 1, opID: 3))
@@ -198,7 +198,7 @@ struct ObjPushTests {
 
     @Test("a deletion of what changed is a conflict, of what is deleted nothing new")
     func deleting() throws {
-        try withObjectDevices { _, phone, tablet, profile in
+        try withEntityDevices { _, phone, tablet, profile in
             let note = try phone.create(.note, below: profile, opID: 10)
             _ = try tablet.push(.update(.note, note, base: 1, ["title": .string("b")], opID: 1))
             let conflict = try phone.push(.delete(.note, note, base: 1, opID: 11))
@@ -215,7 +215,7 @@ struct ObjPushTests {
 
     @Test("what stands below goes along, elements of series too")
     func cascade() throws {
-        try withObjectDevices { server, phone, tablet, profile in
+        try withEntityDevices { server, phone, tablet, profile in
             let note = try phone.create(.note, below: profile, opID: 10)
             for at in 1...3 {
                 _ = try phone.create(
@@ -239,9 +239,9 @@ struct ObjPushTests {
         }
     }
 
-    @Test("a natural key names one object below one parent, until it is deleted")
+    @Test("a natural key names one entity below one parent, until it is deleted")
     func naturalKey() throws {
-        try withObjectDevices { _, phone, tablet, profile in
+        try withEntityDevices { _, phone, tablet, profile in
             let fields: [String: FieldValue] = ["key": .string("units"), "value": .string("kg")]
             let first = try phone.create(.preference, below: profile, fields, opID: 10)
             let twin = try tablet.push(.create(.preference, below: profile, fields, opID: 1))
@@ -268,9 +268,9 @@ struct ObjPushTests {
         }
     }
 
-    @Test("what no object can hold is refused with its place")
+    @Test("what no entity can hold is refused with its place")
     func refusals() throws {
-        try withObjectDevices(limits: ["maxObjectBytes": 100]) { _, phone, _, profile in
+        try withEntityDevices(limits: ["maxObjectBytes": 100]) { _, phone, _, profile in
             let results = try phone.push([
                 .create(EntityType("song"), below: profile, opID: 10),
                 .create(.note, .local(2), below: profile, ["titel": .string("a")], opID: 11),
@@ -304,10 +304,10 @@ struct ObjPushTests {
         }
     }
 
-    @Test("a user has no more than so many objects, and so many elements")
+    @Test("a user has no more than so many entities, and so many elements")
     func many() throws {
         let limits = ["maxObjects": 3, "maxSeriesElements": 2]
-        try withObjectDevices(limits: limits) { _, phone, _, profile in
+        try withEntityDevices(limits: limits) { _, phone, _, profile in
             let note = try phone.create(.note, below: profile, opID: 10)
             #expect(
                 try phone.push(.create(.note, below: profile, opID: 11))
@@ -327,7 +327,7 @@ struct ObjPushTests {
 
     @Test("what is no operation refuses the request as a whole")
     func broken() throws {
-        try withObjectDevices { _, phone, _, profile in
+        try withEntityDevices { _, phone, _, profile in
             var operations = [
                 ObjectOperation(.create(.note, below: profile, opID: 10)),
                 ObjectOperation(.create(.note, .local(2), below: profile, opID: 11)),
@@ -345,7 +345,7 @@ struct ObjPushTests {
 struct ObjPullTests {
     @Test("a delta is what changed, deletions among it")
     func delta() throws {
-        try withObjectDevices { _, phone, tablet, profile in
+        try withEntityDevices { _, phone, tablet, profile in
             let kept = try phone.create(.note, below: profile, ["title": .string("a")], opID: 10)
             let gone = try phone.create(.note, below: profile, ["title": .string("b")], opID: 11)
             let first = try tablet.pull()
@@ -372,7 +372,7 @@ struct ObjPullTests {
 
     @Test("pages go on without a gap, also within what changed together")
     func pages() throws {
-        try withObjectDevices { _, phone, tablet, profile in
+        try withEntityDevices { _, phone, tablet, profile in
             for round in 0..<4 {
                 let results = try phone.push(
                     (0..<10).map { index in
@@ -394,7 +394,7 @@ struct ObjPullTests {
     @Test("a page holds no more bytes than a reply may")
     func bytes() throws {
         let limits = ["maxReplyBytes": 20_000]
-        try withObjectDevices(limits: limits) { _, phone, tablet, profile in
+        try withEntityDevices(limits: limits) { _, phone, tablet, profile in
             for number in 0..<8 {
                 let text = String(repeating: "x", count: 6_000)
                 _ = try phone.create(
@@ -412,8 +412,8 @@ struct ObjPullTests {
 
     @Test("nobody sees what is another's")
     func others() throws {
-        try withObjectDevices { server, _, _, profile in
-            let bob = ObjectDevice(client: try server.signUp("Bob"))
+        try withEntityDevices { server, _, _, profile in
+            let bob = EntityDevice(client: try server.signUp("Bob"))
             #expect(try bob.pull().objects.isEmpty)
             #expect(
                 try bob.push(.create(.note, below: profile, opID: 1))
@@ -426,7 +426,7 @@ struct ObjPullTests {
 
     @Test("a range of a series comes in its order, both ends included")
     func series() throws {
-        try withObjectDevices { _, phone, tablet, profile in
+        try withEntityDevices { _, phone, tablet, profile in
             let times: [Int64] = [50, 10, 30, 20, 40, 30, 30]
             for (index, time) in times.enumerated() {
                 _ = try phone.create(
@@ -461,7 +461,7 @@ struct ObjPullTests {
 
     @Test("odd requests are refused")
     func odd() throws {
-        try withObjectDevices { _, phone, _, profile in
+        try withEntityDevices { _, phone, _, profile in
             for request in [
                 ObjPullRequest(since: -1), ObjPullRequest(count: 0),
                 ObjPullRequest(series: ObjectRange(type: "note", parent: profile.number)),

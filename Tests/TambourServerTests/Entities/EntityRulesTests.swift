@@ -4,8 +4,8 @@ import TambourStore
 import Testing
 
 /// The conflict matrix: every operation against every state of the server, for every policy.
-@Suite("Object rules")
-struct ObjectRulesTests {
+@Suite("Entity rules")
+struct EntityRulesTests {
     private static let policies: [EntitySchema.Policy] = [
         .cas, .lww, .merge(contested: .cas), .merge(contested: .lww),
     ]
@@ -20,8 +20,8 @@ struct ObjectRulesTests {
         _ policy: EntitySchema.Policy,
         _ deletion: EntitySchema.Deletion = .deleteWins,
         key: [String] = []
-    ) -> ObjectRules {
-        ObjectRules(
+    ) -> EntityRules {
+        EntityRules(
             schema: EntitySchema([
                 .init(type: profile, parent: nil, policy: .cas, fields: [:]),
                 .init(
@@ -38,14 +38,14 @@ struct ObjectRulesTests {
     }
 
     private func situation(
-        _ current: StoredObject?,
-        parent: ObjectRules.ParentState? = nil,
+        _ current: StoredEntity?,
+        parent: EntityRules.ParentState? = nil,
         twin: Entity? = nil,
         hasRemainingChildren: Bool = false,
         known: EntityResult? = nil,
         device: Int64 = 5,
         clientNow: Int64? = nil
-    ) -> ObjectRules.Situation {
+    ) -> EntityRules.Situation {
         .init(
             current: current,
             parent: parent ?? .live(profile),
@@ -78,8 +78,8 @@ struct ObjectRulesTests {
     }
 
     /// Version 1: `a` is 1, `b` is 1, written by device 4 at 500.
-    private var first: StoredObject {
-        StoredObject(
+    private var first: StoredEntity {
+        StoredEntity(
             entity: Entity(
                 id: .server(4),
                 type: note,
@@ -95,55 +95,55 @@ struct ObjectRulesTests {
 
     /// What the rules themselves make of one more operation of device 4.
     private func after(
-        _ rules: ObjectRules,
+        _ rules: EntityRules,
         _ operation: EntityOperation,
-        on object: StoredObject
-    ) throws -> StoredObject {
-        let decision = rules.decide(operation, in: situation(object, device: 4))
+        on stored: StoredEntity
+    ) throws -> StoredEntity {
+        let decision = rules.decide(operation, in: situation(stored, device: 4))
         guard case .apply(let next, _) = decision else { throw Unexpected(decision: decision) }
         return next
     }
 
     private struct Unexpected: Error {
-        var decision: ObjectDecision
+        var decision: EntityDecision
     }
 
-    private func applied(_ decision: ObjectDecision) throws -> (StoredObject, EntityResult.Applied)
+    private func applied(_ decision: EntityDecision) throws -> (StoredEntity, EntityResult.Applied)
     {
-        guard case .apply(let object, let applied) = decision else {
+        guard case .apply(let stored, let applied) = decision else {
             throw Unexpected(decision: decision)
         }
-        return (object, applied)
+        return (stored, applied)
     }
 
     // MARK: Server unchanged
 
-    @Test("an unchanged object is updated", arguments: policies)
+    @Test("an unchanged entity is updated", arguments: policies)
     func updateUnchanged(policy: EntitySchema.Policy) throws {
         let operation = operation(.update, ["a": .int(2), "b": .null])
-        let (object, result) = try applied(rules(policy).decide(operation, in: situation(first)))
-        #expect(object.entity.fields == ["a": .int(2)])
-        #expect(object.entity.version == 2)
-        #expect(object.entity.modified == 900)
-        #expect(object.device == 5)
+        let (stored, result) = try applied(rules(policy).decide(operation, in: situation(first)))
+        #expect(stored.entity.fields == ["a": .int(2)])
+        #expect(stored.entity.version == 2)
+        #expect(stored.entity.modified == 900)
+        #expect(stored.device == 5)
         #expect(result == .init(id: .server(4), version: 2, modified: 900))
     }
 
-    @Test("an unchanged object is deleted", arguments: policies)
+    @Test("an unchanged entity is deleted", arguments: policies)
     func deleteUnchanged(policy: EntitySchema.Policy) throws {
         let decision = rules(policy).decide(operation(.delete), in: situation(first))
-        let (object, result) = try applied(decision)
-        #expect(object.entity.isDeleted)
-        #expect(object.entity.fields.isEmpty)
+        let (stored, result) = try applied(decision)
+        #expect(stored.entity.isDeleted)
+        #expect(stored.entity.fields.isEmpty)
         #expect(result == .init(id: .server(4), version: 2, modified: 900))
     }
 
-    @Test("an object is created", arguments: policies + [.append])
+    @Test("an entity is created", arguments: policies + [.append])
     func create(policy: EntitySchema.Policy) throws {
         let operation = operation(.create, base: 0, ["a": .int(2), "b": .null])
-        let (object, result) = try applied(rules(policy).decide(operation, in: situation(nil)))
+        let (stored, result) = try applied(rules(policy).decide(operation, in: situation(nil)))
         #expect(
-            object.entity
+            stored.entity
                 == Entity(
                     id: .server(77),
                     type: note,
@@ -154,9 +154,9 @@ struct ObjectRulesTests {
                     fields: ["a": .int(2)]
                 )
         )
-        #expect(object.creator == 5)
+        #expect(stored.creator == 5)
         #expect(result == .init(id: .server(77), version: 1, modified: 900))
-        #expect(object.creationResult == .applied(result))
+        #expect(stored.creationResult == .applied(result))
     }
 
     @Test("what is based on the newest version is newer, whatever its clock says")
@@ -188,10 +188,10 @@ struct ObjectRulesTests {
             if policy == .cas {
                 #expect(decision == .conflict(.updateUpdate, server: second.copy))
             } else {
-                let (object, result) = try applied(decision)
-                #expect(object.entity.fields == ["a": .int(3), "b": .int(2)])
-                #expect(result.object == object.copy)
-                #expect(object.entity.version == 3)
+                let (stored, result) = try applied(decision)
+                #expect(stored.entity.fields == ["a": .int(3), "b": .int(2)])
+                #expect(result.entity == stored.copy)
+                #expect(stored.entity.version == 3)
             }
         }
     }
@@ -201,8 +201,8 @@ struct ObjectRulesTests {
         let rules = rules(.merge(contested: .cas))
         let second = try after(rules, operation(.update, ["a": .int(3)]), on: first)
         let operation = operation(.update, ["a": .int(3), "b": .int(2)])
-        let (object, _) = try applied(rules.decide(operation, in: situation(second)))
-        #expect(object.entity.fields == ["a": .int(3), "b": .int(2)])
+        let (stored, _) = try applied(rules.decide(operation, in: situation(second)))
+        #expect(stored.entity.fields == ["a": .int(3), "b": .int(2)])
     }
 
     @Test("a field that was changed and changed back is contested nevertheless")
@@ -220,8 +220,8 @@ struct ObjectRulesTests {
         let second = try after(rules, operation(.update, ["a": .int(3)]), on: first)
         let third = try after(rules, operation(.update, base: 2, ["b": .int(4)]), on: second)
         let operation = operation(.update, base: 2, ["a": .int(5)])
-        let (object, _) = try applied(rules.decide(operation, in: situation(third)))
-        #expect(object.entity.fields == ["a": .int(5), "b": .int(4)])
+        let (stored, _) = try applied(rules.decide(operation, in: situation(third)))
+        #expect(stored.entity.fields == ["a": .int(5), "b": .int(4)])
     }
 
     @Test("the later update wins, and the loser is told", arguments: lww)
@@ -229,10 +229,10 @@ struct ObjectRulesTests {
         let rules = rules(policy)
         let second = try after(rules, operation(.update, modified: 700, ["a": .int(3)]), on: first)
         let later = operation(.update, modified: 701, ["a": .int(2)])
-        let (object, result) = try applied(rules.decide(later, in: situation(second)))
-        #expect(object.entity.fields == ["a": .int(2), "b": .int(1)])
+        let (stored, result) = try applied(rules.decide(later, in: situation(second)))
+        #expect(stored.entity.fields == ["a": .int(2), "b": .int(1)])
         #expect(result.loser == second.copy)
-        #expect(result.object == object.copy)
+        #expect(result.entity == stored.copy)
 
         let earlier = operation(.update, modified: 699, ["a": .int(2)])
         let decision = rules.decide(earlier, in: situation(second))
@@ -264,10 +264,10 @@ struct ObjectRulesTests {
             on: second
         )
         let operation = operation(.update, modified: 750, ["a": .int(8), "b": .int(8)])
-        let (object, result) = try applied(rules.decide(operation, in: situation(third)))
-        #expect(object.entity.fields == ["a": .int(8), "b": .int(4)])
-        #expect(object.entity.modified == 800)
-        #expect(result.object == object.copy)
+        let (stored, result) = try applied(rules.decide(operation, in: situation(third)))
+        #expect(stored.entity.fields == ["a": .int(8), "b": .int(4)])
+        #expect(stored.entity.modified == 800)
+        #expect(result.entity == stored.copy)
         #expect(result.loser == third.copy)
     }
 
@@ -277,14 +277,14 @@ struct ObjectRulesTests {
         let second = try after(rules, operation(.update, modified: 700, ["a": .int(3)]), on: first)
         for fields in [["b": FieldValue.int(8)], ["a": .int(3)], ["a": .int(3), "b": .int(8)]] {
             let update = operation(.update, modified: 750, fields)
-            let (object, result) = try applied(rules.decide(update, in: situation(second)))
-            #expect(result.object == object.copy)
+            let (stored, result) = try applied(rules.decide(update, in: situation(second)))
+            #expect(result.entity == stored.copy)
             #expect(result.loser == nil)
         }
         // Of what is older than the other's only the part without a loss is applied.
         let older = operation(.update, modified: 600, ["a": .int(9), "b": .int(8)])
-        let (object, result) = try applied(rules.decide(older, in: situation(second)))
-        #expect(object.entity.fields == ["a": .int(3), "b": .int(8)])
+        let (stored, result) = try applied(rules.decide(older, in: situation(second)))
+        #expect(stored.entity.fields == ["a": .int(3), "b": .int(8)])
         #expect(result.loser == nil)
     }
 
@@ -300,11 +300,11 @@ struct ObjectRulesTests {
     func deleteUpdatedLWW(policy: EntitySchema.Policy) throws {
         let rules = rules(policy)
         let second = try after(rules, operation(.update, modified: 700, ["a": .int(3)]), on: first)
-        let (object, result) = try applied(
+        let (stored, result) = try applied(
             rules.decide(operation(.delete, modified: 701), in: situation(second))
         )
-        #expect(object.entity.isDeleted)
-        #expect(object.entity.version == 3)
+        #expect(stored.entity.isDeleted)
+        #expect(stored.entity.version == 3)
         #expect(result.loser == second.copy)
         let decision = rules.decide(operation(.delete, modified: 699), in: situation(second))
         #expect(decision == .conflict(.superseded, server: second.copy))
@@ -329,14 +329,14 @@ struct ObjectRulesTests {
         let rules = rules(policy, .updateWins)
         let deleted = try after(rules, operation(.delete, modified: 950), on: first)
         #expect(deleted.copy.fields.isEmpty)
-        let (object, result) = try applied(
+        let (stored, result) = try applied(
             rules.decide(operation(.update, ["a": .int(2)]), in: situation(deleted))
         )
-        #expect(!object.entity.isDeleted)
-        #expect(object.entity.fields == ["a": .int(2), "b": .int(1)])
-        #expect(object.entity.version == 3)
-        #expect(object.entity.modified == 950)
-        #expect(result.object == object.copy)
+        #expect(!stored.entity.isDeleted)
+        #expect(stored.entity.fields == ["a": .int(2), "b": .int(1)])
+        #expect(stored.entity.version == 3)
+        #expect(stored.entity.modified == 950)
+        #expect(result.entity == stored.copy)
     }
 
     @Test("an unseen update before the deletion is not lost on the way back")
@@ -380,7 +380,7 @@ struct ObjectRulesTests {
     func deleteDeleted(policy: EntitySchema.Policy) throws {
         let rules = rules(policy)
         let deleted = try after(rules, operation(.delete, modified: 600), on: first)
-        for parent in [ObjectRules.ParentState.live(profile), .gone] {
+        for parent in [EntityRules.ParentState.live(profile), .gone] {
             #expect(
                 rules.decide(operation(.delete), in: situation(deleted, parent: parent))
                     == .replayed(.applied(.init(id: .server(4), version: 2, modified: 600)))
@@ -398,7 +398,7 @@ struct ObjectRulesTests {
     func parentDeleted(policy: EntitySchema.Policy) throws {
         for deletion in [EntitySchema.Deletion.deleteWins, .updateWins] {
             let rules = rules(policy, deletion)
-            let refusal = ObjectDecision.rejected(EntityRefusal(.parentDeleted, at: "/parent"))
+            let refusal = EntityDecision.rejected(EntityRefusal(.parentDeleted, at: "/parent"))
             let deleted = try after(rules, operation(.delete), on: first)
             let update = operation(.update, ["a": .int(2)])
             #expect(rules.decide(update, in: situation(deleted, parent: .gone)) == refusal)
@@ -421,8 +421,8 @@ struct ObjectRulesTests {
 
     @Test("a parent of another type, none, or one too many is refused")
     func wrongParent() {
-        let refusal = ObjectDecision.rejected(EntityRefusal(.wrongParent, at: "/parent"))
-        for parent in [ObjectRules.ParentState.live(note), .none] {
+        let refusal = EntityDecision.rejected(EntityRefusal(.wrongParent, at: "/parent"))
+        for parent in [EntityRules.ParentState.live(note), .none] {
             let decision = rules(.cas).decide(
                 operation(.create),
                 in: situation(nil, parent: parent)

@@ -2,10 +2,10 @@ package import TambourProtocol
 package import TambourStore
 
 /// The decision about one `EntityOperation`.
-package enum ObjectDecision: Hashable, Sendable {
-    /// Store the object in place of the current one. If it is a tombstone, its descendants are
-    /// deleted too: `ObjectRules.cascade`.
-    case apply(StoredObject, EntityResult.Applied)
+package enum EntityDecision: Hashable, Sendable {
+    /// Store the entity in place of the current one. If it is a tombstone, its descendants are
+    /// deleted too: `EntityRules.cascade`.
+    case apply(StoredEntity, EntityResult.Applied)
     /// Write nothing and repeat this result.
     case replayed(EntityResult)
     case conflict(EntityResult.ConflictKind, server: Entity?)

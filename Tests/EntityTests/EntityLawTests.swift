@@ -6,12 +6,12 @@ import Testing
 
 /// What holds for every decision of the server, whatever a device sends: also one that lies or is
 /// broken.
-@Suite("Laws of object decisions")
-struct ObjectLawTests {
+@Suite("Laws of entity decisions")
+struct EntityLawTests {
     private struct Question: CustomStringConvertible {
         var schema: Int
         var operation: EntityOperation
-        var situation: ObjectRules.Situation
+        var situation: EntityRules.Situation
 
         var description: String { "schema \(schema)\n\(operation)\n\(situation)" }
     }
@@ -40,7 +40,7 @@ struct ObjectLawTests {
             modified: number(),
             fields: fields(&random)
         )
-        var current: StoredObject?
+        var current: StoredEntity?
         if random.below(5) > 0 {
             let version = Int64(1 + random.below(4))
             let isDeleted = random.below(3) == 0
@@ -50,7 +50,7 @@ struct ObjectLawTests {
             let fields = fields(&random).filter { name, value in
                 kind?.flaw(in: [name: value]) == nil && value != .null && value.encodedSize < 50
             }
-            var object = StoredObject(
+            var stored = StoredEntity(
                 entity: Entity(
                     id: .server(7),
                     type: type,
@@ -64,16 +64,16 @@ struct ObjectLawTests {
                 creator: 1
             )
             for name in ["title", "body"] where random.below(2) == 0 {
-                object.stamps[name] = .init(
+                stored.stamps[name] = .init(
                     version: 1 + Int64(random.below(Int(version))),
                     modified: Int64(random.below(300)),
                     device: 1
                 )
             }
-            current = object
+            current = stored
         }
-        let parents: [ObjectRules.ParentState] = [.none, .gone, .live(.profile), .live(.account)]
-        let situation = ObjectRules.Situation(
+        let parents: [EntityRules.ParentState] = [.none, .gone, .live(.profile), .live(.account)]
+        let situation = EntityRules.Situation(
             current: current,
             parent: parents[random.below(parents.count)],
             hasRemainingChildren: random.below(6) == 0,
@@ -101,21 +101,21 @@ struct ObjectLawTests {
     }
 
     private static func check(_ question: Question) throws {
-        let rules = ObjectRules(schema: Schemas.all[question.schema].server)
+        let rules = EntityRules(schema: Schemas.all[question.schema].server)
         let (operation, situation) = (question.operation, question.situation)
         let decision = rules.decide(operation, in: situation)
-        guard case .apply(let object, let applied) = decision else { return }
-        let entity = object.entity
+        guard case .apply(let stored, let applied) = decision else { return }
+        let entity = stored.entity
         guard let kind = rules.schema[entity.type], entity.type == operation.type else {
-            throw Fault("an object of type \(entity.type) is written")
+            throw Fault("an entity of type \(entity.type) is written")
         }
         guard kind.flaw(in: entity.fields) == nil, kind.flaw(inWhole: entity.fields) == nil,
             !entity.fields.values.contains(.null)
-        else { throw Fault("an object with faulty fields is written") }
+        else { throw Fault("an entity with faulty fields is written") }
         guard applied.version == entity.version, applied.modified == entity.modified,
-            applied.id == entity.id, applied.object.map({ $0 == object.copy }) ?? true
+            applied.id == entity.id, applied.entity.map({ $0 == stored.copy }) ?? true
         else { throw Fault("the answer is not what is written") }
-        guard entity.modified >= 0, object.device == situation.device else {
+        guard entity.modified >= 0, stored.device == situation.device else {
             throw Fault("the place in time is wrong")
         }
         guard let current = situation.current else {
@@ -144,7 +144,7 @@ struct ObjectLawTests {
         // What the device does not know it must be told.
         let guess = current.entity.fields.patched(with: operation.fields)
         if operation.kind == .update, !isSeen || entity.fields != guess {
-            guard applied.object != nil else { throw Fault("the device is not told the outcome") }
+            guard applied.entity != nil else { throw Fault("the device is not told the outcome") }
         }
     }
 }

@@ -4,7 +4,7 @@ import TambourTesting
 import Testing
 
 /// A device of a user, and the operations of tests in short.
-struct ObjectDevice {
+struct EntityDevice {
     let client: WireClient
 
     /// Sends operations in one request, as of now by the device's clock.
@@ -131,9 +131,9 @@ extension EntityResult {
 }
 
 /// A phone and a tablet of Alice, and an account with a profile.
-func withObjectDevices(
+func withEntityDevices(
     limits overrides: [String: Int] = [:],
-    _ body: (TestServer, ObjectDevice, ObjectDevice, EntityID) throws -> Void
+    _ body: (TestServer, EntityDevice, EntityDevice, EntityID) throws -> Void
 ) throws {
     try withServer(limits: overrides) { server in
         let phone = try server.signUp("Alice")
@@ -142,7 +142,7 @@ func withObjectDevices(
             device: "tablet",
             capabilities: ["objects"]
         )
-        let device = ObjectDevice(client: phone)
+        let device = EntityDevice(client: phone)
         let account = try device.create(.account, ["name": .string("Home")], opID: 1)
         let profile = try device.create(
             .profile,
@@ -151,6 +151,6 @@ func withObjectDevices(
             opID: 2
         )
         for client in [phone, tablet] { _ = try client.takePushes() }
-        try body(server, device, ObjectDevice(client: tablet), profile)
+        try body(server, device, EntityDevice(client: tablet), profile)
     }
 }

@@ -4,9 +4,9 @@ import TambourProtocol
 import Testing
 
 /// The order of a batch is checked again, and local ids are replaced on the way.
-@Suite("Object batch")
-struct ObjectBatchTests {
-    private var batch = ObjectBatch()
+@Suite("Entity batch")
+struct EntityBatchTests {
+    private var batch = EntityBatch()
 
     private func operation(
         _ kind: EntityChangeKind,
@@ -26,15 +26,15 @@ struct ObjectBatchTests {
         )
     }
 
-    private func applied(_ id: Int64) -> ObjectDecision {
+    private func applied(_ id: Int64) -> EntityDecision {
         .replayed(.applied(.init(id: .server(id), version: 1, modified: 0)))
     }
 
-    private func rejected(_ error: ObjectError, _ path: String) -> ObjectBatch.Admission {
+    private func rejected(_ error: ObjectError, _ path: String) -> EntityBatch.Admission {
         .settled(.rejected(EntityRefusal(error, at: path)))
     }
 
-    @Test("local ids of earlier creations are resolved, as parents and as objects")
+    @Test("local ids of earlier creations are resolved, as parents and as entities")
     mutating func resolves() {
         let parent = operation(.create, .local(1))
         #expect(batch.admit(parent) == .tried(parent))
@@ -73,12 +73,12 @@ struct ObjectBatchTests {
     @Test(
         "what stands below a failed creation is skipped, down to its grandchildren",
         arguments: [
-            ObjectDecision.conflict(.duplicate, server: nil),
+            EntityDecision.conflict(.duplicate, server: nil),
             .rejected(EntityRefusal(.tooLarge, at: "/fields")),
             .replayed(.rejected(EntityRefusal(.tooLarge, at: "/fields"))),
         ]
     )
-    mutating func skips(failure: ObjectDecision) {
+    mutating func skips(failure: EntityDecision) {
         let parent = operation(.create, .local(1), opID: 7)
         _ = batch.admit(parent)
         batch.record(failure, of: parent)
@@ -92,7 +92,7 @@ struct ObjectBatchTests {
 
     @Test("what stands below a failed deletion is skipped, below a failed update it is not")
     mutating func skipsBelowDeletion() {
-        let conflict = ObjectDecision.conflict(.deleteUpdate, server: nil)
+        let conflict = EntityDecision.conflict(.deleteUpdate, server: nil)
         let deletion = operation(.delete, .server(5), opID: 7)
         _ = batch.admit(deletion)
         batch.record(conflict, of: deletion)

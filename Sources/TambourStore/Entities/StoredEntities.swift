@@ -3,9 +3,9 @@ package import TambourEvents
 package import TambourProtocol
 import TambourSQL
 
-/// The number of a user's objects, and the newest id.
-package struct ObjectCounts: Equatable, Sendable {
-    /// Objects that are not deleted, without elements of series.
+/// The number of a user's entities, and the newest id.
+package struct EntityCounts: Equatable, Sendable {
+    /// Entities that are not deleted, without elements of series.
     package var live: Int64 = 0
     package var elements: Int64 = 0
     package var lastID: Int64 = 0
@@ -13,8 +13,8 @@ package struct ObjectCounts: Equatable, Sendable {
     package var replies: Int64 = 0
 }
 
-/// The place of an object in a page's order: the next page starts after it.
-package struct ObjectPlace: Equatable, Sendable {
+/// The place of an entity in a page's order: the next page starts after it.
+package struct EntityPlace: Equatable, Sendable {
     /// The commit clock; for an element its position.
     package let position: Int64
     package let id: Int64
@@ -26,7 +26,7 @@ package struct ObjectPlace: Equatable, Sendable {
 }
 
 /// The reply to a device's operation.
-package struct ObjectReply: Equatable, Sendable {
+package struct EntityReply: Equatable, Sendable {
     /// SHA-256 of the operation.
     package let digest: Bytes
     /// The MessagePack of an `ObjectResult`.
@@ -38,9 +38,9 @@ package struct ObjectReply: Equatable, Sendable {
     }
 }
 
-enum ObjectColumn: Int, SQLColumn {
+enum EntityColumn: Int, SQLColumn {
     case id, type, parent, version, modified, device, creator, createdBy, deleted, content, stamps
-    /// Where the object stands in a page's order.
+    /// Where the entity stands in a page's order.
     case place
 
     var sql: String {
@@ -51,40 +51,40 @@ enum ObjectColumn: Int, SQLColumn {
     }
 }
 
-enum ObjectTombstoneColumn: Int, SQLColumn {
+enum EntityTombstoneColumn: Int, SQLColumn {
     case id, version, modified, createdBy
 }
 
-enum ObjectCountColumn: Int, SQLColumn {
+enum EntityCountColumn: Int, SQLColumn {
     case live, elements, lastID, replies
 }
 
-enum ObjectReplyColumn: Int, SQLColumn {
+enum EntityReplyColumn: Int, SQLColumn {
     case digest, result
 }
 
-struct ObjectStatements {
-    let byID: SQLQuery<ObjectColumn>
-    let byCreation: SQLQuery<ObjectColumn>
-    let twin: SQLQuery<ObjectColumn>
+struct EntityStatements {
+    let byID: SQLQuery<EntityColumn>
+    let byCreation: SQLQuery<EntityColumn>
+    let twin: SQLQuery<EntityColumn>
     let hasChild: any SQLStatement
-    let changed: SQLQuery<ObjectColumn>
-    let live: SQLQuery<ObjectColumn>
-    let elements: SQLQuery<ObjectColumn>
+    let changed: SQLQuery<EntityColumn>
+    let live: SQLQuery<EntityColumn>
+    let elements: SQLQuery<EntityColumn>
     let put: any SQLStatement
-    let deleteChildren: SQLQuery<ObjectTombstoneColumn>
+    let deleteChildren: SQLQuery<EntityTombstoneColumn>
     let deleteElements: any SQLStatement
-    let counts: SQLQuery<ObjectCountColumn>
+    let counts: SQLQuery<EntityCountColumn>
     let setCounts: any SQLStatement
-    let reply: SQLQuery<ObjectReplyColumn>
+    let reply: SQLQuery<EntityReplyColumn>
     let putReply: any SQLStatement
     let forgetReplies: any SQLStatement
 
     init(_ sql: any SQLConnection) throws {
-        let select = "SELECT \(ObjectColumn.list) FROM object WHERE user_id = $1"
+        let select = "SELECT \(EntityColumn.list) FROM object WHERE user_id = $1"
         byID = try sql.query("\(select) AND id = $2")
         byCreation = try sql.query("\(select) AND creator = $2 AND created_by = $3")
-        // SQLite estimates ten objects per user and would read all of them; a range makes it use
+        // SQLite estimates ten entities per user and would read all of them; a range makes it use
         // the index.
         twin = try sql.query(
             """
@@ -120,8 +120,8 @@ struct ObjectStatements {
               natural_key = excluded.natural_key, ct = excluded.ct
             """
         )
-        // Follows the rules of `ObjectRules.cascade` without reading the objects' contents. Ordered
-        // by `id` alone, or with an equal type, SQLite would read all objects of the user.
+        // Follows the rules of `EntityRules.cascade` without reading the entities' contents.
+        // Ordered by `id` alone, or with an equal type, SQLite would read all entities of the user.
         deleteChildren = try sql.query(
             """
             UPDATE object SET
@@ -135,7 +135,7 @@ struct ObjectStatements {
                 AND deleted = 0
               ORDER BY type, id LIMIT $9
             )
-            RETURNING \(ObjectTombstoneColumn.list)
+            RETURNING \(EntityTombstoneColumn.list)
             """
         )
         deleteElements = try sql.prepare(
@@ -147,7 +147,7 @@ struct ObjectStatements {
             """
         )
         counts = try sql.query(
-            "SELECT \(ObjectCountColumn.list) FROM object_count WHERE user_id = $1"
+            "SELECT \(EntityCountColumn.list) FROM object_count WHERE user_id = $1"
         )
         setCounts = try sql.prepare(
             """
@@ -160,7 +160,7 @@ struct ObjectStatements {
         )
         reply = try sql.query(
             """
-            SELECT \(ObjectReplyColumn.list) FROM object_reply
+            SELECT \(EntityReplyColumn.list) FROM object_reply
             WHERE user_id = $1 AND device = $2 AND op_id = $3
             """
         )
@@ -182,74 +182,74 @@ struct ObjectStatements {
 }
 
 extension ReadTransaction {
-    /// Returns an object of a user, or its tombstone.
-    package func object(_ id: Int64, of user: UserID) throws -> StoredObject? {
-        try store.objects.byID.one {
+    /// Returns an entity of a user, or its tombstone.
+    package func entity(_ id: Int64, of user: UserID) throws -> StoredEntity? {
+        try store.entities.byID.one {
             $0.bind(1, user.rawValue)
             $0.bind(2, id)
         } read: {
-            try StoredObject.from($0).object
+            try StoredEntity.from($0).stored
         }
     }
 
-    /// Returns the object that a device created by an operation.
-    package func object(
+    /// Returns the entity that a device created by an operation.
+    package func entity(
         createdBy operation: Int64,
         on device: DeviceID,
         of user: UserID
-    ) throws -> StoredObject? {
-        try store.objects.byCreation.one {
+    ) throws -> StoredEntity? {
+        try store.entities.byCreation.one {
             $0.bind(1, user.rawValue)
             $0.bind(2, device.rawValue)
             $0.bind(3, operation)
         } read: {
-            try StoredObject.from($0).object
+            try StoredEntity.from($0).stored
         }
     }
 
-    /// Returns another live object below the same parent with the same natural key.
-    package func object(
+    /// Returns another live entity below the same parent with the same natural key.
+    package func entity(
         below parent: Int64?,
-        withKey key: ObjectKey,
+        withKey key: EntityKey,
         but id: Int64?,
         of user: UserID
-    ) throws -> StoredObject? {
-        try store.objects.twin.one {
+    ) throws -> StoredEntity? {
+        try store.entities.twin.one {
             $0.bind(1, user.rawValue)
             $0.bind(2, parent ?? 0)
             $0.bindBlob(3, key.bytes)
             $0.bind(4, id ?? 0)
         } read: {
-            try StoredObject.from($0).object
+            try StoredEntity.from($0).stored
         }
     }
 
-    package func hasObject(
+    package func hasEntity(
         of type: EntityType,
         below parent: Int64,
         of user: UserID
     ) throws -> Bool {
-        try store.objects.hasChild.hasRow {
+        try store.entities.hasChild.hasRow {
             $0.bind(1, user.rawValue)
             $0.bind(2, parent)
             $0.bindWords(3, type.rawValue)
         }
     }
 
-    /// Returns the objects that changed after a place, the oldest change first, without elements of
-    /// series.
+    /// Returns the entities that changed after a place, the oldest change first, without elements
+    /// of series.
     ///
     /// - Parameters:
-    ///   - isLive: omits deleted objects.
-    ///   - room: the bytes that the objects may take on the wire.
-    package func objects(
-        changedAfter place: ObjectPlace,
+    ///   - isLive: omits deleted entities.
+    ///   - room: the bytes that the entities may take on the wire.
+    package func entities(
+        changedAfter place: EntityPlace,
         isLive: Bool,
         of user: UserID,
         limit: Int,
         room: Int
-    ) throws -> ObjectPage {
-        let query = isLive ? store.objects.live : store.objects.changed
+    ) throws -> EntityPage {
+        let query = isLive ? store.entities.live : store.entities.changed
         return try page(query, limit: limit, room: room) {
             $0.bind(1, user.rawValue)
             $0.bind(2, place.position)
@@ -264,13 +264,13 @@ extension ReadTransaction {
     package func elements(
         of type: EntityType,
         below parent: Int64,
-        after place: ObjectPlace,
+        after place: EntityPlace,
         upTo end: Int64,
         of user: UserID,
         limit: Int,
         room: Int
-    ) throws -> ObjectPage {
-        try page(store.objects.elements, limit: limit, room: room) {
+    ) throws -> EntityPage {
+        try page(store.entities.elements, limit: limit, room: room) {
             $0.bind(1, user.rawValue)
             $0.bind(2, parent)
             $0.bindWords(3, type.rawValue)
@@ -281,87 +281,91 @@ extension ReadTransaction {
         }
     }
 
-    package func objectCounts(of user: UserID) throws -> ObjectCounts {
-        try store.objects.counts.one {
+    package func entityCounts(of user: UserID) throws -> EntityCounts {
+        try store.entities.counts.one {
             $0.bind(1, user.rawValue)
         } read: { row in
-            // The next object's id follows this one.
+            // The next entity's id follows this one.
             guard StoreCheck.messages.contains(row.int(.lastID)) else {
                 throw ImpossibleRow("object_count \(user): last_id", row.int(.lastID))
             }
-            return ObjectCounts(
+            return EntityCounts(
                 live: row.int(.live),
                 elements: row.int(.elements),
                 lastID: row.int(.lastID),
                 replies: row.int(.replies)
             )
-        } ?? ObjectCounts()
+        } ?? EntityCounts()
     }
 
     /// Returns the reply to a device's operation; nil when there was none, or too long ago.
-    package func objectReply(
+    package func entityReply(
         to operation: Int64,
         of device: DeviceID,
         of user: UserID
-    ) throws -> ObjectReply? {
-        try store.objects.reply.one {
+    ) throws -> EntityReply? {
+        try store.entities.reply.one {
             $0.bind(1, user.rawValue)
             $0.bind(2, device.rawValue)
             $0.bind(3, operation)
         } read: {
-            ObjectReply(digest: Bytes($0.bytes(.digest)), result: Bytes($0.bytes(.result)))
+            EntityReply(digest: Bytes($0.bytes(.digest)), result: Bytes($0.bytes(.result)))
         }
     }
 
-    /// Returns all live objects of a user, including elements of series, in the order of ids; for
+    /// Returns all live entities of a user, including elements of series, in the order of ids; for
     /// exports.
-    package func allObjects(of user: UserID, after id: Int64, limit: Int) throws -> [StoredObject] {
+    package func allEntities(
+        of user: UserID,
+        after id: Int64,
+        limit: Int
+    ) throws -> [StoredEntity] {
         try select(
-            ObjectColumn.self,
+            EntityColumn.self,
             "FROM object WHERE user_id = $1 AND id > $2 AND deleted = 0 ORDER BY id LIMIT $3",
             user.rawValue,
             id,
             Int64(limit)
-        ) { try StoredObject.from($0).object }
+        ) { try StoredEntity.from($0).stored }
     }
 }
 
 extension WriteTransaction {
-    /// Stores an object in place of its previous version.
+    /// Stores an entity in place of its previous version.
     ///
     /// - Parameters:
     ///   - key: its natural key; nil for a type without one.
     ///   - position: for an element, its position in the series.
-    package func putObject(
-        _ object: StoredObject,
-        key: ObjectKey?,
+    package func putEntity(
+        _ stored: StoredEntity,
+        key: EntityKey?,
         position: Int64?,
         of user: UserID
     ) throws {
         writes += 1
-        let entity = object.entity
-        try store.objects.put.run {
+        let entity = stored.entity
+        try store.entities.put.run {
             $0.bind(1, user.rawValue)
             $0.bind(2, entity.id.number)
             $0.bindWords(3, entity.type.rawValue)
             $0.bind(4, entity.parent?.number ?? 0)
             $0.bind(5, entity.version)
             $0.bind(6, entity.modified)
-            $0.bind(7, object.device)
-            $0.bind(8, object.creator)
+            $0.bind(7, stored.device)
+            $0.bind(8, stored.creator)
             $0.bind(9, entity.createdBy)
             $0.bind(10, entity.isDeleted)
             $0.bindBlob(11, FieldValue.encoded(entity.fields))
-            $0.bindBlob(12, object.stamps.isEmpty ? nil : object.encodedStamps)
+            $0.bindBlob(12, stored.stamps.isEmpty ? nil : stored.encodedStamps)
             $0.bindBlob(13, key?.bytes)
             $0.bind(14, position)
             $0.bind(15, ct)
         }
     }
 
-    package func setObjectCounts(_ counts: ObjectCounts, of user: UserID) throws {
+    package func setEntityCounts(_ counts: EntityCounts, of user: UserID) throws {
         writes += 1
-        try store.objects.setCounts.run {
+        try store.entities.setCounts.run {
             $0.bind(1, user.rawValue)
             $0.bind(2, counts.live)
             $0.bind(3, counts.elements)
@@ -370,14 +374,14 @@ extension WriteTransaction {
         }
     }
 
-    package func putObjectReply(
-        _ reply: ObjectReply,
+    package func putEntityReply(
+        _ reply: EntityReply,
         to operation: Int64,
         of device: DeviceID,
         of user: UserID
     ) throws {
         writes += 1
-        try store.objects.putReply.run {
+        try store.entities.putReply.run {
             $0.bind(1, user.rawValue)
             $0.bind(2, device.rawValue)
             $0.bind(3, operation)
@@ -390,13 +394,13 @@ extension WriteTransaction {
     /// Deletes the replies to a user's devices from before a time (commit clock), the oldest first.
     ///
     /// - Returns: the number of deleted replies, at most `limit`.
-    package func forgetObjectReplies(
+    package func forgetEntityReplies(
         before time: Int64,
         limit: Int,
         of user: UserID
     ) throws -> Int {
         guard limit > 0 else { return 0 }
-        return try store.objects.forgetReplies.run {
+        return try store.entities.forgetReplies.run {
             $0.bind(1, user.rawValue)
             $0.bind(2, time)
             $0.bind(3, Int64(limit))
@@ -405,7 +409,7 @@ extension WriteTransaction {
 }
 
 /// A hash of the values of a natural key, which may have any length, for the index.
-package struct ObjectKey: Hashable, Sendable {
+package struct EntityKey: Hashable, Sendable {
     package let bytes: Bytes
 
     package init(_ type: EntityType, _ fields: [String: FieldValue]) {
@@ -428,12 +432,12 @@ extension EntityID {
 
 // MARK: - Rows
 
-extension StoredObject {
+extension StoredEntity {
     static func from(
-        _ row: SQLRow<ObjectColumn>
-    ) throws -> (object: StoredObject, place: ObjectPlace) {
+        _ row: SQLRow<EntityColumn>
+    ) throws -> (stored: StoredEntity, place: EntityPlace) {
         let id = row.int(.id)
-        let object = StoredObject(
+        let stored = StoredEntity(
             entity: Entity(
                 id: .server(id),
                 type: EntityType(row.string(.type)),
@@ -448,7 +452,7 @@ extension StoredObject {
             stamps: try row.optionalBytes(.stamps).map { try decodedStamps(Bytes($0)) } ?? [:],
             creator: row.int(.creator)
         )
-        return (object, ObjectPlace(position: row.int(.place), id: id))
+        return (stored, EntityPlace(position: row.int(.place), id: id))
     }
 
     /// Encodes each name with version, time and device, in the order of the names.

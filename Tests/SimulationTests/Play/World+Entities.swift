@@ -5,7 +5,7 @@ import TambourTesting
 @testable import TambourClient
 @testable import TambourServer
 
-/// What was written into objects: each text once, so that it can be looked for in the end.
+/// What was written into entities: each text once, so that it can be looked for in the end.
 struct Writings {
     /// The name of the profile that each was written below.
     private var profiles: [String: String] = [:]
@@ -34,32 +34,32 @@ struct Writings {
     }
 }
 
-/// What the first user does to objects on several devices, and what must have become of it.
+/// What the first user does to entities on several devices, and what must have become of it.
 extension World {
-    private var owners: [Device] { plan.hasObjects ? devices.filter { $0.user == 0 } : [] }
+    private var owners: [Device] { plan.hasEntities ? devices.filter { $0.user == 0 } : [] }
 
-    func object(_ move: Move) {
+    func entity(_ move: Move) {
         let device = owners[move.a % owners.count]
         switch move.kind {
         case .account:
             make(.account, below: nil, ["name": .string("account \(move.b % 2)")], on: device)
         case .makeProfile:
-            guard let account = object(.account, move.b, on: device) else { return }
+            guard let account = entity(.account, move.b, on: device) else { return }
             let name = FieldValue.string(device.nextText())
             make(.profile, below: account.entity.id, ["name": name], on: device)
         case .note, .measure, .preference: makePart(move, on: device)
         case .makeFamily: makeFamily(move, on: device)
         case .editNote:
-            guard let note = object(.note, move.b, on: device) else { return }
+            guard let note = entity(.note, move.b, on: device) else { return }
             let text = device.nextText()
             guard change(note, ["text": .string(text)], on: device) else { return }
             writings.giveUp(note.entity.text("text"))
             writings.add(text, below: profile(of: note, on: device))
         case .editProfile:
-            guard let profile = object(.profile, move.b, on: device) else { return }
+            guard let profile = entity(.profile, move.b, on: device) else { return }
             _ = change(profile, ["color": .string("#\(move.c)")], on: device)
         case .editPreference:
-            guard let preference = object(.preference, move.b, on: device) else { return }
+            guard let preference = entity(.preference, move.b, on: device) else { return }
             _ = change(preference, ["value": .string("\(move.c)")], on: device)
         case .deleteNote, .deleteProfile, .deletePreference: delete(move, on: device)
         case .resolve:
@@ -72,7 +72,7 @@ extension World {
     // MARK: - Wishes
 
     private func makePart(_ move: Move, on device: Device) {
-        guard let profile = object(.profile, move.b, on: device) else { return }
+        guard let profile = entity(.profile, move.b, on: device) else { return }
         let (parent, name) = (profile.entity.id, profile.entity.text("name") ?? "")
         switch move.kind {
         case .note:
@@ -94,7 +94,7 @@ extension World {
 
     /// A profile with a note, both new: the second needs the first.
     private func makeFamily(_ move: Move, on device: Device) {
-        guard let account = object(.account, move.b, on: device) else { return }
+        guard let account = entity(.account, move.b, on: device) else { return }
         let (name, text) = (device.nextText(), device.nextText())
         let made: Void? = edit(on: device) { entities, now throws(LocalEntityError) in
             let profile = try entities.create(
@@ -121,13 +121,13 @@ extension World {
             case .deleteProfile: .profile
             default: .preference
             }
-        guard let object = object(type, move.b, on: device) else { return }
+        guard let local = entity(type, move.b, on: device) else { return }
         let done: Void? = edit(on: device) { entities, now throws(LocalEntityError) in
-            ((), try entities.delete(object.entity.id, at: now))
+            ((), try entities.delete(local.entity.id, at: now))
         }
         guard done != nil else { return }
-        writings.giveUp(object.entity.text("text"))
-        if type == .profile { writings.giveUp(profile: object.entity.text("name")) }
+        writings.giveUp(local.entity.text("text"))
+        if type == .profile { writings.giveUp(profile: local.entity.text("name")) }
     }
 
     private func resolve(_ conflict: Conflict, _ number: Int, on device: Device) {
@@ -136,7 +136,7 @@ extension World {
         if case .rejected = conflict.kind { choices = [.theirs] }
         var choice = choices[number % choices.count]
         let type = EntitySchema.standard(.standard)[conflict.type]?.parent
-        let parent = type.flatMap { object($0, number, on: device) }
+        let parent = type.flatMap { entity($0, number, on: device) }
         if conflict.kind == .parentDeleted, parent == nil { choice = .theirs }
         let below = dropped(by: choice, of: conflict, on: device)
         let done: Void? = edit(on: device) { entities, now throws(LocalEntityError) in
@@ -173,14 +173,14 @@ extension World {
         guard choice == .theirs, conflict.mine.kind == .create else { return [] }
         if case .duplicate = conflict.kind { return [] }
         if conflict.type == .profile { return [conflict.mine.fields["name"]?.string ?? ""] }
-        return (objects(.profile, on: device) ?? [])
+        return (entities(.profile, on: device) ?? [])
             .filter { $0.entity.parent == conflict.id }
             .compactMap { $0.entity.text("name") }
     }
 
-    // MARK: - Objects of a device
+    // MARK: - Entities of a device
 
-    private func objects(_ type: EntityType, on device: Device) -> [LocalEntity]? {
+    private func entities(_ type: EntityType, on device: Device) -> [LocalEntity]? {
         look(on: device) { entities in
             entities.rows.entities.filter { $0.type == type }
                 .compactMap { entities.entity($0.id) }
@@ -188,8 +188,8 @@ extension World {
         }
     }
 
-    private func object(_ type: EntityType, _ number: Int, on device: Device) -> LocalEntity? {
-        guard let all = objects(type, on: device), !all.isEmpty else { return nil }
+    private func entity(_ type: EntityType, _ number: Int, on device: Device) -> LocalEntity? {
+        guard let all = entities(type, on: device), !all.isEmpty else { return nil }
         return all[number % all.count]
     }
 
@@ -198,9 +198,9 @@ extension World {
     }
 
     /// The name of the profile that something is, or stands below.
-    private func profile(of object: LocalEntity, on device: Device) -> String {
-        if object.entity.type == .profile { return object.entity.text("name") ?? "" }
-        let parent = object.entity.parent
+    private func profile(of local: LocalEntity, on device: Device) -> String {
+        if local.entity.type == .profile { return local.entity.text("name") ?? "" }
+        let parent = local.entity.parent
         return look(on: device) { parent.flatMap($0.entity)?.entity.text("name") ?? "" } ?? ""
     }
 
@@ -239,12 +239,12 @@ extension World {
     }
 
     private func change(
-        _ object: LocalEntity,
+        _ local: LocalEntity,
         _ fields: [String: FieldValue],
         on device: Device
     ) -> Bool {
         let done: Void? = edit(on: device) { entities, now throws(LocalEntityError) in
-            ((), try entities.update(object.entity.id, fields: fields, at: now))
+            ((), try entities.update(local.entity.id, fields: fields, at: now))
         }
         return done != nil
     }
@@ -252,7 +252,7 @@ extension World {
     // MARK: - At rest
 
     /// Whether the device waits for nothing but its user's choices.
-    func hasSettledObjects(_ device: Device) -> Bool {
+    func hasSettledEntities(_ device: Device) -> Bool {
         guard owners.contains(where: { $0 === device }) else { return true }
         let isDone = device.wish { core, tx in
             let entities = try core.useEntities(tx)
@@ -280,7 +280,7 @@ extension World {
     }
 
     /// All devices hold what the server has, and nothing that was written is gone without a word.
-    func checkObjects(_ ask: (ObjPullRequest) throws -> ObjPullReply) throws {
+    func checkEntities(_ ask: (ObjPullRequest) throws -> ObjPullReply) throws {
         guard !owners.isEmpty else { return }
         let live = try pull(ObjPullRequest(since: 0), ask).filter { !$0.isDeleted }
         for device in owners {
@@ -288,7 +288,7 @@ extension World {
                 entities.rows.entities.filter { $0.type != .measurement }
                     .compactMap { entities.entity($0.id) }
             }
-            guard let held else { return violated("\(device.name) cannot show its objects") }
+            guard let held else { return violated("\(device.name) cannot show its entities") }
             let wrong = Set(held.map { Told($0.entity) }).symmetricDifference(live.map(Told.init))
             if !wrong.isEmpty {
                 violated("\(device.name) and the server differ in \(wrong.map(\.text).sorted())")
@@ -331,7 +331,7 @@ extension World {
     }
 }
 
-/// What two holders of an object must agree on.
+/// What two holders of an entity must agree on.
 private struct Told: Hashable {
     let id: EntityID
     let version: Int64

@@ -2,9 +2,9 @@ package import TambourProtocol
 
 /// Tracks the order of one `OBJ_PUSH`: which operations may be tried, and under which ids.
 ///
-/// For each operation in turn: `admit` it, decide about the result with `ObjectRules`, and `record`
+/// For each operation in turn: `admit` it, decide about the result with `EntityRules`, and `record`
 /// the decision. Devices sort their batches; this does not rely on it.
-package struct ObjectBatch {
+package struct EntityBatch {
     private var phase = EntityChangeKind.delete.rawValue
     private var created: [EntityID: EntityID] = [:]
     /// The ids that operations failed to create or delete, each with the `opID` of the first
@@ -17,7 +17,7 @@ package struct ObjectBatch {
         /// The operation with local ids replaced by the server's; only a creation keeps its own
         /// local id.
         case tried(EntityOperation)
-        case settled(ObjectDecision)
+        case settled(EntityDecision)
     }
 
     package mutating func admit(_ operation: EntityOperation) -> Admission {
@@ -49,14 +49,14 @@ package struct ObjectBatch {
     }
 
     /// - Parameter operation: the operation as the device sent it.
-    package mutating func record(_ decision: ObjectDecision, of operation: EntityOperation) {
+    package mutating func record(_ decision: EntityDecision, of operation: EntityOperation) {
         switch decision.result.first {
         case .applied(let applied):
             if operation.kind == .create { created[operation.id] = applied.id }
         case .skipped(let opID):
             failed[operation.id] = opID
         case .conflict, .rejected, .replayed:
-            // An object whose update failed still exists, also for its children.
+            // An entity whose update failed still exists, also for its children.
             if operation.kind != .update, created[operation.id] == nil {
                 failed[operation.id] = operation.opID
             }

@@ -3,11 +3,11 @@ import Foundation
 import TambourClient
 import TambourProtocol
 
-struct Objects: AsyncParsableCommand {
+struct Entities: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Keeps notes, preferences and measurements, the same on all devices.",
         discussion: """
-            Objects form a tree: account, profile, and below it notes, preferences and measurements. They are edited offline \
+            Entities form a tree: account, profile, and below it notes, preferences and measurements. They are edited offline \
             like everything else; where two devices collide, `conflicts` shows both sides until `resolve` chooses. An id \
             is a number, or as l7 while the server has not given one.
             """,
@@ -18,17 +18,17 @@ struct Objects: AsyncParsableCommand {
     )
 
     struct List: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Shows all objects.")
+        static let configuration = CommandConfiguration(abstract: "Shows all entities.")
 
         @OptionGroup var place: Place
-        @Flag(help: "Prints a line of JSON for each object (docs/schema/object.json).")
+        @Flag(help: "Prints a line of JSON for each entity (docs/schema/entity.json).")
         var json = false
 
         func run() async throws {
             try await place.run { client in
-                for (depth, object) in try await client.objectTree() {
+                for (depth, local) in try await client.entityTree() {
                     let indent = String(repeating: "  ", count: depth)
-                    try say(json ? object.json : indent + object.line)
+                    try say(json ? local.json : indent + local.line)
                 }
             }
         }
@@ -36,7 +36,7 @@ struct Objects: AsyncParsableCommand {
 
     struct Add: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Creates an object and says its id."
+            abstract: "Creates an entity and says its id."
         )
 
         @OptionGroup var place: Place
@@ -59,7 +59,7 @@ struct Objects: AsyncParsableCommand {
 
     struct Set: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Gives fields of an object other values; NAME= takes one away."
+            abstract: "Gives fields of an entity other values; NAME= takes one away."
         )
 
         @OptionGroup var place: Place
@@ -70,10 +70,10 @@ struct Objects: AsyncParsableCommand {
         func run() async throws {
             try await place.run { client in
                 let id = try entityID(id)
-                guard let object = try await client.entity(id) else {
-                    throw Failure("there is no object \(id.shown)")
+                guard let local = try await client.entity(id) else {
+                    throw Failure("there is no entity \(id.shown)")
                 }
-                let values = try fieldValues(fields, of: object.entity.type)
+                let values = try fieldValues(fields, of: local.entity.type)
                 try await client.updateEntity(id, fields: values)
             }
         }
@@ -82,7 +82,7 @@ struct Objects: AsyncParsableCommand {
     struct Remove: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "rm",
-            abstract: "Deletes an object and what stands below it."
+            abstract: "Deletes an entity and what stands below it."
         )
 
         @OptionGroup var place: Place
@@ -105,7 +105,7 @@ struct Objects: AsyncParsableCommand {
         var from: Int64 = 0
         @Option(help: "The last, Unix milliseconds.")
         var to = Int64.max
-        @Flag(help: "Prints a line of JSON for each object (docs/schema/object.json).")
+        @Flag(help: "Prints a line of JSON for each entity (docs/schema/entity.json).")
         var json = false
 
         func validate() throws {
@@ -181,7 +181,7 @@ struct Objects: AsyncParsableCommand {
             _ = try await client.entityConflicts()
             if wait > 0 {
                 client.start()
-                await client.waitForObjects(within: .seconds(wait)) { true }
+                await client.waitForEntities(within: .seconds(wait)) { true }
             }
             let value: Value
             do {
@@ -191,7 +191,7 @@ struct Objects: AsyncParsableCommand {
                 throw error
             }
             if wait > 0 {
-                await client.waitForObjects(within: .seconds(wait)) {
+                await client.waitForEntities(within: .seconds(wait)) {
                     try await client.pendingEntityChanges() == 0
                 }
             }
@@ -225,7 +225,7 @@ private enum Choice: String, ExpressibleByArgument, CaseIterable {
 
 private func entityID(_ text: String) throws -> EntityID {
     guard let id = EntityID(text.hasPrefix("l") ? "#\(text)" : text) else {
-        throw Failure("“\(text)” is no id of an object")
+        throw Failure("“\(text)” is no id of an entity")
     }
     return id
 }
@@ -386,21 +386,21 @@ extension Conflict.Kind {
 }
 
 extension Client {
-    /// Returns all objects from the top down, each with its depth.
-    fileprivate func objectTree(
+    /// Returns all entities from the top down, each with its depth.
+    fileprivate func entityTree(
         below parent: EntityID? = nil,
         depth: Int = 0
-    ) async throws -> [(depth: Int, object: LocalEntity)] {
+    ) async throws -> [(depth: Int, local: LocalEntity)] {
         var found: [(Int, LocalEntity)] = []
-        for object in try await entities(below: parent) {
-            found.append((depth, object))
-            found += try await objectTree(below: object.entity.id, depth: depth + 1)
+        for local in try await entities(below: parent) {
+            found.append((depth, local))
+            found += try await entityTree(below: local.entity.id, depth: depth + 1)
         }
         return found
     }
 
-    /// Waits until the objects match the server's and `holds` returns true.
-    fileprivate func waitForObjects(
+    /// Waits until the entities match the server's and `holds` returns true.
+    fileprivate func waitForEntities(
         within limit: Duration,
         until holds: @escaping @Sendable () async throws -> Bool
     ) async {

@@ -2,9 +2,9 @@ import Foundation
 import TambourTesting
 import Testing
 
-/// `tambour objects` as a person or a script meets it.
-@Suite("The command line of objects")
-struct ObjectsCommandTests {
+/// `tambour entities` as a person or a script meets it.
+@Suite("The command line of entities")
+struct EntitiesCommandTests {
     private func token(on server: TambourdProcess) async throws -> String {
         let made = try ChildProcess(
             TambourdProcess.program(),
@@ -22,7 +22,7 @@ struct ObjectsCommandTests {
     @Test("ends when the server has heard of a deletion, and says when it has not")
     func deletion() async throws {
         let directory = FileManager.default.temporaryDirectory
-            .appendingPathComponent("tambour-objects-\(UUID().uuidString)")
+            .appendingPathComponent("tambour-entities-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: directory) }
         let phone = TambourAccount(directory: directory, name: "phone")
@@ -34,18 +34,18 @@ struct ObjectsCommandTests {
             }
             var kept: [String] = []
             for name in ["Home", "Work"] {
-                let added = try await phone.run(["objects", "add", "account", "name=\(name)"])
+                let added = try await phone.run(["entities", "add", "account", "name=\(name)"])
                 try #require(added.status == 0, "\(added.errors)")
                 kept += added.lines
             }
-            #expect(try await phone.run(["objects", "rm", kept[0]]).status == 0)
-            let seen = try await laptop.run(["objects", "list"])
+            #expect(try await phone.run(["entities", "rm", kept[0]]).status == 0)
+            let seen = try await laptop.run(["entities", "list"])
             #expect(seen.lines.map { $0.hasSuffix("name=Work") } == [true])
         }
         // The server is gone, and nobody has told it of this.
-        let removed = try await phone.run(["objects", "rm", "l2", "--wait", "1"])
+        let removed = try await phone.run(["entities", "rm", "l2", "--wait", "1"])
         #expect(removed.status == 2)
         #expect(removed.errors.contains("Some changes wait to be sent."))
-        #expect(try await phone.run(["objects", "list", "--wait", "0"]).lines.isEmpty)
+        #expect(try await phone.run(["entities", "list", "--wait", "0"]).lines.isEmpty)
     }
 }

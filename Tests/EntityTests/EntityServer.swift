@@ -2,12 +2,12 @@ import TambourMessenger
 import TambourProtocol
 import TambourStore
 
-/// The smallest server around `ObjectRules`: dictionaries, a commit clock and a table of replies.
-struct ObjectServer {
-    private(set) var objects: [EntityID: StoredObject] = [:]
+/// The smallest server around `EntityRules`: dictionaries, a commit clock and a table of replies.
+struct EntityServer {
+    private(set) var entities: [EntityID: StoredEntity] = [:]
     /// Every string that any accepted operation wrote.
     private(set) var written: Set<String> = []
-    let rules: ObjectRules
+    let rules: EntityRules
     private var changedAt: [EntityID: Int64] = [:]
     private var clock: Int64 = 0
     private var nextID: Int64 = 1000
@@ -20,24 +20,24 @@ struct ObjectServer {
     }
 
     struct Page {
-        var objects: [Entity]
+        var entities: [Entity]
         var tombstones: [Entity]
         var cursor: Int64
     }
 
     init(schema: EntitySchema) {
-        rules = ObjectRules(schema: schema)
+        rules = EntityRules(schema: schema)
     }
 
     var live: [Entity] {
-        objects.values.map(\.entity).filter { !$0.isDeleted }.sorted { $0.id < $1.id }
+        entities.values.map(\.entity).filter { !$0.isDeleted }.sorted { $0.id < $1.id }
     }
 
     /// What changed after the cursor.
     func pull(since cursor: Int64) -> Page {
-        let changed = changedAt.filter { $0.value > cursor }.compactMap { objects[$0.key]?.copy }
+        let changed = changedAt.filter { $0.value > cursor }.compactMap { entities[$0.key]?.copy }
         return Page(
-            objects: changed.filter { !$0.isDeleted },
+            entities: changed.filter { !$0.isDeleted },
             tombstones: changed.filter(\.isDeleted),
             cursor: clock
         )
@@ -49,9 +49,9 @@ struct ObjectServer {
         clientNow: Int64,
         now: Int64
     ) -> [EntityResult] {
-        var batch = ObjectBatch()
+        var batch = EntityBatch()
         return operations.map { operation in
-            let decision: ObjectDecision
+            let decision: EntityDecision
             switch batch.admit(operation) {
             case .settled(let settled): decision = settled
             case .tried(let resolved):
@@ -59,7 +59,7 @@ struct ObjectServer {
                     resolved,
                     in: situation(of: resolved, device: device, clientNow: clientNow, now: now)
                 )
-                if case .apply(let object, _) = decision { apply(object, by: operation) }
+                if case .apply(let stored, _) = decision { apply(stored, by: operation) }
             }
             batch.record(decision, of: operation)
             replies[Key(device: device, opID: operation.opID)] = decision.result.first
@@ -70,14 +70,14 @@ struct ObjectServer {
     /// What 91 days do: replies are forgotten after 7, tombstones after 90.
     mutating func forgetTheOld() {
         replies = [:]
-        for object in objects.values where object.entity.isDeleted {
-            objects[object.entity.id] = nil
-            changedAt[object.entity.id] = nil
+        for stored in entities.values where stored.entity.isDeleted {
+            entities[stored.entity.id] = nil
+            changedAt[stored.entity.id] = nil
         }
     }
 
     /// An older state of the server, with a clock that goes on.
-    mutating func restoreBackup(_ backup: ObjectServer) {
+    mutating func restoreBackup(_ backup: EntityServer) {
         let (clock, nextID) = (clock, nextID)
         self = backup
         self.clock = clock
@@ -89,19 +89,19 @@ struct ObjectServer {
         device: Int64,
         clientNow: Int64,
         now: Int64
-    ) -> ObjectRules.Situation {
-        let current = objects[operation.id]
+    ) -> EntityRules.Situation {
+        let current = entities[operation.id]
         let key = Key(device: device, opID: operation.opID)
         let parent = current?.entity.parent ?? operation.parent
-        return ObjectRules.Situation(
+        return EntityRules.Situation(
             current: current,
             parent: state(of: parent),
             twin: twin(of: current?.entity, operation, below: parent),
-            hasRemainingChildren: objects.values.contains {
+            hasRemainingChildren: entities.values.contains {
                 $0.entity.parent == operation.id && !$0.entity.isDeleted
                     && rules.schema[$0.entity.type]?.cascades == false
             },
-            known: replies[key] ?? creations[key].flatMap { objects[$0]?.creationResult },
+            known: replies[key] ?? creations[key].flatMap { entities[$0]?.creationResult },
             device: device,
             newID: nextID,
             now: now,
@@ -109,10 +109,10 @@ struct ObjectServer {
         )
     }
 
-    private func state(of parent: EntityID?) -> ObjectRules.ParentState {
+    private func state(of parent: EntityID?) -> EntityRules.ParentState {
         guard let parent else { return .none }
-        guard let object = objects[parent], !object.entity.isDeleted else { return .gone }
-        return .live(object.entity.type)
+        guard let stored = entities[parent], !stored.entity.isDeleted else { return .gone }
+        return .live(stored.entity.type)
     }
 
     private func twin(
@@ -122,32 +122,32 @@ struct ObjectServer {
     ) -> Entity? {
         guard let key = rules.schema[operation.type]?.naturalKey, !key.isEmpty else { return nil }
         let fields = entity?.fields ?? operation.fields
-        return objects.values.map(\.entity).first { other in
+        return entities.values.map(\.entity).first { other in
             other.parent == parent && other.type == operation.type && !other.isDeleted
                 && other.id != entity?.id && key.allSatisfy { other.fields[$0] == fields[$0] }
         }
     }
 
-    private mutating func apply(_ object: StoredObject, by operation: EntityOperation) {
+    private mutating func apply(_ stored: StoredEntity, by operation: EntityOperation) {
         if operation.kind == .create {
             nextID += 1
-            creations[Key(device: object.creator, opID: operation.opID)] = object.entity.id
+            creations[Key(device: stored.creator, opID: operation.opID)] = stored.entity.id
         }
-        store(object)
-        if object.entity.isDeleted { cascade(object, below: object.entity.id) }
+        store(stored)
+        if stored.entity.isDeleted { cascade(stored, below: stored.entity.id) }
     }
 
-    private mutating func cascade(_ deleted: StoredObject, below id: EntityID) {
-        for child in objects.values where child.entity.parent == id && !child.entity.isDeleted {
+    private mutating func cascade(_ deleted: StoredEntity, below id: EntityID) {
+        for child in entities.values where child.entity.parent == id && !child.entity.isDeleted {
             store(rules.cascade(deleted, to: child))
             cascade(deleted, below: child.entity.id)
         }
     }
 
-    private mutating func store(_ object: StoredObject) {
+    private mutating func store(_ stored: StoredEntity) {
         clock += 1
-        changedAt[object.entity.id] = clock
-        objects[object.entity.id] = object
-        for case .string(let text) in object.entity.fields.values { written.insert(text) }
+        changedAt[stored.entity.id] = clock
+        entities[stored.entity.id] = stored
+        for case .string(let text) in stored.entity.fields.values { written.insert(text) }
     }
 }

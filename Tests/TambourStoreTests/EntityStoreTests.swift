@@ -4,19 +4,19 @@ import Testing
 
 @testable import TambourProtocol
 
-@Suite("Objects in the store")
-struct ObjectStoreTests {
+@Suite("Entities in the store")
+struct EntityStoreTests {
     private static let note = EntityType("note")
     private static let preference = EntityType("preference")
 
-    private func object(
+    private func entity(
         _ id: Int64,
         _ type: EntityType = note,
         below parent: Int64 = 1,
         modified: Int64 = 100,
         text: String = "x"
-    ) -> StoredObject {
-        StoredObject(
+    ) -> StoredEntity {
+        StoredEntity(
             entity: Entity(
                 id: .server(id),
                 type: type,
@@ -37,18 +37,18 @@ struct ObjectStoreTests {
         let store = try TestStore(engine)
         let users = try store.users(2)
         let mine = [
-            object(10, modified: 100), object(11, modified: 900), object(12, Self.preference),
-            object(13, below: 2),
+            entity(10, modified: 100), entity(11, modified: 900), entity(12, Self.preference),
+            entity(13, below: 2),
         ]
         try store.batch { tx in
-            for object in mine { try tx.putObject(object, key: nil, position: nil, of: users[0]) }
-            try tx.putObject(object(10), key: nil, position: nil, of: users[1])
-            try tx.putObject(object(14), key: nil, position: 5, of: users[0])
+            for entity in mine { try tx.putEntity(entity, key: nil, position: nil, of: users[0]) }
+            try tx.putEntity(entity(10), key: nil, position: nil, of: users[1])
+            try tx.putEntity(entity(14), key: nil, position: 5, of: users[0])
         }
-        let stamp = StoredObject.Stamp(version: 9, modified: 500, device: 8)
+        let stamp = StoredEntity.Stamp(version: 9, modified: 500, device: 8)
         func delete(_ type: EntityType, keepsFields: Bool) throws -> [Entity] {
             try store.batch { tx in
-                try tx.deleteObjects(
+                try tx.deleteEntities(
                     of: type,
                     below: 1,
                     limit: 10,
@@ -67,27 +67,27 @@ struct ObjectStoreTests {
         #expect(try delete(Self.note, keepsFields: false).isEmpty)
         try store.read { snapshot in
             for tombstone in tombstones {
-                let stored = try #require(try snapshot.object(tombstone.id.number, of: users[0]))
+                let stored = try #require(try snapshot.entity(tombstone.id.number, of: users[0]))
                 #expect(stored.entity == tombstone)
                 #expect(stored.stamps.isEmpty)
                 #expect(stored.device == 8)
                 #expect(stored.creator == 7)
             }
-            let preference = try #require(try snapshot.object(12, of: users[0]))
+            let preference = try #require(try snapshot.entity(12, of: users[0]))
             #expect(preference.entity.isDeleted)
             #expect(preference.entity.fields == ["text": .string("x")])
             #expect(preference.stamps == mine[2].stamps)
-            #expect(try snapshot.object(13, of: users[0]) == mine[3])
-            #expect(try snapshot.object(14, of: users[0]) == object(14))
-            #expect(try snapshot.object(10, of: users[1]) == object(10))
-            let changed = try snapshot.objects(
-                changedAfter: ObjectPlace(position: store.now - 2_500, id: .max),
+            #expect(try snapshot.entity(13, of: users[0]) == mine[3])
+            #expect(try snapshot.entity(14, of: users[0]) == entity(14))
+            #expect(try snapshot.entity(10, of: users[1]) == entity(10))
+            let changed = try snapshot.entities(
+                changedAfter: EntityPlace(position: store.now - 2_500, id: .max),
                 isLive: false,
                 of: users[0],
                 limit: 10,
                 room: .max
             )
-            #expect(Set(changed.objects.map(\.object.entity.id.number)) == [10, 11, 12])
+            #expect(Set(changed.entities.map(\.stored.entity.id.number)) == [10, 11, 12])
         }
     }
 
@@ -98,17 +98,17 @@ struct ObjectStoreTests {
         let user = try store.users(1)[0]
         func put(_ id: Int64) throws {
             try store.batch { tx in
-                var counts = try tx.reader.objectCounts(of: user)
+                var counts = try tx.reader.entityCounts(of: user)
                 counts.lastID = id
-                try tx.setObjectCounts(counts, of: user)
+                try tx.setEntityCounts(counts, of: user)
             }
         }
         let last = Int64.max - 0xFFFF
         try put(last)
-        #expect(try store.read { try $0.objectCounts(of: user) }.lastID == last)
+        #expect(try store.read { try $0.entityCounts(of: user) }.lastID == last)
         try put(.max)
         #expect(throws: ImpossibleRow("object_count \(user): last_id", .max)) {
-            try store.read { try $0.objectCounts(of: user) }
+            try store.read { try $0.entityCounts(of: user) }
         }
     }
 
@@ -119,9 +119,9 @@ struct ObjectStoreTests {
         let text = String(repeating: "x", count: 1_000)
         try store.batch { tx in
             for id in 10...14 {
-                try tx.putObject(object(Int64(id), text: text), key: nil, position: nil, of: user)
-                try tx.putObject(
-                    object(Int64(id + 10), text: text),
+                try tx.putEntity(entity(Int64(id), text: text), key: nil, position: nil, of: user)
+                try tx.putEntity(
+                    entity(Int64(id + 10), text: text),
                     key: nil,
                     position: Int64(id),
                     of: user
@@ -132,8 +132,8 @@ struct ObjectStoreTests {
         try sql.execute("UPDATE object SET content = substr(content, 1, 900) WHERE id IN (12, 22)")
         func ids(limit: Int, room: Int) throws -> (changed: [Int64], series: [Int64]) {
             try store.read { snapshot in
-                let start = ObjectPlace(position: 0, id: 0)
-                let changed = try snapshot.objects(
+                let start = EntityPlace(position: 0, id: 0)
+                let changed = try snapshot.entities(
                     changedAfter: start,
                     isLive: false,
                     of: user,
@@ -151,7 +151,7 @@ struct ObjectStoreTests {
                 )
                 #expect(changed.isMore && series.isMore)
                 return (
-                    changed.objects.map(\.place.id), series.objects.map(\.place.id)
+                    changed.entities.map(\.place.id), series.entities.map(\.place.id)
                 )
             }
         }

@@ -1,7 +1,7 @@
 package import TambourProtocol
 
 /// An entity as the server stores it: the part that is sent, and what its rules need besides.
-package struct StoredObject: Hashable, Sendable {
+package struct StoredEntity: Hashable, Sendable {
     /// A tombstone whose type uses `updateWins` still has its fields here; `copy` is without them.
     package var entity: Entity
     /// The device of the last accepted change.
@@ -10,7 +10,7 @@ package struct StoredObject: Hashable, Sendable {
     /// since its creation.
     package var stamps: [String: Stamp]
     /// The device that created it. Together with `entity.createdBy` it is unique, and kept as long
-    /// as the object or its tombstone. So the first result of a creation is found after its reply
+    /// as the entity or its tombstone. So the first result of a creation is found after its reply
     /// was deleted.
     package var creator: Int64
 
@@ -26,9 +26,9 @@ package struct StoredObject: Hashable, Sendable {
         self.creator = creator
     }
 
-    /// The order of a change among others of the same object.
+    /// The order of a change among others of the same entity.
     package struct Stamp: Hashable, Sendable {
-        /// The object's version after the change.
+        /// The entity's version after the change.
         package var version: Int64
         package var modified: Int64
         package var device: Int64
@@ -41,7 +41,7 @@ package struct StoredObject: Hashable, Sendable {
     }
 }
 
-extension StoredObject {
+extension StoredEntity {
     /// The entity as sent to devices.
     package var copy: Entity {
         guard entity.isDeleted else { return entity }
@@ -60,7 +60,7 @@ extension StoredObject {
     }
 }
 
-extension StoredObject.Stamp {
+extension StoredEntity.Stamp {
     /// Whether last-writer-wins prefers this change. The later time wins; between equal times the
     /// higher device wins, and for one device the later change.
     package func wins(over other: Self) -> Bool {

@@ -1,16 +1,16 @@
 package import TambourProtocol
 import TambourSQL
 
-enum ObjectPurgeColumn: Int, SQLColumn {
+enum EntityPurgeColumn: Int, SQLColumn {
     case userID, parent, version, modified, device
 }
 
-struct ObjectPurgeStatements {
+struct EntityPurgeStatements {
     let put: any SQLStatement
     let drop: any SQLStatement
-    let next: SQLQuery<ObjectPurgeColumn>
+    let next: SQLQuery<EntityPurgeColumn>
     let any: any SQLStatement
-    let stamp: SQLQuery<ObjectPurgeColumn>
+    let stamp: SQLQuery<EntityPurgeColumn>
 
     init(_ sql: any SQLConnection) throws {
         put = try sql.prepare(
@@ -20,30 +20,30 @@ struct ObjectPurgeStatements {
             """
         )
         drop = try sql.prepare("DELETE FROM object_purge WHERE user_id = $1 AND parent = $2")
-        let select = "SELECT \(ObjectPurgeColumn.list) FROM object_purge"
+        let select = "SELECT \(EntityPurgeColumn.list) FROM object_purge"
         next = try sql.query("\(select) WHERE user_id > $1 ORDER BY user_id, parent LIMIT 1")
         any = try sql.prepare("SELECT 1 FROM object_purge WHERE user_id = $1 LIMIT 1")
         stamp = try sql.query("\(select) WHERE user_id = $1 AND parent = $2")
     }
 }
 
-/// A deleted object with descendants that may still have to be deleted.
-package struct ObjectPurge: Sendable {
+/// A deleted entity with descendants that may still have to be deleted.
+package struct EntityPurge: Sendable {
     package let user: UserID
     package let parent: Int64
     /// The stamp of the deletion.
-    package let stamp: StoredObject.Stamp
+    package let stamp: StoredEntity.Stamp
 
-    package init(user: UserID, parent: Int64, stamp: StoredObject.Stamp) {
+    package init(user: UserID, parent: Int64, stamp: StoredEntity.Stamp) {
         self.user = user
         self.parent = parent
         self.stamp = stamp
     }
 
-    fileprivate init(row: SQLRow<ObjectPurgeColumn>) {
+    fileprivate init(row: SQLRow<EntityPurgeColumn>) {
         user = UserID(row.int(.userID))
         parent = row.int(.parent)
-        stamp = StoredObject.Stamp(
+        stamp = StoredEntity.Stamp(
             version: row.int(.version),
             modified: row.int(.modified),
             device: row.int(.device)
@@ -52,40 +52,40 @@ package struct ObjectPurge: Sendable {
 }
 
 extension ReadTransaction {
-    /// Whether objects of a user still have to be deleted because an ancestor was.
-    package func hasObjectPurges(of user: UserID) throws -> Bool {
-        try store.objectPurges.any.hasRow { $0.bind(1, user.rawValue) }
+    /// Whether entities of a user still have to be deleted because an ancestor was.
+    package func hasEntityPurges(of user: UserID) throws -> Bool {
+        try store.entityPurges.any.hasRow { $0.bind(1, user.rawValue) }
     }
 
-    /// Returns the pending deletion that covers an object below `parent`; nil when the object
+    /// Returns the pending deletion that covers an entity below `parent`; nil when the entity
     /// stays.
     ///
     /// Call it only for users with pending deletions.
-    package func purge(of user: UserID, at parent: Int64?) throws -> ObjectPurge? {
+    package func purge(of user: UserID, at parent: Int64?) throws -> EntityPurge? {
         var next = parent
         // Types nest two or three levels deep; a damaged store may claim more.
         for _ in 0..<16 {
             guard let id = next else { return nil }
-            let purge = try store.objectPurges.stamp.one {
+            let purge = try store.entityPurges.stamp.one {
                 $0.bind(1, user.rawValue)
                 $0.bind(2, id)
             } read: {
-                ObjectPurge(row: $0)
+                EntityPurge(row: $0)
             }
             if let purge { return purge }
-            next = try object(id, of: user)?.entity.parent?.number
+            next = try entity(id, of: user)?.entity.parent?.number
         }
         return nil
     }
 }
 
 extension WriteTransaction {
-    /// Records that descendants of an object may have to be deleted; a later step does it, even
+    /// Records that descendants of an entity may have to be deleted; a later step does it, even
     /// after a restart.
-    package func putObjectPurge(_ purge: ObjectPurge) throws {
+    package func putEntityPurge(_ purge: EntityPurge) throws {
         writes += 1
         mayHavePurges = true
-        try store.objectPurges.put.run {
+        try store.entityPurges.put.run {
             $0.bind(1, purge.user.rawValue)
             $0.bind(2, purge.parent)
             $0.bind(3, purge.stamp.version)
@@ -94,16 +94,16 @@ extension WriteTransaction {
         }
     }
 
-    /// Records that nothing is left to delete, until the next `putObjectPurge`.
+    /// Records that nothing is left to delete, until the next `putEntityPurge`.
     package func noteNoPurges() { mayHavePurges = false }
 
     /// Returns an unfinished purge; users take turns.
-    package func nextObjectPurge() throws -> ObjectPurge? {
+    package func nextEntityPurge() throws -> EntityPurge? {
         for after in [purgedUser.rawValue, .min] {
-            let purge = try store.objectPurges.next.one {
+            let purge = try store.entityPurges.next.one {
                 $0.bind(1, after)
             } read: {
-                ObjectPurge(row: $0)
+                EntityPurge(row: $0)
             }
             guard let purge else { continue }
             purgedUser = purge.user
@@ -112,32 +112,32 @@ extension WriteTransaction {
         return nil
     }
 
-    /// Records that nothing is left below an object.
-    package func dropObjectPurge(of user: UserID, at parent: Int64) throws {
-        let dropped = try store.objectPurges.drop.run {
+    /// Records that nothing is left below an entity.
+    package func dropEntityPurge(of user: UserID, at parent: Int64) throws {
+        let dropped = try store.entityPurges.drop.run {
             $0.bind(1, user.rawValue)
             $0.bind(2, parent)
         }
         if dropped > 0 { writes += 1 }
     }
 
-    /// Turns live objects of a type directly below a deleted object into tombstones.
+    /// Turns live entities of a type directly below a deleted entity into tombstones.
     ///
     /// - Parameters:
-    ///   - stamp: the stamp of the deletion; each object gets its own next version.
-    ///   - keepsFields: whether a later update may restore the objects with their fields.
+    ///   - stamp: the stamp of the deletion; each entity gets its own next version.
+    ///   - keepsFields: whether a later update may restore the entities with their fields.
     /// - Returns: the tombstones for devices, in the order of their ids, at most `limit`.
-    package func deleteObjects(
+    package func deleteEntities(
         of type: EntityType,
         below parent: Int64,
         limit: Int,
-        by stamp: StoredObject.Stamp,
+        by stamp: StoredEntity.Stamp,
         keepsFields: Bool,
         of user: UserID
     ) throws -> [Entity] {
         guard limit > 0 else { return [] }
         writes += 1
-        let tombstones = try store.objects.deleteChildren.all {
+        let tombstones = try store.entities.deleteChildren.all {
             $0.bind(1, user.rawValue)
             $0.bind(2, parent)
             $0.bindWords(3, type.rawValue)
@@ -163,13 +163,13 @@ extension WriteTransaction {
         return tombstones.sorted { $0.id < $1.id }
     }
 
-    /// Removes elements of the series below an object.
+    /// Removes elements of the series below an entity.
     ///
     /// - Returns: the number of elements removed, at most `limit`.
     package func deleteElements(below parent: Int64, limit: Int, of user: UserID) throws -> Int {
         guard limit > 0 else { return 0 }
         writes += 1
-        return try store.objects.deleteElements.run {
+        return try store.entities.deleteElements.run {
             $0.bind(1, user.rawValue)
             $0.bind(2, parent)
             $0.bind(3, limit)
