@@ -123,7 +123,7 @@ struct ChannelStoreTests {
                         id: MessageID(0),
                         device: store.device,
                         attributes: DelayedAttributes(timeToFire: MessageID.times.upperBound),
-                        draft: MessageDraft(cid: store.nextCID(), text: "later")
+                        content: MessageContent(cid: store.nextCID(), text: "later")
                     )
                     _ = try tx.schedule(record, in: nil)
                 }

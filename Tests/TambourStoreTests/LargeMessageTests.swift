@@ -29,13 +29,13 @@ struct LargeMessageTests {
         )
     }
 
-    private func draft(_ part: Part, cid: Int64) -> MessageDraft {
-        var draft = MessageDraft(cid: cid, text: "hello")
+    private func content(_ part: Part, cid: Int64) -> MessageContent {
+        var content = MessageContent(cid: cid, text: "hello")
         switch part {
-        case .attributes: draft.elements = Self.elements(12, attributes: true)
-        case .elements: draft.elements = Self.elements(200, attributes: false)
+        case .attributes: content.elements = Self.elements(12, attributes: true)
+        case .elements: content.elements = Self.elements(200, attributes: false)
         case .attaches:
-            draft.attaches = Packed(
+            content.attaches = Packed(
                 (0..<10).map { _ in
                     var share = Attach(type: .share)
                     share.url = Self.long
@@ -45,12 +45,12 @@ struct LargeMessageTests {
         case .forward:
             var carried = Message(id: MessageID(1), time: 0, type: "USER", text: "carried")
             carried.elements = Self.elements(12, attributes: true)
-            draft.forward = Packed(
+            content.forward = Packed(
                 MessageLink(type: .forward, chatID: ChatID(0), message: carried)
             )
-        case .text: draft.text = Text(String(repeating: "y", count: 2_500))
+        case .text: content.text = Text(String(repeating: "y", count: 2_500))
         }
-        return draft
+        return content
     }
 
     @Test(
@@ -64,9 +64,9 @@ struct LargeMessageTests {
         let users = try store.users(2)
         let (key, first) = try store.batch { tx in
             let chat = try tx.createPairChat(users[0], users[1], by: users[0])
-            let large = draft(part, cid: store.nextCID())
+            let large = content(part, cid: store.nextCID())
             let first = try tx.append(large, to: chat, from: users[0], on: store.device).record
-            var answer = MessageDraft(cid: store.nextCID(), text: "answer")
+            var answer = MessageContent(cid: store.nextCID(), text: "answer")
             answer.replyTo = first.id
             _ = try tx.append(answer, to: chat, from: users[1], on: store.device)
             return (chat.key, first)

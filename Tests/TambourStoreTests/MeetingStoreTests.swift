@@ -101,17 +101,17 @@ struct MeetingStoreTests {
         let edit = Attach(type: .contact, contactID: users[4])
         try store.batch { tx in
             let chat = try tx.createPairChat(users[0], users[1], by: users[1])
-            func append(_ draft: MessageDraft) throws -> MessageRecord {
-                try tx.append(draft, to: chat, from: users[1], on: store.device).record
+            func append(_ content: MessageContent) throws -> MessageRecord {
+                try tx.append(content, to: chat, from: users[1], on: store.device).record
             }
-            let forward = MessageDraft(cid: 1, text: .empty, forward: Packed(link))
+            let forward = MessageContent(cid: 1, text: .empty, forward: Packed(link))
             _ = try append(forward)
             for other in isFamous ? users[3...] : [] {
                 let chat = try tx.createPairChat(users[1], other, by: users[1])
                 _ = try tx.append(forward, to: chat, from: users[1], on: store.device)
             }
             let old = try append(
-                MessageDraft(cid: 2, text: .empty, attaches: Packed([card]))
+                MessageContent(cid: 2, text: .empty, attaches: Packed([card]))
             )
             var new = old
             new.attaches = Packed([card, edit])

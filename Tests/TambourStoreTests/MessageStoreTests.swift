@@ -43,7 +43,7 @@ struct MessageStoreTests {
                 messageID: MessageID(77)
             )
         )
-        let draft = MessageDraft(
+        let content = MessageContent(
             cid: -5,
             text: "hello",
             elements: elements,
@@ -52,7 +52,7 @@ struct MessageStoreTests {
         )
         let sent = try store.batch { tx in
             let chat = try #require(try tx.chat(of: users[0], and: users[1]))
-            return try tx.append(draft, to: chat, from: users[1], on: DeviceID(9)).record
+            return try tx.append(content, to: chat, from: users[1], on: DeviceID(9)).record
         }
 
         let record = try #require(try store.read { try $0.record(sent.id, in: key) })
@@ -173,8 +173,13 @@ struct MessageStoreTests {
             let chat = try #require(try tx.chat(of: users[0], and: users[1]))
             let first = try store.send("first", from: users[0], to: chat, in: tx)
             let second = try store.send("second", from: users[1], to: chat, in: tx)
-            let draft = MessageDraft(cid: 99, text: "answer", replyTo: first.id)
-            let (reply, previous) = try tx.append(draft, to: chat, from: users[0], on: DeviceID(1))
+            let content = MessageContent(cid: 99, text: "answer", replyTo: first.id)
+            let (reply, previous) = try tx.append(
+                content,
+                to: chat,
+                from: users[0],
+                on: DeviceID(1)
+            )
             #expect(previous == second.id)
             #expect(
                 try tx.message(reply, in: chat).link?.value(limits: .standard).messageID == first.id
@@ -277,9 +282,9 @@ struct MessageStoreTests {
         let next = try store.batch { tx in
             let chat = try #require(try tx.chat(of: users[0], and: users[1]))
             #expect(chat.head.id == sent[2].id)
-            let draft = MessageDraft(cid: 99, text: "d")
+            let content = MessageContent(cid: 99, text: "d")
             let (record, previous) = try tx.append(
-                draft,
+                content,
                 to: chat,
                 from: users[1],
                 on: store.device
@@ -391,8 +396,8 @@ struct MessageStoreTests {
 
         let sent = try store.batch { tx in
             let chat = try #require(try tx.chat(of: users[0], and: users[1]))
-            let draft = MessageDraft(cid: 7000, text: "once")
-            let sent = try tx.append(draft, to: chat, from: users[0], on: DeviceID(5)).record
+            let content = MessageContent(cid: 7000, text: "once")
+            let sent = try tx.append(content, to: chat, from: users[0], on: DeviceID(5)).record
             // Another one is waiting too, with a smaller id in a chat that sorts before.
             try store.send(
                 "x",
@@ -431,8 +436,8 @@ struct MessageStoreTests {
         let users = try store.users(2)
         func create(_ tx: WriteTransaction) throws -> MessageRecord {
             let chat = try tx.createGroup(title: "g", owner: users[0], members: users)
-            let draft = MessageDraft(cid: 1, text: "")
-            return try tx.append(draft, to: chat, from: users[0], on: DeviceID(5)).record
+            let content = MessageContent(cid: 1, text: "")
+            return try tx.append(content, to: chat, from: users[0], on: DeviceID(5)).record
         }
         func expectations(_ created: MessageRecord, _ tx: WriteTransaction) throws {
             let chat = try #require(try tx.group(created.chat, for: users[0]))
@@ -444,8 +449,8 @@ struct MessageStoreTests {
             #expect(try found(chat) == nil)
             let record = try #require(try found(nil))
             #expect(try tx.chat(holding: record) === chat)
-            let draft = MessageDraft(cid: 1, text: "first words")
-            let sent = try tx.append(draft, to: chat, from: users[0], on: DeviceID(5)).record
+            let content = MessageContent(cid: 1, text: "first words")
+            let sent = try tx.append(content, to: chat, from: users[0], on: DeviceID(5)).record
             #expect(try found(chat)?.id == sent.id)
             #expect(try found(nil)?.id == created.id)
         }

@@ -40,15 +40,15 @@ struct OperatorStoreTests {
     @Test("chats, members, sessions and counts", arguments: SQLEngine.available)
     func inspection(engine: SQLEngine) throws {
         let (store, users, group) = try store(engine)
-        let chats = try store.read { try $0.chatSummaries(after: nil, limit: 10) }
+        let chats = try store.read { try $0.inspectedChats(after: nil, limit: 10) }
         #expect(chats.map(\.key) == [group, ChatKey(1)])
         #expect(chats[0].title == "Group" && chats[0].memberCount == 3 && chats[0].pair == nil)
         #expect(chats[1].head.number == 3 && chats[1].pair?.high == users[1])
-        #expect(try store.read { try $0.chatSummaries(after: group, limit: 10) }.count == 1)
-        let own = try store.read { try $0.chatSummaries(of: users[2], after: nil, limit: 10) }
+        #expect(try store.read { try $0.inspectedChats(after: group, limit: 10) }.count == 1)
+        let own = try store.read { try $0.inspectedChats(of: users[2], after: nil, limit: 10) }
         #expect(own.map(\.key) == [group])
         let members = try store.read {
-            try $0.memberSummaries(of: group, after: users[0], limit: 1)
+            try $0.inspectedMembers(of: group, after: users[0], limit: 1)
         }
         #expect(members.map(\.id) == [users[1]])
         let origin = SessionOrigin(installation: "i", client: "c", info: "n", address: "a")

@@ -36,13 +36,13 @@ struct PollStoreTests {
                     version: 1,
                     state: PollState(result: [PollResult(answerID: 1), PollResult(answerID: 2)])
                 )
-                let draft = MessageDraft(
+                let content = MessageContent(
                     cid: store.nextCID(),
                     text: "",
                     attaches: Packed([poll]),
                     poll: PollMark(right: right)
                 )
-                return try tx.append(draft, to: chat, from: users[0], on: store.device).record.id
+                return try tx.append(content, to: chat, from: users[0], on: store.device).record.id
             }
         }
 

@@ -116,10 +116,10 @@ struct ScanBudgetTests {
         let key = try store.batch { tx in
             let chat = try tx.createPairChat(users[0], users[1], by: users[0])
             for number in 0..<450 {
-                var draft = MessageDraft(cid: store.nextCID(), text: "")
-                draft.attaches = number == 3 ? Packed([Attach(type: .photo)]) : share
+                var content = MessageContent(cid: store.nextCID(), text: "")
+                content.attaches = number == 3 ? Packed([Attach(type: .photo)]) : share
                 sent.append(
-                    try tx.append(draft, to: chat, from: users[0], on: store.device).record.id
+                    try tx.append(content, to: chat, from: users[0], on: store.device).record.id
                 )
             }
             try tx.hide(Array(sent[200..<400]), in: chat, for: users[0])

@@ -96,14 +96,14 @@ private final class SearchPlay {
             switch action {
             case 1...8:
                 for _ in 0..<Int.random(in: 1...60, using: &random) {
-                    var draft = MessageDraft(cid: store.nextCID(), text: text())
+                    var content = MessageContent(cid: store.nextCID(), text: text())
                     if Int.random(in: 0..<6, using: &random) == 0 {
                         let carried = Message(id: MessageID(1), time: 0, type: "USER", text: text())
-                        draft.forward = Packed(
+                        content.forward = Packed(
                             MessageLink(type: .forward, chatID: ChatID(0), message: carried)
                         )
                     }
-                    _ = try tx.append(draft, to: chat, from: user, on: store.device)
+                    _ = try tx.append(content, to: chat, from: user, on: store.device)
                 }
             case 9...11:
                 for id in try someMessages(of: chat, tx, 3) {

@@ -1,7 +1,10 @@
 package import TambourEvents
 package import TambourProtocol
 
-/// The author of a request: a logged-in user with their session and device.
+/// The user who makes a request, with their session and device; there is none before login.
+///
+/// Nearly all handlers get a `Caller`. The few that serve strangers as well, or depend on what the
+/// client said of itself, get a `Requester`.
 package struct Caller: Sendable {
     package let userID: UserID
     package let sessionID: SessionID
@@ -27,10 +30,11 @@ package struct Caller: Sendable {
     }
 }
 
-/// Everything that a handler may know about the client; one object serves all requests until the
-/// session's state changes.
+/// The client that makes a request, logged in or not: everything that a handler may know about it.
+///
+/// One object serves all requests until the session's state changes.
 package final class Requester: Sendable {
-    /// Nil before login.
+    /// Its user; nil before login.
     package let caller: Caller?
     /// The client's self-description in SESSION_INIT.
     package let origin: SessionOrigin

@@ -270,8 +270,8 @@ extension WriteTransaction {
         var event = event
         // A channel does not reveal which administrator caused an event.
         if chat.kind == .channel { event.userID = nil }
-        let draft = MessageDraft(cid: 0, text: .empty, attaches: Packed([event]))
-        let (record, previous) = try append(draft, to: chat, from: user, on: .server)
+        let content = MessageContent(cid: 0, text: .empty, attaches: Packed([event]))
+        let (record, previous) = try append(content, to: chat, from: user, on: .server)
         return (try message(record, in: chat), previous)
     }
 }

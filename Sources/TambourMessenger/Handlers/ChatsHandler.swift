@@ -153,7 +153,7 @@ struct ChatsHandler: Sendable {
         return try snapshot.delayed(of: caller.userID, for: place).map { record in
             let message = try snapshot.message(record)
             room -= message.wireSizeEstimate - record.wireSizeEstimate
-            return room >= 0 ? message : record.message(link: record.draft.forward)
+            return room >= 0 ? message : record.message(link: record.content.forward)
         }
     }
 

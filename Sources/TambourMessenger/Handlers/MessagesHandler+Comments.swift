@@ -38,10 +38,10 @@ extension MessagesHandler {
                 "/message/delayedAttributes: comments are sent at once"
             )
         }
-        let draft = try draft(of: message, in: chat, from: caller, in: tx)
-        try requireNoPoll(draft.poll, in: chat)
+        let content = try content(of: message, in: chat, from: caller, in: tx)
+        try requireNoPoll(content.poll, in: chat)
         let (record, previous) = try tx.append(
-            draft,
+            content,
             to: chat,
             from: caller.userID,
             on: caller.deviceID

@@ -29,7 +29,7 @@ extension MessagesHandler {
 
     /// Stores a scheduled message that has passed all checks.
     func schedule(
-        _ draft: MessageDraft,
+        _ content: MessageContent,
         _ attributes: DelayedAttributes,
         for target: Target,
         from caller: Caller,
@@ -52,7 +52,7 @@ extension MessagesHandler {
             id: MessageID(0),
             device: caller.deviceID,
             attributes: attributes,
-            draft: draft
+            content: content
         )
         try requireRoom(for: record, beside: size)
         let stored = try tx.schedule(record, in: target.chat)
@@ -131,18 +131,13 @@ extension MessagesHandler {
         in tx: WriteTransaction
     ) throws -> MsgEditReply {
         var record = record
-        let content = try content(
+        record.content = try content(
             after: request,
-            before: (
-                record.draft.text, record.draft.elements, record.draft.attaches, record.draft.poll
-            ),
+            before: record.content,
             instead: nil,
-            hasForward: record.draft.forward != nil,
             by: caller,
             in: tx
         )
-        (record.draft.text, record.draft.elements, record.draft.attaches, record.draft.poll) =
-            content
         if let attributes = request.delayedAttributes {
             try requireNear(attributes.timeToFire, at: "/delayedAttributes/timeToFire", in: tx)
             record.attributes = attributes
@@ -226,7 +221,7 @@ extension MessagesHandler {
         let isSent =
             try chat.map {
                 try tx.sent(
-                    cid: record.draft.cid,
+                    cid: record.content.cid,
                     from: record.sender,
                     on: record.device,
                     in: $0
@@ -234,7 +229,7 @@ extension MessagesHandler {
             } ?? false
         if !isSent {
             chat = try deliver(
-                record.draft,
+                record.content,
                 to: target,
                 from: record.sender,
                 on: record.device,

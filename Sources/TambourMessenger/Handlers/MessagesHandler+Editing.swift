@@ -37,14 +37,14 @@ extension MessagesHandler {
         var record = old
         let content = try content(
             after: request,
-            before: (record.text, record.elements, record.attaches, record.poll),
+            before: old.content,
             instead: old,
-            hasForward: record.forward != nil,
             by: caller,
             in: tx
         )
         try requireNoPoll(content.poll, in: chat)
-        (record.text, record.elements, record.attaches, record.poll) = content
+        (record.text, record.elements) = (content.text, content.elements)
+        (record.attaches, record.poll) = (content.attaches, content.poll)
         let edited = try tx.edit(old, to: record, in: chat)
         let message = try tx.message(edited, in: chat)
         try tx.tell(
@@ -62,19 +62,17 @@ extension MessagesHandler {
         )
     }
 
-    /// The parts of a message that an edit may change.
-    typealias Content = (
-        text: Text, elements: Packed<[Element]>?, attaches: Packed<[Attach]>?, poll: PollMark?
-    )
-
+    /// Returns the content of a message after an edit, which may change text, formatting,
+    /// attachments and poll.
+    ///
+    /// - Parameter old: the message that is edited; nil for a scheduled one.
     func content(
         after request: MsgEditRequest,
-        before: Content,
+        before: MessageContent,
         instead old: MessageRecord?,
-        hasForward: Bool,
         by caller: Caller,
         in tx: WriteTransaction
-    ) throws -> Content {
+    ) throws -> MessageContent {
         func packed(_ elements: [Element], for text: Text) throws -> Packed<[Element]>? {
             try ElementRules.packed(elements, for: text, limits: limits, at: "/elements")
         }
@@ -99,7 +97,7 @@ extension MessagesHandler {
                 try sight.sees($0, in: tx) ? tx.reader.listedAccount($0) : nil
             }
         }
-        guard !content.text.isEmpty || content.attaches != nil || hasForward else {
+        guard !content.text.isEmpty || content.attaches != nil || content.forward != nil else {
             throw RequestError.errorMessageInvalid
         }
         try MessageSizeRules.requireFits(

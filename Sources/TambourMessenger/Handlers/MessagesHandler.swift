@@ -84,12 +84,12 @@ struct MessagesHandler: Sendable {
 
         // All checks precede the first write.
         try requireSendable(target, from: caller.userID, in: tx)
-        let draft = try draft(of: message, in: target.chat, from: caller, in: tx)
+        let content = try content(of: message, in: target.chat, from: caller, in: tx)
         if let attributes {
-            return try schedule(draft, attributes, for: target, from: caller, in: tx)
+            return try schedule(content, attributes, for: target, from: caller, in: tx)
         }
         let (chat, stored, previous) = try deliver(
-            draft,
+            content,
             to: target,
             from: caller.userID,
             on: caller.deviceID,
@@ -110,12 +110,12 @@ struct MessagesHandler: Sendable {
     ///
     /// - Parameter chat: the target chat; nil for a dialog that the message begins.
     /// - Throws: `error.message.invalid`, `not.allowed`, `not.found`, `user.not.found`, `proto.payload`.
-    func draft(
+    func content(
         of message: NewMessage,
         in chat: ChatState?,
         from caller: Caller,
         in tx: WriteTransaction
-    ) throws -> MessageDraft {
+    ) throws -> MessageContent {
         let text = message.text ?? .empty
         var sight = sight(of: caller)
         let (attaches, poll) = try AttachRules.stored(
@@ -126,7 +126,7 @@ struct MessagesHandler: Sendable {
         ) {
             try sight.sees($0, in: tx) ? tx.reader.listedAccount($0) : nil
         }
-        var draft = MessageDraft(
+        var content = MessageContent(
             cid: message.cid,
             text: text,
             elements: try ElementRules.packed(
@@ -140,20 +140,20 @@ struct MessagesHandler: Sendable {
         )
         try MessageSizeRules.requireFits(
             text: text,
-            elements: draft.elements,
+            elements: content.elements,
             attaches: attaches,
             poll: poll,
             limits: limits,
             at: "/message"
         )
-        try resolve(message.link, into: &draft, target: chat, for: caller, in: tx)
-        if let forward = draft.forward {
+        try resolve(message.link, into: &content, target: chat, for: caller, in: tx)
+        if let forward = content.forward {
             try MessageSizeRules.requireFits(forward: forward, limits: limits)
         }
-        guard !text.isEmpty || attaches != nil || draft.forward != nil else {
+        guard !text.isEmpty || attaches != nil || content.forward != nil else {
             throw RequestError.errorMessageInvalid
         }
-        return draft
+        return content
     }
 
     func sight(of caller: Caller) -> Sight {
@@ -186,7 +186,7 @@ struct MessagesHandler: Sendable {
     ///
     /// - Returns: the message as its author sees it.
     func deliver(
-        _ draft: MessageDraft,
+        _ content: MessageContent,
         to target: Target,
         from sender: UserID,
         on device: DeviceID,
@@ -194,7 +194,7 @@ struct MessagesHandler: Sendable {
         in tx: WriteTransaction
     ) throws -> (chat: ChatState, message: Message, previous: MessageID?) {
         let chat = try target.chat ?? tx.createPairChat(sender, target.partner, by: sender)
-        let (record, previous) = try tx.append(draft, to: chat, from: sender, on: device)
+        let (record, previous) = try tx.append(content, to: chat, from: sender, on: device)
         let stored = try tx.message(record, in: chat)
         if target.chat == nil { try tx.announce(chat, last: stored, except: connection) }
         let own = try tx.tell(
@@ -262,7 +262,7 @@ struct MessagesHandler: Sendable {
     /// forwarded one.
     private func resolve(
         _ link: NewLink?,
-        into draft: inout MessageDraft,
+        into content: inout MessageContent,
         target: ChatState?,
         for caller: Caller,
         in tx: WriteTransaction
@@ -274,7 +274,7 @@ struct MessagesHandler: Sendable {
                 link.chatID == nil || link.chatID == target.wireID,
                 let original = try tx.message(link.messageID, in: target, visibleTo: caller.userID)
             else { throw RequestError.notFound }
-            draft.replyTo = original.id
+            content.replyTo = original.id
         case .forward:
             let source: ChatState?
             if let id = link.chatID {
@@ -285,7 +285,7 @@ struct MessagesHandler: Sendable {
             guard let source,
                 let original = try tx.message(link.messageID, in: source, visibleTo: caller.userID)
             else { throw RequestError.notFound }
-            draft.forward = try snapshot(of: original, in: source, in: tx)
+            content.forward = try snapshot(of: original, in: source, in: tx)
         case .other:
             throw RequestError.protoPayload("/message/link/type: unknown value")
         }
@@ -388,7 +388,7 @@ struct MessagesHandler: Sendable {
             chatType: kind.onWire
         )
         let (record, previous) = try tx.append(
-            MessageDraft(cid: message.cid, text: .empty, attaches: Packed([created])),
+            MessageContent(cid: message.cid, text: .empty, attaches: Packed([created])),
             to: chat,
             from: caller.userID,
             on: caller.deviceID

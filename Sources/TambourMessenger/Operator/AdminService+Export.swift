@@ -183,11 +183,11 @@ private struct Export {
                     ("id", JSON(record.id)),
                     ("due", JSON(time: record.attributes.timeToFire)),
                     ("failed", record.hasFailed ? .bool(true) : .null),
-                    ("text", record.draft.text.isEmpty ? .null : JSON(record.draft.text)),
-                    ("elements", JSON(packed: record.draft.elements?.bytes)),
-                    ("attaches", JSON(packed: record.draft.attaches?.bytes)),
-                    ("replyTo", record.draft.replyTo.map { JSON($0) } ?? .null),
-                    ("forward", JSON(packed: record.draft.forward?.bytes)),
+                    ("text", record.content.text.isEmpty ? .null : JSON(record.content.text)),
+                    ("elements", JSON(packed: record.content.elements?.bytes)),
+                    ("attaches", JSON(packed: record.content.attaches?.bytes)),
+                    ("replyTo", record.content.replyTo.map { JSON($0) } ?? .null),
+                    ("forward", JSON(packed: record.content.forward?.bytes)),
                 ]
             )
         }
@@ -223,7 +223,7 @@ private struct Export {
     private func chatID(of key: ChatKey) throws -> ChatID? {
         if key.rawValue < 0 { return ChatID(key.rawValue) }
         if let post = try snapshot.post(of: key) { return ChatID(post.channel.rawValue) }
-        return try snapshot.chatSummary(key)?.pair.map { .dialog($0.low, $0.high) }
+        return try snapshot.inspectedChat(key)?.pair.map { .dialog($0.low, $0.high) }
     }
 
     // MARK: - Chats

@@ -53,7 +53,7 @@ extension AdminService {
         try list(filter, from: first, output) { snapshot, after, limit in
             let accounts =
                 if let chat {
-                    try snapshot.memberSummaries(of: chat, after: after, limit: limit)
+                    try snapshot.inspectedMembers(of: chat, after: after, limit: limit)
                         .compactMap { try snapshot.account($0.id) }
                 } else {
                     try snapshot.accounts(after: after, limit: limit)
@@ -137,9 +137,9 @@ extension AdminService {
         try list(filter, from: first, output) { snapshot, after, limit in
             let chats =
                 if let user {
-                    try snapshot.chatSummaries(of: user, after: after, limit: limit)
+                    try snapshot.inspectedChats(of: user, after: after, limit: limit)
                 } else {
-                    try snapshot.chatSummaries(after: after, limit: limit)
+                    try snapshot.inspectedChats(after: after, limit: limit)
                 }
             return chats.map { chat in
                 guard kind.map({ $0 == "\(chat.kind)" }) ?? true,
@@ -156,9 +156,9 @@ extension AdminService {
         try backend.read { store in
             lines.value = try store.read { snapshot in
                 guard let number = Int64(id),
-                    let chat = try snapshot.chatSummary(ChatKey(number))
+                    let chat = try snapshot.inspectedChat(ChatKey(number))
                 else { throw Failure(description: "there is no chat \(id)") }
-                let members = try snapshot.memberSummaries(
+                let members = try snapshot.inspectedMembers(
                     of: chat.key,
                     after: UserID(0),
                     limit: Self.shownMembers
@@ -272,7 +272,7 @@ extension Account {
     }
 }
 
-extension ChatSummary {
+extension InspectedChat {
     /// The title of a group, or the two members of a dialog.
     private var subject: String {
         guard let pair else { return AdminText.quoted(title ?? .empty) }
@@ -303,8 +303,8 @@ extension ChatSummary {
     }
 }
 
-extension MemberSummary {
-    fileprivate func line(in chat: ChatSummary) -> String {
+extension InspectedMember {
+    fileprivate func line(in chat: InspectedChat) -> String {
         let rights = RoleTable.Permissions.named.filter { permissions.contains($0.value) }
         let role =
             chat.pair == nil && chat.owner == id

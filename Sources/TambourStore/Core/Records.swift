@@ -89,10 +89,23 @@ package struct MessageRecord: Sendable {
     package var reactions: Packed<ReactionInfo>?
     /// Nil when there is no poll among the attachments.
     package var poll: PollMark?
+
+    package var content: MessageContent {
+        MessageContent(
+            cid: cid,
+            text: text,
+            elements: elements,
+            attaches: attaches,
+            poll: poll,
+            replyTo: replyTo,
+            forward: forward
+        )
+    }
 }
 
-/// A message that a handler asks the store to append: all fields that the store does not set.
-package struct MessageDraft: Sendable {
+/// What its author puts into a message: a handler makes it of a `NewMessage`, and the store adds
+/// id, number and state when it makes it a `MessageRecord`. A scheduled message has it as well.
+package struct MessageContent: Sendable {
     package var cid: Int64
     package var text: Text
     package var elements: Packed<[Element]>?

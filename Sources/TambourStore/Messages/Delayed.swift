@@ -14,7 +14,7 @@ package struct DelayedRecord: Sendable {
     package var hasFailed = false
     /// Commit clock of the last edit, 0 for none.
     package var updated: Int64 = 0
-    package var draft: MessageDraft
+    package var content: MessageContent
 
     package init(
         sender: UserID,
@@ -24,7 +24,7 @@ package struct DelayedRecord: Sendable {
         attributes: DelayedAttributes,
         hasFailed: Bool = false,
         updated: Int64 = 0,
-        draft: MessageDraft
+        content: MessageContent
     ) {
         self.sender = sender
         self.place = place
@@ -33,7 +33,7 @@ package struct DelayedRecord: Sendable {
         self.attributes = attributes
         self.hasFailed = hasFailed
         self.updated = updated
-        self.draft = draft
+        self.content = content
     }
 
     /// Returns the message object for the sender. Its time is when it is due.
@@ -43,12 +43,12 @@ package struct DelayedRecord: Sendable {
             id: id,
             time: attributes.timeToFire,
             type: chatID.isChannel ? "CHANNEL" : "USER",
-            text: draft.text,
+            text: content.text,
             sender: chatID.isChannel ? nil : sender,
             chatID: chatID,
-            cid: draft.cid,
-            elements: draft.elements,
-            attaches: draft.attaches ?? .emptyList,
+            cid: content.cid,
+            elements: content.elements,
+            attaches: content.attaches ?? .emptyList,
             link: link,
             status: updated == 0 ? nil : .edited,
             updateTime: updated == 0 ? nil : updated,
@@ -58,8 +58,8 @@ package struct DelayedRecord: Sendable {
 
     /// An upper estimate of the bytes it takes on the wire, without the message it replies to.
     package var wireSizeEstimate: Int {
-        280 + draft.text.bytes.count + (draft.elements?.bytes.count ?? 0)
-            + (draft.attaches?.bytes.count ?? 0) + (draft.forward?.bytes.count ?? 0)
+        280 + content.text.bytes.count + (content.elements?.bytes.count ?? 0)
+            + (content.attaches?.bytes.count ?? 0) + (content.forward?.bytes.count ?? 0)
     }
 }
 
@@ -173,7 +173,7 @@ extension DelayedRecord {
             ),
             hasFailed: row.bool(.failed),
             updated: row.int(.updated),
-            draft: MessageDraft(
+            content: MessageContent(
                 cid: row.int(.cid),
                 text: row.text(.text),
                 elements: row.packed(.elements),
@@ -196,13 +196,13 @@ extension DelayedRecord {
         statement.bind(6, notify)
         statement.bind(7, hasFailed ? 1 : 0)
         statement.bind(8, updated)
-        statement.bind(9, draft.cid)
-        statement.bind(10, draft.replyTo?.rawValue ?? 0)
-        statement.bindWords(11, draft.text)
-        statement.bindBlob(12, draft.elements?.bytes)
-        statement.bindBlob(13, draft.attaches?.bytes)
-        statement.bindBlob(14, draft.forward?.bytes)
-        statement.bind(15, draft.poll?.rawValue ?? 0)
+        statement.bind(9, content.cid)
+        statement.bind(10, content.replyTo?.rawValue ?? 0)
+        statement.bindWords(11, content.text)
+        statement.bindBlob(12, content.elements?.bytes)
+        statement.bindBlob(13, content.attaches?.bytes)
+        statement.bindBlob(14, content.forward?.bytes)
+        statement.bind(15, content.poll?.rawValue ?? 0)
         statement.bind(16, Int64(wireSizeEstimate))
     }
 }
@@ -295,15 +295,15 @@ extension ReadTransaction {
     /// replies to.
     package func message(_ record: DelayedRecord) throws -> Message {
         let wireID = record.place.wireID(for: record.sender)
-        guard let replyTo = record.draft.replyTo, let view = try view(wireID, for: record.sender)
-        else { return record.message(link: record.draft.forward) }
+        guard let replyTo = record.content.replyTo, let view = try view(wireID, for: record.sender)
+        else { return record.message(link: record.content.forward) }
         let link = try reply(
             to: replyTo,
             in: view.key,
             at: view.address,
             for: view.viewpoint
         )
-        return record.message(link: link ?? record.draft.forward)
+        return record.message(link: link ?? record.content.forward)
     }
 }
 

@@ -33,7 +33,7 @@ extension WriteTransaction {
     ///
     /// - Returns: the stored row and the id of the previous message in the chat.
     package func append(
-        _ draft: MessageDraft,
+        _ content: MessageContent,
         to chat: ChatState,
         from sender: UserID,
         on device: DeviceID
@@ -55,16 +55,16 @@ extension WriteTransaction {
             id: MessageID(timeMs: time, counter: counter),
             number: chat.head.number + 1,
             sender: sender,
-            cid: draft.cid,
+            cid: content.cid,
             device: device,
             status: .plain,
             updated: 0,
-            replyTo: draft.replyTo,
-            text: draft.text,
-            elements: draft.elements,
-            attaches: draft.attaches,
-            forward: draft.forward,
-            poll: draft.poll
+            replyTo: content.replyTo,
+            text: content.text,
+            elements: content.elements,
+            attaches: content.attaches,
+            forward: content.forward,
+            poll: content.poll
         )
         guard record.id > chat.head.id, record.number > chat.head.number else {
             throw ImpossibleRow("message \(chat.key.rawValue) \(chat.head.id): n", chat.head.number)
@@ -74,11 +74,11 @@ extension WriteTransaction {
             let key = SendKey(
                 sender: sender,
                 device: device,
-                cid: draft.cid,
+                cid: content.cid,
                 chat: isCreation ? nil : chat.key
             )
             pendingKeys[key] = pending.count
-            recentClientIDs.insert(draft.cid, of: sender)
+            recentClientIDs.insert(content.cid, of: sender)
         }
         pending.append(record)
         chat.hasPendingMessages = true

@@ -3,7 +3,7 @@ package import TambourProtocol
 import TambourSQL
 
 /// A chat as administrators see it: without its messages.
-package struct ChatSummary: Sendable {
+package struct InspectedChat: Sendable {
     package let key: ChatKey
     package let kind: ChatKind
     /// The two users of a dialog; the same user twice in saved messages; nil in groups.
@@ -19,7 +19,7 @@ package struct ChatSummary: Sendable {
     /// The newest message, removed or not.
     package let head: ChatHead
 
-    fileprivate init(row: SQLRow<ChatSummaryColumn>) {
+    fileprivate init(row: SQLRow<InspectedChatColumn>) {
         key = ChatKey(row.int(.id))
         kind = ChatKind(rawValue: row.int(.kind)) ?? .group
         pair =
@@ -36,7 +36,7 @@ package struct ChatSummary: Sendable {
     }
 }
 
-private enum ChatSummaryColumn: Int, SQLColumn {
+private enum InspectedChatColumn: Int, SQLColumn {
     case id, kind, lowUser, highUser, owner, title, description, created, memberCount, options, link
     case headID, headNumber
 
@@ -52,12 +52,12 @@ private enum ChatSummaryColumn: Int, SQLColumn {
     }
 }
 
-private enum MemberSummaryColumn: Int, SQLColumn {
+private enum InspectedMemberColumn: Int, SQLColumn {
     case userID, joined, permissions
 }
 
 /// A member as administrators see them.
-package struct MemberSummary: Sendable {
+package struct InspectedMember: Sendable {
     package let id: UserID
     /// Unix milliseconds.
     package let joined: Int64
@@ -81,24 +81,24 @@ package struct UserCounts: Equatable, Sendable {
 // Rare queries of administrators: prepared on demand, so that readers keep no statements for them.
 extension ReadTransaction {
     /// Returns chats in the order of their keys, groups before dialogs, starting after `key`.
-    package func chatSummaries(after key: ChatKey?, limit: Int) throws -> [ChatSummary] {
+    package func inspectedChats(after key: ChatKey?, limit: Int) throws -> [InspectedChat] {
         try select(
-            ChatSummaryColumn.self,
+            InspectedChatColumn.self,
             """
             FROM chat c
             WHERE c.id > $1 AND c.kind <> \(ChatKind.comments.rawValue) ORDER BY c.id LIMIT $2
             """,
             key?.rawValue ?? .min,
             Int64(limit)
-        ) { ChatSummary(row: $0) }
+        ) { InspectedChat(row: $0) }
     }
 
     /// Returns the chats of one user, in the same order.
-    package func chatSummaries(of user: UserID, after key: ChatKey?, limit: Int) throws
-        -> [ChatSummary]
+    package func inspectedChats(of user: UserID, after key: ChatKey?, limit: Int) throws
+        -> [InspectedChat]
     {
         try select(
-            ChatSummaryColumn.self,
+            InspectedChatColumn.self,
             """
             FROM member x JOIN chat c ON c.id = x.chat
             WHERE c.id > $1 AND x.user_id = $3 ORDER BY c.id LIMIT $2
@@ -106,27 +106,27 @@ extension ReadTransaction {
             key?.rawValue ?? .min,
             Int64(limit),
             user.rawValue
-        ) { ChatSummary(row: $0) }
+        ) { InspectedChat(row: $0) }
     }
 
-    package func chatSummary(_ key: ChatKey) throws -> ChatSummary? {
-        try select(ChatSummaryColumn.self, "FROM chat c WHERE c.id = $1", key.rawValue) {
-            ChatSummary(row: $0)
+    package func inspectedChat(_ key: ChatKey) throws -> InspectedChat? {
+        try select(InspectedChatColumn.self, "FROM chat c WHERE c.id = $1", key.rawValue) {
+            InspectedChat(row: $0)
         }.first
     }
 
     /// Returns members in the order of their ids, starting after `id`.
-    package func memberSummaries(of chat: ChatKey, after id: UserID, limit: Int) throws
-        -> [MemberSummary]
+    package func inspectedMembers(of chat: ChatKey, after id: UserID, limit: Int) throws
+        -> [InspectedMember]
     {
         try select(
-            MemberSummaryColumn.self,
+            InspectedMemberColumn.self,
             "FROM member WHERE chat = $1 AND user_id > $2 ORDER BY user_id LIMIT $3",
             chat.rawValue,
             id.rawValue,
             Int64(limit)
         ) {
-            MemberSummary(
+            InspectedMember(
                 id: UserID($0.int(.userID)),
                 joined: $0.int(.joined),
                 permissions: RoleTable.Permissions(rawValue: $0.int(.permissions))

@@ -226,8 +226,8 @@ package final class WorstCaseWorld {
         try run { tx in
             for user in own {
                 let chat = try tx.createPairChat(me, user, by: user)
-                let draft = MessageDraft(cid: user.rawValue, text: "hello there")
-                _ = try tx.append(draft, to: chat, from: user, on: DeviceID(1))
+                let content = MessageContent(cid: user.rawValue, text: "hello there")
+                _ = try tx.append(content, to: chat, from: user, on: DeviceID(1))
             }
         }
         dialogs = own.map { .dialog(me, $0) }
@@ -269,15 +269,15 @@ package final class WorstCaseWorld {
                 for index in 0..<count {
                     // Half of them have an attachment, none of a kind that a media list shows.
                     let event = index % 2 == 0 ? Packed([Attach(type: .control)]) : nil
-                    var draft = MessageDraft(
+                    var content = MessageContent(
                         cid: Int64(1_000_000 + chunk + index),
                         text: Text("\(words) \(chunk + index)"),
                         attaches: event
                     )
-                    draft.replyTo = ids.last
+                    content.replyTo = ids.last
                     let sender = senders[index % senders.count]
                     ids.append(
-                        try tx.append(draft, to: chat, from: sender, on: DeviceID(1)).record.id
+                        try tx.append(content, to: chat, from: sender, on: DeviceID(1)).record.id
                     )
                 }
                 found.withLock { $0 += ids }
@@ -346,8 +346,8 @@ package final class WorstCaseWorld {
             guard let chat = try tx.chat(channel, visibleTo: me) else { return }
             try tx.add(members, to: chat, showingHistory: true)
             for place in 0..<count {
-                let draft = MessageDraft(cid: first + Int64(place), text: "post")
-                let post = try tx.append(draft, to: chat, from: me, on: DeviceID(1)).record.id
+                let content = MessageContent(cid: first + Int64(place), text: "post")
+                let post = try tx.append(content, to: chat, from: me, on: DeviceID(1)).record.id
                 found.withLock { $0.append(post) }
             }
         }
@@ -380,8 +380,8 @@ package final class WorstCaseWorld {
                 guard let comments else { continue }
                 for _ in 0..<count {
                     cid += 1
-                    let draft = MessageDraft(cid: cid, text: "comment")
-                    _ = try tx.append(draft, to: comments, from: author, on: DeviceID(1))
+                    let content = MessageContent(cid: cid, text: "comment")
+                    _ = try tx.append(content, to: comments, from: author, on: DeviceID(1))
                 }
             }
         }
@@ -419,11 +419,11 @@ package final class WorstCaseWorld {
         let keys = try makeGroups(size.circles) { [me = alice.userID] tx, index in
             let title = Text("Circle \(index)")
             let chat = try tx.createGroup(.group, title: title, owner: me, members: members)
-            var draft = MessageDraft(cid: Int64(3_000_000 + index), text: "hello there")
-            let first = try tx.append(draft, to: chat, from: members[1], on: DeviceID(1))
-            draft.cid += 1_000_000
-            draft.replyTo = first.record.id
-            _ = try tx.append(draft, to: chat, from: members[1], on: DeviceID(1))
+            var content = MessageContent(cid: Int64(3_000_000 + index), text: "hello there")
+            let first = try tx.append(content, to: chat, from: members[1], on: DeviceID(1))
+            content.cid += 1_000_000
+            content.replyTo = first.record.id
+            _ = try tx.append(content, to: chat, from: members[1], on: DeviceID(1))
             return chat.key
         }
         circles = keys.reversed().map { ChatID($0.rawValue) }

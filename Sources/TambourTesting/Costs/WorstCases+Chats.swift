@@ -480,8 +480,8 @@ extension WorstCaseWorld {
                 guard let chat = try tx.chat(group, visibleTo: me) else { return }
                 if first == 0 { try tx.add(everybody, to: chat, showingHistory: true) }
                 for index in first..<min(first + 1_000, count) {
-                    let draft = MessageDraft(cid: Int64(index), text: "gone soon")
-                    let id = try tx.append(draft, to: chat, from: me, on: DeviceID(1)).record.id
+                    let content = MessageContent(cid: Int64(index), text: "gone soon")
+                    let id = try tx.append(content, to: chat, from: me, on: DeviceID(1)).record.id
                     found.withLock { $0.append(id) }
                 }
             }

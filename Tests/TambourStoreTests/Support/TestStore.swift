@@ -129,8 +129,8 @@ final class TestStore {
         to chat: ChatState,
         in tx: WriteTransaction
     ) throws -> MessageRecord {
-        let draft = MessageDraft(cid: nextCID(), text: text)
-        return try tx.append(draft, to: chat, from: sender, on: device).record
+        let content = MessageContent(cid: nextCID(), text: text)
+        return try tx.append(content, to: chat, from: sender, on: device).record
     }
 
     /// Creates a group, with the message that says so, in a batch of its own.

@@ -58,10 +58,10 @@ final class Seeder {
         let chat = try tx.chat(of: a, and: b) ?? tx.createPairChat(a, b, by: a)
         return try (0..<messages).map { index in
             let text = corpus.message(UInt32(truncatingIfNeeded: cid))
-            let draft = MessageDraft(cid: cid, text: Text(unchecked: Bytes(text)))
+            let content = MessageContent(cid: cid, text: Text(unchecked: Bytes(text)))
             cid += 1
             let sender = sender ?? (index % 2 == 0 ? b : a)
-            return try tx.append(draft, to: chat, from: sender, on: DeviceID(1)).record.id
+            return try tx.append(content, to: chat, from: sender, on: DeviceID(1)).record.id
         }
     }
 
