@@ -1,6 +1,9 @@
 import Glibc
 
 /// Another program, such as an editor that uses the terminal while it runs.
+///
+/// swift-subprocess does not fit: it reports only the end of a program. A program that uses the
+/// terminal may also be suspended, and this process must be suspended with it.
 package struct ChildProgram {
     private let processID: pid_t
 

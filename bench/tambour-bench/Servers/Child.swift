@@ -8,6 +8,9 @@ import Glibc
 /// `exec`). A child outlives a killed benchmark only if util-linux has no such `setpriv`, or within
 /// the millisecond before `setpriv` runs.
 ///
+/// `ChildProcess` of the tests does not fit: it outlives a killed parent, has neither a process
+/// group nor a working directory of its own, and only tasks can wait for it.
+///
 /// `@unchecked Sendable`: `processID` is written before `init` returns; `state` guards the rest.
 final class Child: @unchecked Sendable {
     let program: String
