@@ -97,13 +97,13 @@ final class LaneGateway: @unchecked Sendable {
     /// Its client named features, or named none any more.
     func namedFeatures(_ session: Session) {
         withFeatures[ObjectIdentifier(session)] =
-            session.account.client.features == nil ? nil : session
+            session.account.features == nil ? nil : session
         countFeatures(of: session)
     }
 
     /// Its answers may be others now.
     func countFeatures(of session: Session) {
-        count(session, session.account.client.features?.answers ?? [])
+        count(session, session.account.features ?? [])
     }
 
     private func count(_ session: Session, _ answers: [SessionFeature]) {
@@ -235,7 +235,7 @@ final class LaneGateway: @unchecked Sendable {
                 for session in sessions {
                     if let except, session.caller?.connectionID == except { continue }
                     if let dialog { session.account.noteDialog(dialog) }
-                    if let reader, let counted, session.account.client.isCounted {
+                    if let reader, let counted, session.account.isCounted {
                         session.push(counted.message, to: reader)
                     } else {
                         session.push(&encoded)
@@ -267,7 +267,7 @@ final class LaneGateway: @unchecked Sendable {
                 if let except, session.caller?.connectionID == except { continue }
                 let config = shared.settings.change(
                     to: news,
-                    for: session.account.client.features?.answers
+                    for: session.account.features
                 )
                 let push = Push.notifConfig(NotifConfig(config: config))
                 var packets = EncodedPush(push, limits: shared.limits)
@@ -292,7 +292,7 @@ final class LaneGateway: @unchecked Sendable {
             guard let caller = session.caller, caller.connectionID != except,
                 readers.holdsSorted(caller.userID)
             else { continue }
-            if case .notifMessage(let message) = push, session.account.client.isCounted {
+            if case .notifMessage(let message) = push, session.account.isCounted {
                 // Nobody counts what is unread among comments.
                 session.push(message, to: ReadCounters.Reader(mark: 0, unread: 0))
             } else {

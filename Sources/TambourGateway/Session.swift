@@ -22,13 +22,11 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     unowned let gateway: LaneGateway
     let shared: SharedServices
-    private let dialect: Capabilities?
+    let requests: SessionRequests
+    let account: SessionAccount
     var reader: PacketCodec.Reader
     var outbox: Outbox
-    var charges: SessionCharges
     var deadlines: Deadlines
-    private(set) lazy var requests = SessionRequests(of: self)
-    private(set) lazy var account = SessionAccount(of: self, dialect: dialect)
     /// Whether the connection is closed or closing; readers check it before they read for it.
     let isGone = Atomic(false)
     /// Why the connection closes after the requests in flight; once set, nothing more is read.
@@ -41,17 +39,19 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     init(gateway: LaneGateway, dialect: Capabilities? = nil) {
         self.gateway = gateway
         shared = gateway.shared
-        self.dialect = dialect
         let limits = gateway.shared.limits
+        requests = SessionRequests(gateway.shared)
+        account = SessionAccount(dialect: dialect, limits: limits)
         reader = PacketCodec.Reader(limits: limits)
         outbox = Outbox(gateway.shared)
-        charges = SessionCharges(gateway.shared.rates, limits: limits)
         deadlines = Deadlines(limits: limits)
+        requests.belong(to: self)
+        account.belong(to: self)
     }
 
     var limits: Limits { shared.limits }
     var connection: Connection { outbox.connection }
-    var caller: Caller? { account.client.caller }
+    var caller: Caller? { account.caller }
 
     // MARK: - Connection
 
@@ -59,7 +59,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         outbox.open(connection)
         deadlines.opened(at: gateway.lane.now)
         account.connected(from: connection.peer)
-        charges.connected(from: PeerAddress(peer: connection.peer))
+        requests.connected(from: PeerAddress(peer: connection.peer))
         setStranger(true)
         shared.metrics.connectionsOpened.add(1)
         gateway.opened(self)
@@ -177,7 +177,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         let excess = shared.strangers.entered(
             self,
             id: connection.id,
-            address: PeerAddress(account.client.origin.address),
+            address: PeerAddress(account.address),
             stage: stage,
             nowMs: gateway.lane.now
         )
@@ -261,7 +261,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     /// - Returns: whether there was something to send.
     @discardableResult
     func push<Content>(_ push: inout EncodedPush<Content>) -> Bool {
-        outbox.push(&push, for: account.client.capabilities)
+        outbox.push(&push, for: account.capabilities)
     }
 
     // MARK: - Deadlines
@@ -282,8 +282,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     private func setTimer(at deadline: Int64) {
         if let timer { gateway.lane.cancel(timer) }
         let delay = max(1, deadline - gateway.lane.now)
-        timer = gateway.lane.schedule(after: .milliseconds(delay)) { [weak self] in
-            self?.timerFired()
+        timer = gateway.lane.schedule(after: .milliseconds(delay)) { [unowned self] in
+            timerFired()
         }
     }
 

@@ -7,8 +7,9 @@ import TambourProtocol
 ///
 /// Touched only on the session's lane.
 final class SessionAccount {
-    private unowned let session: Session
-    private(set) var client: SessionClient
+    /// The session owns this object, so it lives at least as long.
+    private unowned(unsafe) var owner: Session?
+    private var client: SessionClient
     private var presence: SessionPresence
     /// The LOGIN in flight whose outcome is open.
     private var login: LoginFlow?
@@ -18,17 +19,41 @@ final class SessionAccount {
     var countedAnswers: [SessionFeature] = []
 
     /// - Parameter dialect: that of the listener; nil where the client shows it.
-    init(of session: Session, dialect: Capabilities?) {
-        self.session = session
+    init(dialect: Capabilities?, limits: Limits) {
         client = SessionClient(dialect: dialect)
-        presence = SessionPresence(limits: session.limits)
+        presence = SessionPresence(limits: limits)
+    }
+
+    func belong(to session: Session) {
+        owner = session
+    }
+
+    private var session: Session {
+        guard let owner else { preconditionFailure("a session takes its parts at once") }
+        return owner
     }
 
     private var gateway: LaneGateway { session.gateway }
     private var shared: SharedServices { session.shared }
-    private var caller: Caller? { client.caller }
 
     // MARK: - Client
+
+    /// Nil before login.
+    var caller: Caller? { client.caller }
+    var capabilities: Capabilities { client.capabilities }
+    var language: RequestError.Language? { client.language }
+    var appVersion: AppVersion? { client.appVersion }
+    /// The address that the client has connected from, without its port.
+    var address: String { client.origin.address }
+
+    /// Whether the client is told with each message what its user has not read.
+    var isCounted: Bool { client.isCounted }
+
+    /// The answers to the features that the client named; nil where it named none.
+    var features: [SessionFeature]? { client.features?.answers }
+
+    /// Whether the opcode is off for this client, or is another one in its dialect.
+    func isOff(_ info: OpInfo) -> Bool { client.isOff(info, rules: gateway.rules) }
 
     func connected(from peer: String) {
         client.connected(from: peer)
@@ -79,7 +104,7 @@ final class SessionAccount {
     ///   client keeps the answers it has.
     func featuresChanged() -> [SessionFeature]? {
         guard caller != nil, decideFeatures() else { return nil }
-        return client.features?.answers
+        return features
     }
 
     // MARK: - Login
@@ -121,7 +146,7 @@ final class SessionAccount {
     ) {
         guard session.requests.phase == .loggingIn else { return }
         let known: OpenSession
-        switch session.charges.limited(found) {
+        switch session.requests.limited(found) {
         case .failure(let error):
             if caller == nil { shared.strangers.refused(session.connection.id) }
             // COMPAT(maxapi-python ≤ 2.5, Python < 3.12): it sends PING right after LOGIN, and hangs

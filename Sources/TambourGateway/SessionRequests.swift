@@ -11,27 +11,47 @@ import TambourQueues
 ///
 /// Touched only on the session's lane.
 final class SessionRequests {
-    private unowned let session: Session
+    /// The session owns this object, so it lives at least as long.
+    private unowned(unsafe) var owner: Session?
+    private let limits: Limits
+    private var charges: SessionCharges
     private var machine: SessionStateMachine
     /// Requests that wait for their turn, by ticket.
     private var waiting: [Int: Session.Request] = [:]
 
-    init(of session: Session) {
-        self.session = session
-        let limits = session.limits
+    init(_ shared: SharedServices) {
+        limits = shared.limits
+        charges = SessionCharges(shared.rates, limits: limits)
         machine = SessionStateMachine(
             maxQueries: limits.maxOutboundBytes / PacketCodec.replyBudget(limits)
         )
     }
 
+    func belong(to session: Session) {
+        owner = session
+    }
+
+    private var session: Session {
+        guard let owner else { preconditionFailure("a session takes its parts at once") }
+        return owner
+    }
+
     private var gateway: LaneGateway { session.gateway }
     private var shared: SharedServices { session.shared }
-    private var limits: Limits { session.limits }
     private var account: SessionAccount { session.account }
     private var caller: Caller? { session.caller }
     private var connection: Connection { session.connection }
 
     // MARK: - State
+
+    func connected(from address: PeerAddress) {
+        charges.connected(from: address)
+    }
+
+    /// Limits how often an account logs in and how often an address tries bad tokens.
+    func limited(_ found: Result<OpenSession, RequestError>) -> Result<OpenSession, RequestError> {
+        charges.limited(found)
+    }
 
     var phase: SessionStateMachine.Phase { machine.phase }
 
@@ -127,10 +147,10 @@ final class SessionRequests {
         }
     }
 
-    private func isOff(_ info: OpInfo) -> Bool { account.client.isOff(info, rules: gateway.rules) }
+    private func isOff(_ info: OpInfo) -> Bool { account.isOff(info) }
 
     private func refusalOfStranger(_ info: OpInfo) -> RequestError? {
-        caller == nil ? session.charges.refusalOfStranger(info) : nil
+        caller == nil ? charges.refusalOfStranger(info) : nil
     }
 
     /// Answers requests that need neither engine nor reader; previews take longer and are admitted.
@@ -139,7 +159,7 @@ final class SessionRequests {
             return admit(.preview(preview), sequence, opcode)
         }
         let price = RateRules.charges(for: request, limits: limits)
-        if let refusal = session.charges.refusal(of: price, for: caller?.userID) {
+        if let refusal = charges.refusal(of: price, for: caller?.userID) {
             return send(refusal, sequence, opcode)
         }
         switch request {
@@ -149,7 +169,7 @@ final class SessionRequests {
             if let interactive = ping.interactive { account.setInteractive(interactive) }
             reply(PingReply(), sequence, opcode)
         case .log(let log):
-            let version = machine.isLoggedIn ? account.client.appVersion : nil
+            let version = machine.isLoggedIn ? account.appVersion : nil
             shared.metrics.countLog(log.events, version: version)
             reply(LogReply(), sequence, opcode)
         case .sessionInit(let hello):
@@ -194,7 +214,7 @@ final class SessionRequests {
 
     private func refusalOfRate(_ request: Session.Request) -> RequestError? {
         request.charges(limits: limits)
-            .flatMap { session.charges.refusal(of: $0, for: caller?.userID) }
+            .flatMap { charges.refusal(of: $0, for: caller?.userID) }
     }
 
     /// Starts queued requests whose turn has come, or refuses those that are no longer allowed: after a
@@ -259,7 +279,7 @@ final class SessionRequests {
 
     /// Frames a page where it was read: no lane waits for that.
     func framing(_ request: Session.Request) -> @Sendable (Answer) -> Void {
-        let capabilities = account.client.capabilities
+        let capabilities = account.capabilities
         return { [session] answer in
             let reply = Session.Reply.framed(
                 answer,
@@ -301,7 +321,7 @@ final class SessionRequests {
                 reading: answer.rowsRead,
                 limits: limits
             )
-            session.charges.charge(units, to: caller.userID)
+            charges.charge(units, to: caller.userID)
         }
         session.noteBacklog()
         let mayRead = request.turn == .exclusive || isFull
@@ -318,7 +338,7 @@ final class SessionRequests {
         case .reply(let payload): self.reply(payload, sequence, opcode)
         case .encoded(let payload):
             let isWritten = payload.withUnsafeBytes {
-                session.outbox.write($0, to: (sequence, opcode), for: account.client.capabilities)
+                session.outbox.write($0, to: (sequence, opcode), for: account.capabilities)
             }
             if !isWritten { refuseTooLong(sequence, opcode) }
         case .refusal(let error): send(error, sequence, opcode)
@@ -336,8 +356,7 @@ final class SessionRequests {
     // MARK: - Writing
 
     private func reply(_ payload: some WirePayload, _ sequence: UInt16, _ opcode: Opcode) {
-        if !session.outbox.write(payload, to: (sequence, opcode), for: account.client.capabilities)
-        {
+        if !session.outbox.write(payload, to: (sequence, opcode), for: account.capabilities) {
             refuseTooLong(sequence, opcode)
         }
     }
@@ -350,25 +369,25 @@ final class SessionRequests {
 
     private func send(_ error: RequestError, _ sequence: UInt16, _ opcode: Opcode) {
         shared.metrics.countRefusal(error.code)
-        let reply = ErrorReply(error, in: account.client.language)
+        let reply = ErrorReply(error, in: account.language)
         session.outbox.write(
             reply,
             .error,
             to: (sequence, opcode),
-            for: account.client.capabilities
+            for: account.capabilities
         )
     }
 
     /// Refuses a malformed request; closes a peer that keeps sending them.
     private func refuseSoftly(_ error: RequestError, _ sequence: UInt16, _ opcode: Opcode) {
         send(error, sequence, opcode)
-        if !session.charges.allowsSoftError(at: gateway.lane.now) {
+        if !charges.allowsSoftError(at: gateway.lane.now) {
             session.close(reason: "too many protocol errors")
         }
     }
 
     private func refuseUnknown(_ sequence: UInt16, _ opcode: Opcode) {
-        if session.charges.isSoftError(unknownFrom: caller) {
+        if charges.isSoftError(unknownFrom: caller) {
             refuseSoftly(.protoOpcode, sequence, opcode)
         } else {
             send(.protoOpcode, sequence, opcode)

@@ -217,8 +217,7 @@ package final class Messenger: Sendable {
         _ context: RequestContext,
         then completion: @escaping @Sendable (Answer) -> Void
     ) {
-        let dispatcher = dispatcher
-        let command = Command(for: context.subject, arrivalUs: context.arrivalUs) { tx in
+        let command = Command(for: context.subject, arrivalUs: context.arrivalUs) { [self] tx in
             try dispatcher.command(command, from: context.requester, password: password, in: tx)
         } done: {
             completion($0)

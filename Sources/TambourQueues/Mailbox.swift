@@ -1,22 +1,27 @@
-import Synchronization
+public import Synchronization
 
 /// Hands values to a serial queue from any thread, in order, waking it once per batch.
 ///
 /// Posting to a mailbox that is not empty costs a lock and an append. Values of one producer keep
 /// their order, and so do values posted one after the other.
-package final class Mailbox<Item: Sendable>: Sendable {
-    private struct State {
-        var waiting: [Item] = []
-        var spare: [Item] = []
-        var isDraining = false
+///
+/// Public, because other modules do not specialize generic code of package access.
+public final class Mailbox<Item: Sendable>: Sendable {
+    @usableFromInline
+    struct State {
+        @usableFromInline var waiting: [Item] = []
+        @usableFromInline var spare: [Item] = []
+        @usableFromInline var isDraining = false
+
+        @usableFromInline init() {}
     }
 
     /// A batch larger than this is not kept for reuse.
-    private static var keptCapacity: Int { 4096 }
+    @usableFromInline static var keptCapacity: Int { 4096 }
 
     private let queue: SerialQueue
-    private let drain: @Sendable ([Item]) -> Void
-    private let state = Mutex(State())
+    @usableFromInline let drain: @Sendable ([Item]) -> Void
+    @usableFromInline let state = Mutex(State())
     private let wakes = Atomic<Int>(0)
 
     /// The number of times the queue was woken.
@@ -30,7 +35,8 @@ package final class Mailbox<Item: Sendable>: Sendable {
     }
 
     /// Appends `item` after everything posted before.
-    package func post(_ item: Item) {
+    @inlinable
+    public func post(_ item: Item) {
         let wasEmpty = state.withLock { state in
             state.waiting.append(item)
             return state.waiting.count == 1
@@ -39,7 +45,8 @@ package final class Mailbox<Item: Sendable>: Sendable {
     }
 
     /// Appends `items` after everything posted before, with nothing in between.
-    package func post(contentsOf items: [Item]) {
+    @inlinable
+    public func post(contentsOf items: [Item]) {
         if items.isEmpty { return }
         let wasEmpty = state.withLock { state in
             state.waiting.append(contentsOf: items)
@@ -51,8 +58,9 @@ package final class Mailbox<Item: Sendable>: Sendable {
     /// Drains everything posted before the call; on the queue only.
     ///
     /// Does nothing when called from inside `drain`: the current batch comes first.
-    package func drainNow() {
-        queue.preconditionOnQueue()
+    @inlinable
+    public func drainNow() {
+        preconditionOnQueue()
         let taken: [Item]? = state.withLock { state in
             if state.isDraining || state.waiting.isEmpty { return nil }
             state.isDraining = true
@@ -70,7 +78,13 @@ package final class Mailbox<Item: Sendable>: Sendable {
         }
     }
 
-    private func wake() {
+    @usableFromInline
+    func preconditionOnQueue() {
+        queue.preconditionOnQueue()
+    }
+
+    @usableFromInline
+    func wake() {
         wakes.add(1, ordering: .relaxed)
         queue.async { self.drainNow() }
     }
