@@ -20,7 +20,7 @@ package struct Capabilities: OptionSet, Hashable, Sendable {
     /// reads later with SYNC_MORE. Without it a delta of chats is never cut: it returns all changes at once
     /// or, if they do not fit a reply, the whole list of chats.
     package static let syncMore = Capabilities(rawValue: 1 << 3)
-    /// The client edits objects, and gets the changes of the user's other devices by NOTIF_OBJ.
+    /// The client edits entities, and gets the changes of the user's other devices by NOTIF_OBJ.
     package static let objects = Capabilities(rawValue: 1 << 4)
 
     /// Every known name and what it stands for.

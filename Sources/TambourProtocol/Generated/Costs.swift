@@ -41,7 +41,7 @@ package enum RateBucket: UInt8, CaseIterable, Sendable {
     case draft
     /// Changes to folders.
     case folder
-    /// Operations on objects, including rejected ones.
+    /// Operations on entities, including rejected ones.
     case object
     /// Reported messages, users and chats.
     case report

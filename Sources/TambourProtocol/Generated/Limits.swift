@@ -151,7 +151,7 @@ package final class Limits: Sendable {
     package let housekeepingIntervalMs: Int
     /// 16 chats. Erasing an account must not delay others.
     package let erasedChatsPerStep: Int
-    /// 1000 rows. The same for chats with long histories, and for thousands of contacts and objects.
+    /// 1000 rows. The same for chats with long histories, and for thousands of contacts and entities.
     package let erasedRowsPerStep: Int
     /// 200 ms. Slows down guessing of tokens, and lets a PING sent with it be answered first.
     package let loginRefusalDelayMs: Int
@@ -248,7 +248,7 @@ package final class Limits: Sendable {
     package let folderBurst: Int
     /// 30 changes a minute. Each may take maxFolderBytes.
     package let foldersPerMinute: Int
-    /// 20_000 operations. All objects of an account in one go.
+    /// 20_000 operations. All entities of an account in one go.
     package let objectBurst: Int
     /// 6000 operations a minute. A year of values, one a minute, is imported within an hour and a half.
     package let objectsPerMinute: Int
@@ -419,7 +419,7 @@ package final class Limits: Sendable {
     package let maxObjects: Int
     /// 1_000_000 objects. A value every minute for two years.
     package let maxSeriesElements: Int
-    /// 16_384 bytes. A long note; files are not objects.
+    /// 16_384 bytes. A long note; files are not entities.
     package let maxObjectBytes: Int
     /// 64 fields. No type has that many; unknown fields are rejected one operation at a time.
     package let maxObjectFields: Int
@@ -427,13 +427,13 @@ package final class Limits: Sendable {
     package let maxSeriesElementBytes: Int
     /// 200 operations. A device with more sends them in several requests.
     package let maxObjectOperations: Int
-    /// 200 objects. A few round trips for a new device with thousands of objects.
+    /// 200 objects. A few round trips for a new device with thousands of entities.
     package let objectsPageSize: Int
     /// 1000 objects. A larger page of a series is no longer a page.
     package let maxObjectsPage: Int
     /// 10_000 answers. Lost replies for all devices of a user together; above it the oldest are dropped.
     package let maxObjectReplies: Int
-    /// 250 rows. The data of a deleted object must not delay others.
+    /// 250 rows. The data of a deleted entity must not delay others.
     package let purgedRowsPerStep: Int
     /// 25 operations. A large push takes several transactions; other users' requests run between them.
     package let objectOperationsPerStep: Int

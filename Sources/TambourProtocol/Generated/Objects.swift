@@ -50,11 +50,11 @@ package enum SyncKind: WireValue, Hashable {
     }
 }
 
-/// What an operation does to its object.
+/// What an operation does to its entity.
 package enum ObjectChange: WireValue, Hashable {
-    /// The object and everything below it are deleted.
+    /// The entity and everything below it are deleted.
     case delete
-    /// A new object.
+    /// A new entity.
     case create
     /// Fields get new values.
     case update
@@ -100,11 +100,11 @@ package enum ObjectChange: WireValue, Hashable {
 package enum ObjectStatus: WireValue, Hashable {
     /// It is stored.
     case applied
-    /// Nothing was done, because the object differs from the operation's base.
+    /// Nothing was done, because the entity differs from the operation's base.
     case conflict
     /// It can never be applied as it is.
     case rejected
-    /// Not tried, because an object it needs was not created, or because the reply was full: then `because`
+    /// Not tried, because an entity it needs was not created, or because the reply was full: then `because`
     /// is its own `opId`.
     case skipped
     /// A value this build does not know.
@@ -160,7 +160,7 @@ package enum ObjectConflict: WireValue, Hashable {
     case updateDelete
     /// Deleted here, updated there.
     case deleteUpdate
-    /// Created here and there under one natural key; `server` is the other object.
+    /// Created here and there under one natural key; `server` is the other entity.
     case duplicate
     /// The server's write is later and wins: the user need not decide.
     case superseded
@@ -217,15 +217,15 @@ package enum ObjectConflict: WireValue, Hashable {
 package enum ObjectError: WireValue, Hashable {
     /// There is no such type.
     case unknownType
-    /// The object is of another type than the operation says.
+    /// The entity is of another type than the operation says.
     case wrongType
     /// The type has no such field.
     case unknownField
     /// The field takes values of another kind.
     case wrongFieldKind
-    /// The object would hold more bytes than its type allows.
+    /// The entity would hold more bytes than its type allows.
     case tooLarge
-    /// The user would have more objects than the limit.
+    /// The user would have more entities than the limit.
     case tooMany
     /// A field of the natural key would change.
     case keyIsFixed
@@ -6835,9 +6835,9 @@ package struct NewLink: WireValue, Hashable {
     }
 }
 
-/// The current state of an object.
+/// The current state of an entity.
 package struct ObjectCopy: WireValue, Hashable {
-    /// Identifies it among its user's objects.
+    /// Identifies it among its user's entities.
     package var id: Int64
     /// Its type, such as note. A client ignores types that it does not know.
     package var type: String
@@ -6970,13 +6970,13 @@ package struct ObjectCopy: WireValue, Hashable {
     }
 }
 
-/// A change of one object.
+/// A change of one entity.
 package struct ObjectOperation: WireValue, Hashable {
     /// The device's idempotency key; a retry returns the first result.
     package var opID: Int64
     /// What it does.
     package var op: ObjectChange
-    /// The object's id; for objects created in this request a local one, such as `#l7`.
+    /// The entity's id; for entities created in this request a local one, such as `#l7`.
     package var id: AnyValue
     /// Its type.
     package var type: String
@@ -7106,13 +7106,13 @@ package struct ObjectResult: WireValue, Hashable {
     package var status: ObjectStatus
     /// True when the operation had been applied before: this is the first result.
     package var replayed: Bool?
-    /// APPLIED: the object's id.
+    /// APPLIED: the entity's id.
     package var id: Int64?
     /// APPLIED: its version.
     package var version: Int64?
     /// APPLIED: when it was changed, by the server's clock.
     package var modified: Int64?
-    /// APPLIED: the whole object, if it differs from the base with the operation's fields applied.
+    /// APPLIED: the whole entity, if it differs from the base with the operation's fields applied.
     package var object: ObjectCopy?
     /// APPLIED: the previous copy, if this later change replaced it.
     package var loser: ObjectCopy?

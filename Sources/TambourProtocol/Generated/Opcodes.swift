@@ -260,13 +260,13 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let chatChanges = Opcode(rawValue: 1030)
     /// Returns the changes that a delta of LOGIN left out, the newest first, for clients with `sync-more`.
     package static let syncMore = Opcode(rawValue: 1031)
-    /// Returns the changes to the caller's objects after a mark, the oldest change first, including
+    /// Returns the changes to the caller's entities after a mark, the oldest change first, including
     /// deletions; or, with `series`, the elements of a series in a range.
     package static let objPull = Opcode(rawValue: 1040)
     /// Stores changes that a device made, perhaps long ago: first deletions, then creations, parents before
     /// children, then updates.
     package static let objPush = Opcode(rawValue: 1041)
-    /// The receiver changed objects on another device.
+    /// The receiver changed entities on another device.
     package static let notifObj = Opcode(rawValue: 1042)
 
     /// What the table says about it, nil for an unknown number.
