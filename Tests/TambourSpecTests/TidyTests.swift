@@ -257,6 +257,19 @@ struct TidyTests {
         }
     }
 
+    @Test("no file written by hand is too long to be read")
+    func lengths() throws {
+        let sources = try Self.sources(under: "Sources") + Self.sources(under: "bench")
+        for source in sources where !source.path.contains("/Generated/") {
+            // The one class that every request passes through stays short; its parts are values.
+            let most = source.path == "Sources/TambourGateway/Session.swift" ? 350 : 600
+            // The last line ends with a newline.
+            let count = source.lines.count - 1
+            #expect(count <= most, "\(source.path) has \(count) lines: split it by subject")
+        }
+        #expect(sources.contains { $0.path == "Sources/TambourGateway/Session.swift" })
+    }
+
     @Test("nothing unchecked or unsafe about threads goes without a reason")
     func unchecked() throws {
         for source in try Self.sources(under: "Sources") {
