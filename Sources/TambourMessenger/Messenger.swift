@@ -236,14 +236,14 @@ package final class Messenger: Sendable {
         let job = ReaderPool.Job { [self] store in
             guard context.isWanted() else { return nil }
             note(.reader, context)
-            let result = dispatcher.query(
+            let answer = dispatcher.query(
                 query,
                 from: context.requester,
                 time: safeTime,
                 on: store
             )
-            router.route(result.events)
-            return rest(of: result.answer, context, then: completion)
+            router.route(answer.events)
+            return rest(of: answer, context, then: completion)
         }
         readers.post(for: context.subject, job)
     }

@@ -43,6 +43,8 @@ package struct Answer: Sendable {
     package var rest: (@Sendable (WriteTransaction) throws -> Answer)?
     /// The same for a query.
     package var restOfQuery: (@Sendable (ReadTransaction) throws -> Answer)?
+    /// What a query tells others. A command leaves its events with its transaction.
+    package var events: [Event] = []
     /// The number of rows that a query read; 0 for a command, whose declared price covers everything.
     package var rowsRead = 0
 

@@ -1,7 +1,7 @@
 import TambourProtocol
 import TambourStore
 
-/// Changing the phone of an account, and deleting the account.
+/// Changing the phone of an account.
 extension AuthHandler {
     /// Answers `PHONE_BIND_REQUEST` (98).
     ///
@@ -58,34 +58,5 @@ extension AuthHandler {
         try tellProfile(of: caller.userID, except: caller.connectionID, in: tx)
         try tx.tellContacts(of: account, limit: limits.maxContactAudience)
         return .success(PhoneBindConfirmReply(profile: try tx.reader.profile(of: account)))
-    }
-
-    /// Answers `PROFILE_DELETE` (199): schedules the erasure of the account, or cancels it.
-    ///
-    /// - Throws: `proto.payload` for a request that asks for neither or both.
-    /// - Note: A command.
-    func profileDelete(
-        _ request: ProfileDeleteRequest,
-        from caller: Caller,
-        in tx: WriteTransaction
-    ) throws -> ProfileDeleteReply {
-        guard let deletes = request.delete ?? request.cancel.map({ !$0 }), request.cancel != deletes
-        else { throw RequestError.protoPayload("/delete: missing, or the same as /cancel") }
-        var time = try tx.reader.end(of: caller.userID).deleteAt
-        if deletes != (time != 0) {
-            time = deletes ? tx.ct + Int64(limits.profileDeleteDelayMs) : 0
-            try tx.setDeletion(at: time, of: caller.userID)
-        }
-        return ProfileDeleteReply(timestamp: time)
-    }
-
-    /// Answers `PROFILE_DELETE_TIME` (200).
-    ///
-    /// - Note: A query.
-    func profileDeleteTime(
-        from caller: Caller,
-        in snapshot: ReadTransaction
-    ) throws -> ProfileDeleteTimeReply {
-        ProfileDeleteTimeReply(time: try snapshot.end(of: caller.userID).deleteAt)
     }
 }

@@ -23,6 +23,7 @@ extension AuthHandler {
     /// - Throws: `auth.blocked` when the user has opened too many within an hour.
     /// - Note: A command.
     func authCreateTrack(
+        _: AuthCreateTrackRequest,
         from caller: Caller,
         in tx: WriteTransaction
     ) throws -> AuthCreateTrackReply {
@@ -255,17 +256,17 @@ extension AuthHandler {
     /// - Note: A command.
     func authCheckPassword(
         _ request: AuthCheckPasswordRequest,
-        _ given: HashedPassword?,
-        from caller: Caller,
+        from call: CommandCall,
         in tx: WriteTransaction
     ) throws -> Result<AuthCheckPasswordReply, RequestError> {
+        let caller = call.caller
         let (_, idHash) = try settings(request.trackID, of: caller, in: tx.reader, now: tx.ct)
         guard let second = try tx.reader.password(of: caller.userID) else {
             throw RequestError.notAllowed
         }
         if let error = try refusal(
             of: request.password,
-            given,
+            call.password,
             for: second,
             of: caller.userID,
             in: tx
@@ -332,19 +333,20 @@ extension AuthHandler {
     /// - Note: A command.
     func authSet2fa(
         _ request: AuthSet2faRequest,
-        _ given: HashedPassword?,
-        from caller: Caller,
+        from call: CommandCall,
         in tx: WriteTransaction
     ) throws -> AuthSet2faReply {
+        let caller = call.caller
         let change = try change(by: request, from: caller, in: tx.reader, now: tx.ct)
         if request.removes {
             try tx.removePassword(of: caller.userID)
         } else {
             // Without a hash something changed since the password was to be hashed: the client
             // starts over.
-            guard let password = request.password == nil ? change.second?.password : given else {
-                throw RequestError.trackNotFound
-            }
+            guard
+                let password =
+                    request.password == nil ? change.second?.password : call.password
+            else { throw RequestError.trackNotFound }
             try tx.setPassword(
                 password,
                 hint: change.hint ?? change.second?.hint,
@@ -361,6 +363,7 @@ extension AuthHandler {
     ///
     /// - Note: A query.
     func auth2faDetails(
+        _: Auth2faDetailsRequest,
         from caller: Caller,
         in snapshot: ReadTransaction
     ) throws -> Auth2faDetailsReply {
@@ -394,8 +397,7 @@ extension AuthHandler {
     /// - Note: A command.
     func authLoginCheckPassword(
         _ request: AuthLoginCheckPasswordRequest,
-        _ given: HashedPassword?,
-        from requester: Requester,
+        from call: CommandCall,
         in tx: WriteTransaction
     ) throws -> Result<AuthLoginCheckPasswordReply, RequestError> {
         let (_, idHash, account, second) = try challenge(
@@ -405,7 +407,7 @@ extension AuthHandler {
         )
         if let error = try refusal(
             of: request.password,
-            given,
+            call.password,
             for: second,
             of: account.id,
             in: tx
@@ -415,7 +417,7 @@ extension AuthHandler {
         try tx.endTrack(idHash)
         return .success(
             AuthLoginCheckPasswordReply(
-                tokenAttrs: try tokenAttributes(of: account.id, from: requester, in: tx),
+                tokenAttrs: try tokenAttributes(of: account.id, from: call.requester, in: tx),
                 profile: try tx.reader.profile(of: account)
             )
         )

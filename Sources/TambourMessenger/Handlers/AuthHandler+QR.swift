@@ -8,7 +8,7 @@ extension AuthHandler {
     /// Answers `GET_QR` (288): a link to show, and a separate secret to poll with.
     ///
     /// - Note: A command.
-    func getQr(in tx: WriteTransaction) throws -> GetQrReply {
+    func getQr(_: GetQrRequest, from _: Requester, in tx: WriteTransaction) throws -> GetQrReply {
         let link = Tokens.make(environment)
         let track = try openTrack(
             .qr,
@@ -32,16 +32,16 @@ extension AuthHandler {
     /// - Note: A query.
     func getQrStatus(
         _ request: GetQrStatusRequest,
+        from _: Requester,
         in snapshot: ReadTransaction
-    ) throws -> GetQrStatusReply {
+    ) throws -> Answer {
         let track = try snapshot.track(
             idHash: Tokens.hash(request.trackID),
             now: environment.wallMs()
         )
         guard let track, track.kind == .qr else { throw RequestError.trackNotFound }
-        return GetQrStatusReply(
-            status: QRStatus(expiresAt: track.expires, loginAvailable: track.user != nil)
-        )
+        let status = QRStatus(expiresAt: track.expires, loginAvailable: track.user != nil)
+        return .reply(GetQrStatusReply(status: status))
     }
 
     /// Answers `AUTH_QR_APPROVE` (290): lets the device that shows the link log in as the caller.

@@ -2,8 +2,7 @@ import TambourEvents
 import TambourProtocol
 import TambourStore
 
-/// Families `auth` and `session`: codes, tokens, sessions.
-/// Wire: protocol-spec/opcodes/auth.yaml, session.yaml
+/// Family `auth`: codes, tokens, logging in and out. Wire: protocol-spec/opcodes/auth.yaml
 struct AuthHandler: Sendable {
     let limits: Limits
     let environment: Environment
@@ -11,6 +10,7 @@ struct AuthHandler: Sendable {
     let fixedCode: String?
     /// Whether another code can be delivered.
     let hasRoomForCodes: @Sendable () -> Bool
+    let sync: LoginSync
     /// The sessions of a user that are connected now.
     var connectedSessions: @Sendable (UserID) -> Set<SessionID> = { _ in [] }
     private static let codeWindowMs: Int64 = 3_600_000
@@ -272,53 +272,35 @@ struct AuthHandler: Sendable {
     /// Answers `LOGOUT` (20): revokes the token; its connections close after the reply.
     ///
     /// - Note: A command.
-    func logout(from caller: Caller, in tx: WriteTransaction) throws {
-        try tx.closeSessions([caller.sessionID], of: caller.userID)
-    }
-
-    /// Answers `SESSIONS_CLOSE` (97): closes all other sessions of the caller. Logins in progress
-    /// end too, because whoever holds a device may have approved one or read a code.
-    ///
-    /// The reply repeats the caller's own token: one client treats its absence as a failure.
-    /// - Note: A command.
-    func sessionsClose(
-        from requester: Requester,
+    func logout(
+        _: LogoutRequest,
+        from caller: Caller,
         in tx: WriteTransaction
-    ) throws -> SessionsCloseReply {
-        let caller = requester.requireCaller()
-        try tx.closeAllSessions(of: caller.userID, except: caller.sessionID)
-        return SessionsCloseReply(token: requester.token)
+    ) throws -> LogoutReply {
+        try tx.closeSessions([caller.sessionID], of: caller.userID)
+        return LogoutReply()
     }
 
-    /// Answers `SESSIONS_INFO` (96): the caller's session first; omits sessions that do not fit the
-    /// reply.
+    /// Answers `LOGIN2` (8): see `LoginSync`.
     ///
     /// - Note: A query.
-    func sessionsInfo(
+    func login2(
+        _ request: Login2Request,
+        from requester: Requester,
+        in snapshot: ReadTransaction
+    ) throws -> Login2Reply {
+        try sync.login2(request, from: requester, in: snapshot)
+    }
+
+    /// Answers `SYNC_MORE` (1031): see `LoginSync`.
+    ///
+    /// - Note: A query.
+    func syncMore(
+        _ request: SyncMoreRequest,
         from caller: Caller,
         in snapshot: ReadTransaction
-    ) throws -> SessionsInfoReply {
-        let sessions = try snapshot.sessions(of: caller.userID)
-        let ordered =
-            sessions.filter { $0.id == caller.sessionID }
-            + sessions.filter { $0.id != caller.sessionID }
-        var budget = caller.replyBudget
-        let fitting = ordered.prefix { session in
-            budget -= session.wireSizeEstimate
-            return budget >= 0
-        }
-        return SessionsInfoReply(
-            sessions: fitting.map { session in
-                SessionInfo(
-                    client: session.client,
-                    info: session.info,
-                    location: session.address,
-                    time: session.lastSeen,
-                    current: session.id == caller.sessionID,
-                    id: session.id.rawValue
-                )
-            }
-        )
+    ) throws -> SyncMoreReply {
+        try sync.syncMore(request, from: caller, in: snapshot)
     }
 
     /// Returns the session of a login token.

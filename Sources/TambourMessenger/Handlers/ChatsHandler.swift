@@ -6,6 +6,7 @@ import TambourStore
 struct ChatsHandler: Sendable {
     let limits: Limits
     let environment: Environment
+    let session: SessionHandler
     /// Up to this commit time CHAT_CHANGES cannot tell what a client holds; 0 if it always can.
     var changesUnknown: Int64 = 0
 
@@ -87,17 +88,16 @@ struct ChatsHandler: Sendable {
 
     /// Answers `CHAT_CHANGES` (1030): the messages that changed or went after a cursor.
     ///
-    /// - Parameter time: the safe time, read before the snapshot opened: the client's next cursor.
     /// - Throws: `chat.not.found`; `proto.payload` for a count below 1, or a negative cursor.
     /// - Note: A query.
     func chatChanges(
         _ request: ChatChangesRequest,
-        from caller: Caller,
-        time: Int64,
+        from call: QueryCall,
         in snapshot: ReadTransaction
     ) throws -> ChatChangesReply {
         guard request.count ?? 1 > 0 else { throw RequestError.protoPayload("/count: below 1") }
         guard request.since >= 0 else { throw RequestError.protoPayload("/since: below 0") }
+        let (caller, time) = (call.caller, call.time)
         let view = try snapshot.begun(request.chatID, request.postID, of: caller.userID)
         var reply = ChatChangesReply(time: time)
         if changesUnknown > 0, request.since <= changesUnknown {
@@ -256,12 +256,23 @@ struct ChatsHandler: Sendable {
     /// Answers `CHAT_SUBSCRIBE` (75): a hint only, since pushes of chats come in any case. Pushes
     /// of comments go only to connections that have opened the comments.
     ///
-    /// - Returns: the connection's new interest.
     /// - Throws: `chat.not.found`, `not.found`.
     /// - Note: A query.
     func chatSubscribe(
         _ request: ChatSubscribeRequest,
         from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> Answer {
+        Answer(
+            .reply(ChatSubscribeReply()),
+            interest: try interest(in: request, of: caller, in: snapshot)
+        )
+    }
+
+    /// Returns what the caller's connection follows from now on, or no longer.
+    private func interest(
+        in request: ChatSubscribeRequest,
+        of caller: Caller,
         in snapshot: ReadTransaction
     ) throws -> Interest? {
         if let post = request.postID {
@@ -301,6 +312,24 @@ struct ChatsHandler: Sendable {
             throw RequestError.chatNotFound
         }
         return ChatPersonalConfigReply(chat: chat)
+    }
+
+    /// Answers `CHAT_PIN_SET_VISIBILITY` (86): sets whether the caller's devices show the pinned
+    /// message. It is stored as the setting `hidePinned` of the chat.
+    ///
+    /// - Throws: `chat.not.found`, `proto.payload` for too many settings.
+    /// - Note: A command.
+    func chatPinSetVisibility(
+        _ request: ChatPinSetVisibilityRequest,
+        from requester: Requester,
+        in tx: WriteTransaction
+    ) throws -> ChatPinSetVisibilityReply {
+        // Null removes a setting.
+        let value = request.show ? AnyValue(unchecked: Bytes([0xC0])) : AnyValue(true)
+        let chats = IDMap([(request.chatID, NameMap([(Text("hidePinned"), value)]))])
+        let change = ConfigRequest(settings: SettingsChange(chats: chats))
+        _ = try session.config(change, from: requester, in: tx)
+        return ChatPinSetVisibilityReply()
     }
 
     /// Answers `CHAT_HIDE` (196): hides a chat until its next message.

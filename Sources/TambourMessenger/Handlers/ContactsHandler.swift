@@ -137,6 +137,18 @@ struct ContactsHandler: Sendable {
         return ContactPhotosReply()
     }
 
+    /// Answers `REMOVE_CONTACT_PHOTO` (43): nobody has a photo.
+    ///
+    /// - Throws: `not.found`.
+    /// - Note: A query.
+    func removeContactPhoto(
+        _: RemoveContactPhotoRequest,
+        from _: Caller,
+        in _: ReadTransaction
+    ) throws -> RemoveContactPhotoReply {
+        throw RequestError.notFound
+    }
+
     /// Answers `CHAT_SEARCH_COMMON_PARTICIPANTS` (198): the caller's groups that all the named
     /// users are members of.
     ///

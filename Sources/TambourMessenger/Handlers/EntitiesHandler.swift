@@ -26,17 +26,15 @@ struct EntitiesHandler: Sendable {
 
     /// Answers `OBJ_PULL` (1040): the entities that changed after a cursor, or a range of a series.
     ///
-    /// - Parameter time: the safe time, read before the snapshot opened; it becomes the next
-    ///   cursor.
     /// - Throws: `proto.payload` for a negative cursor, a count below 1, and a type that is no
     ///   series.
     /// - Note: A query.
     func objPull(
         _ request: ObjPullRequest,
-        from caller: Caller,
-        time: Int64,
+        from call: QueryCall,
         in snapshot: ReadTransaction
     ) throws -> ObjPullReply {
+        let (caller, time) = (call.caller, call.time)
         guard request.count ?? 1 > 0 else { throw RequestError.protoPayload("/count: below 1") }
         guard request.since >= 0 else { throw RequestError.protoPayload("/since: below 0") }
         let count = Int(

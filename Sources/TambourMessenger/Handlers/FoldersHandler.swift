@@ -34,7 +34,7 @@ struct FoldersHandler: Sendable {
     /// Answers `FOLDERS_GET_BY_ID` (273): omits unknown folders.
     ///
     /// - Note: A query.
-    func foldersGetByID(
+    func foldersGetById(
         _ request: FoldersGetByIdRequest,
         from caller: Caller,
         in snapshot: ReadTransaction

@@ -54,6 +54,7 @@ extension GroupsHandler {
     /// - Note: A query.
     func chatCheckLink(
         _ request: ChatCheckLinkRequest,
+        from _: Caller,
         in snapshot: ReadTransaction
     ) throws -> ChatCheckLinkReply {
         guard let link = ChatLink.key(in: request.link, limits: limits),

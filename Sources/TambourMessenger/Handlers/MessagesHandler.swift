@@ -511,11 +511,20 @@ struct MessagesHandler: Sendable {
 
     /// Answers `MSG_TYPING` (65): notifies the other members, stores nothing.
     ///
-    /// - Returns: the push; nil where nobody is notified: in a channel, and in a dialog that has
-    ///   not begun.
     /// - Throws: `chat.not.found`.
     /// - Note: A query.
     func msgTyping(
+        _ request: MsgTypingRequest,
+        from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> Answer {
+        var answer = Answer.reply(MsgTypingReply())
+        if let push = try typing(request, from: caller, in: snapshot) { answer.events = [push] }
+        return answer
+    }
+
+    /// - Returns: nil where nobody is notified: in a channel, and in a dialog that has not begun.
+    private func typing(
         _ request: MsgTypingRequest,
         from caller: Caller,
         in snapshot: ReadTransaction

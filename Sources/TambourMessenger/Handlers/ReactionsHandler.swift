@@ -208,7 +208,7 @@ struct ReactionsHandler: Sendable {
     /// member of.
     ///
     /// - Note: A query.
-    func chatReactionsSettingsGetByChatID(
+    func chatReactionsSettingsGetByChatId(
         _ request: ChatReactionsSettingsGetByChatIdRequest,
         from caller: Caller,
         in snapshot: ReadTransaction

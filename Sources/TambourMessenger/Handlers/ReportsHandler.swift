@@ -15,13 +15,14 @@ struct ReportsHandler: Sendable {
         _ request: ChatComplainRequest,
         from caller: Caller,
         in tx: WriteTransaction
-    ) throws {
+    ) throws -> ChatComplainReply {
         let ids = request.ids + (request.chatID.map { [$0] } ?? [])
         guard !ids.isEmpty else { throw RequestError.protoPayload("/ids: missing") }
         let subjects = try ids.map {
             Report.Subject.chat(try tx.knownChat($0, to: caller.userID).key)
         }
         try file(subjects, request.reason, request.reasonID, by: caller, in: tx)
+        return ChatComplainReply()
     }
 
     /// Answers `COMPLAIN` (161): reports messages of a chat, comments on a post, users, or chats.
@@ -33,7 +34,7 @@ struct ReportsHandler: Sendable {
         _ request: ComplainRequest,
         from caller: Caller,
         in tx: WriteTransaction
-    ) throws {
+    ) throws -> ComplainReply {
         var subjects: [Report.Subject] = []
         if let id = request.parentID {
             let chat = try tx.known(id, request.postID, to: caller.userID)
@@ -58,6 +59,7 @@ struct ReportsHandler: Sendable {
             }
         }
         try file(subjects, request.reason, request.reasonID, by: caller, in: tx)
+        return ComplainReply()
     }
 
     private func file(
@@ -88,24 +90,26 @@ struct ReportsHandler: Sendable {
 
     /// Answers `COMPLAIN_REASONS_GET` (162): the same reasons for every kind of subject.
     ///
-    /// - Parameter language: the client's language; nil means English.
     /// - Note: A query.
     func complainReasonsGet(
         _ request: ComplainReasonsGetRequest,
-        in language: RequestError.Language?
-    ) -> ComplainReasonsGetReply {
-        let language = language ?? .en
+        from requester: Requester,
+        in _: ReadTransaction
+    ) throws -> Answer {
+        let language = requester.language ?? .en
         // Each language has its own version.
         let version = language == .en ? ReportReason.version : ReportReason.version + 1
         guard request.complainSync != version else {
-            return ComplainReasonsGetReply(complainSync: version)
+            return .reply(ComplainReasonsGetReply(complainSync: version))
         }
         let reasons = ReportReason.allCases.map {
             ComplainReason(reasonID: $0.rawValue, reasonTitle: Text($0.title(in: language)))
         }
-        return ComplainReasonsGetReply(
-            complains: ReportReason.kinds.map { ComplainType(typeID: $0, reasons: reasons) },
-            complainSync: version
+        return .reply(
+            ComplainReasonsGetReply(
+                complains: ReportReason.kinds.map { ComplainType(typeID: $0, reasons: reasons) },
+                complainSync: version
+            )
         )
     }
 }

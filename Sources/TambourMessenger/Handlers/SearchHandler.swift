@@ -158,6 +158,13 @@ struct SearchHandler: Sendable {
         var reached: MessageID?
     }
 
+    /// Answers `MSG_SEARCH_TOUCH` (72): ignored.
+    ///
+    /// - Note: A query.
+    func msgSearchTouch(_: MsgSearchTouchRequest, from _: Caller, in _: ReadTransaction) -> Answer {
+        .reply(MsgSearchTouchReply())
+    }
+
     /// Answers `MSG_GET_STAT` (74): the number of members other than the author who have read each
     /// message.
     ///

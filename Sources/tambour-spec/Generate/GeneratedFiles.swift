@@ -24,7 +24,10 @@ enum GeneratedFiles {
                 )
             )
         }
-        for folder in [Generator.sources, Generator.tests] {
+        let folders = Set(
+            files.map { $0.path.split(separator: "/").dropLast().joined(separator: "/") }
+        )
+        for folder in folders.sorted() where folder.hasSuffix("/Generated") {
             let present =
                 (try? FileManager.default.contentsOfDirectory(
                     atPath: root.appending(path: folder).path

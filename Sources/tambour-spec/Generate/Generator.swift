@@ -24,6 +24,10 @@ struct Generator {
                 "\(Self.sources)/ClientRequest.swift",
                 ClientRequestSource(specification: specification).text()
             ),
+            (
+                "Sources/TambourMessenger/Generated/Dispatch.swift",
+                DispatchSource(specification: specification).text()
+            ),
             ("\(Self.sources)/Costs.swift", CostsSource(specification: specification).text()),
             ("\(Self.sources)/Errors.swift", ErrorsSource(specification: specification).text()),
             ("Sources/TambourFraming/Generated/Framing.swift", framing()),

@@ -300,7 +300,7 @@ struct Truth {
                     from: requester,
                     time: time,
                     on: store
-                ).answer
+                )
             )
             chats += more.chats
             marker = more.marker
@@ -326,7 +326,7 @@ struct Truth {
                         from: requester,
                         time: time,
                         on: store
-                    ).answer
+                    )
                 )
             }
         }
@@ -366,7 +366,7 @@ struct Truth {
                 from: world.requester(user),
                 time: messenger.clock.safeTime(wall: messenger.environment.wallMs()),
                 on: store
-            ).answer
+            )
         )
     }
 
@@ -385,7 +385,7 @@ struct Truth {
                 from: world.requester(user),
                 time: messenger.clock.safeTime(wall: messenger.environment.wallMs()),
                 on: store
-            ).answer
+            )
         }
         let info = MsgGetCommentsInfoRequest(chatID: channel, postIDs: [post])
         let answer = ask(.msgGetCommentsInfo(info))

@@ -18,7 +18,16 @@ struct CodesPerNetworkTests {
                 limits: limits,
                 environment: .live,
                 fixedCode: nil,
-                hasRoomForCodes: { true }
+                hasRoomForCodes: { true },
+                sync: LoginSync(
+                    limits: limits,
+                    presence: PresenceRegistry(
+                        clock: CommitClock(persistedLeaseEnd: 0, leaseMs: 0),
+                        wall: 0,
+                        limits: limits
+                    ),
+                    settings: ServiceConfig(limits: limits)
+                )
             )
             for (index, address) in addresses.enumerated() {
                 let origin = SessionOrigin(

@@ -85,6 +85,17 @@ struct EntityPurgeTests {
             )
         }
 
+        /// A query of the caller over a snapshot.
+        private func call(
+            _ caller: Caller,
+            _ time: Int64,
+            _ snapshot: ReadTransaction
+        ) -> QueryCall {
+            let origin = SessionOrigin(installation: "", client: "", info: "", address: "")
+            let requester = Requester(caller: caller, origin: origin)
+            return QueryCall(requester: requester, time: time, snapshot: snapshot)
+        }
+
         private func note(_ events: [Event]) {
             for case .push(.notifObj(let push), _, _) in events {
                 told += push.objects.compactMap { try? Entity($0) }
@@ -146,7 +157,7 @@ struct EntityPurgeTests {
         func pull(since mark: Int64 = 0) throws -> (entities: [Entity], time: Int64) {
             let request = ObjPullRequest(since: mark, count: 1_000)
             let reply = try reading.read {
-                try handler.objPull(request, from: caller, time: wall, in: $0)
+                try handler.objPull(request, from: call(caller, wall, $0), in: $0)
             }
             return (try reply.objects.map { try Entity($0) }, reply.time)
         }
@@ -155,7 +166,7 @@ struct EntityPurgeTests {
             let range = ObjectRange(type: "measurement", parent: parent.number, from: .min)
             let request = ObjPullRequest(count: 1_000, series: range)
             return try reading.read {
-                try handler.objPull(request, from: caller, time: wall, in: $0).objects.count
+                try handler.objPull(request, from: call(caller, wall, $0), in: $0).objects.count
             }
         }
 

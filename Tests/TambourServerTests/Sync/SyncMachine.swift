@@ -184,7 +184,7 @@ final class SyncMachine: @unchecked Sendable {
             origin: SessionOrigin(installation: "", client: "", info: "", address: ""),
             token: token
         )
-        return dispatcher.query(request, from: requester, time: safeTime, on: reading).answer
+        return dispatcher.query(request, from: requester, time: safeTime, on: reading)
     }
 
     /// The next step of what has one.
@@ -198,8 +198,7 @@ final class SyncMachine: @unchecked Sendable {
         as type: Reply.Type = Reply.self
     ) throws -> Reply {
         let time = clock.safeTime(wall: world.wallMs)
-        let result = dispatcher.query(request, from: requester, time: time, on: reading)
-        return try reply(result.answer)
+        return try reply(dispatcher.query(request, from: requester, time: time, on: reading))
     }
 
     /// The reply as a client reads it, after the steps that are left.

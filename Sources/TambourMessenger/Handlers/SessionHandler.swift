@@ -2,9 +2,9 @@ import TambourEvents
 import TambourProtocol
 import TambourStore
 
-/// Part of family `session`: the caller's own profile and settings. Wire:
+/// Family `session`: the caller's own profile and settings. Wire:
 /// protocol-spec/opcodes/session.yaml
-struct ProfileHandler: Sendable {
+struct SessionHandler: Sendable {
     let limits: Limits
     let service: ServiceConfig
 
@@ -183,24 +183,6 @@ struct ProfileHandler: Sendable {
             }
             return (id, before, after)
         }
-    }
-
-    /// Answers `CHAT_PIN_SET_VISIBILITY` (86): sets whether the caller's devices show the pinned
-    /// message. It is stored as the setting `hidePinned` of the chat.
-    ///
-    /// - Throws: `chat.not.found`, `proto.payload` for too many settings.
-    /// - Note: A command.
-    func chatPinSetVisibility(
-        _ request: ChatPinSetVisibilityRequest,
-        from requester: Requester,
-        in tx: WriteTransaction
-    ) throws -> ChatPinSetVisibilityReply {
-        // Null removes a setting.
-        let value = request.show ? AnyValue(unchecked: Bytes([0xC0])) : AnyValue(true)
-        let chats = IDMap([(request.chatID, NameMap([(Text("hidePinned"), value)]))])
-        let change = ConfigRequest(settings: SettingsChange(chats: chats))
-        _ = try config(change, from: requester, in: tx)
-        return ChatPinSetVisibilityReply()
     }
 
     /// Returns whether the caller sees the chat. Dialogs and saved messages exist before they

@@ -1,0 +1,115 @@
+import TambourProtocol
+import TambourStore
+
+/// What a request is answered, by the type of what its handler returns. The generated switch calls
+/// these, so all of them may throw.
+extension Dispatcher {
+    // MARK: - Commands
+
+    func answer(_ answer: Answer, to call: CommandCall) throws -> Answer { answer }
+
+    func answer(_ reply: some WirePayload, to call: CommandCall) throws -> Answer {
+        .reply(reply)
+    }
+
+    func answer(
+        _ progress: Progress<WriteTransaction, some WirePayload>,
+        to call: CommandCall
+    ) throws -> Answer {
+        .stepped(progress) { [requester = call.requester] in try requireOpen(requester, in: $0) }
+    }
+
+    /// A refusal that is returned, not thrown, keeps what the handler wrote.
+    func answer(
+        _ result: Result<some WirePayload, RequestError>,
+        to call: CommandCall
+    ) throws -> Answer {
+        switch result {
+        case .success(let reply): .reply(reply)
+        case .failure(let error): .refusal(error)
+        }
+    }
+
+    func answer(
+        _ result: Result<some LoginTokenReply, RequestError>,
+        to call: CommandCall
+    ) throws -> Answer {
+        switch result {
+        case .success(let reply): try answer(reply, to: call)
+        case .failure(let error): .refusal(error)
+        }
+    }
+
+    func answer(_ reply: some LoginTokenReply, to call: CommandCall) throws -> Answer {
+        var answer = Answer.reply(reply)
+        answer.opened = try reply.loginToken.flatMap { try signedIn(by: $0, in: call.tx) }
+        return answer
+    }
+
+    /// The session behind a login token that the request led to.
+    private func signedIn(by token: String, in tx: WriteTransaction) throws -> Answer.Opened? {
+        guard let session = try tx.reader.session(tokenHash: Tokens.hash(token)),
+            let account = try tx.reader.account(session.userID)
+        else { return nil }
+        return Answer.Opened(
+            session: OpenSession(session),
+            token: token,
+            settingsVersion: account.settingsVersion,
+            isHidden: account.privacy.isHidden
+        )
+    }
+
+    func answer(_ reply: MsgSendReply, to call: CommandCall) throws -> Answer {
+        // A retry is answered also where one has blocked the other since.
+        let isOpen = try call.tx.chat(reply.chatID, visibleTo: call.caller.userID)?.isShut == false
+        return Answer(
+            .reply(reply),
+            interest: isOpen ? .dialog(reply.chatID) : nil
+        )
+    }
+
+    // MARK: - Queries
+
+    func answer(_ answer: Answer, to call: QueryCall) throws -> Answer { answer }
+
+    func answer(_ reply: some WirePayload, to call: QueryCall) throws -> Answer {
+        .page(reply, for: call.requester)
+    }
+
+    func answer(
+        _ progress: Progress<ReadTransaction, some WirePayload>,
+        to call: QueryCall
+    ) throws -> Answer {
+        .read(progress) { [requester = call.requester] in
+            try requireOpen(requester, in: $0)
+        } finish: { [requester = call.requester] in
+            .page($0, for: requester)
+        }
+    }
+}
+
+/// A reply that may bring a login token: the connection is then logged in with it.
+protocol LoginTokenReply: WirePayload {
+    /// Nil where something is still missing, such as a second factor.
+    var loginToken: String? { get }
+}
+
+extension AuthCodeReply: LoginTokenReply {
+    var loginToken: String? { tokenAttrs.login?.token }
+}
+
+extension AuthConfirmReply: LoginTokenReply {
+    var loginToken: String? { token }
+}
+
+extension AuthLoginCheckPasswordReply: LoginTokenReply {
+    var loginToken: String? { tokenAttrs.login?.token }
+}
+
+extension AuthLoginRestorePasswordReply: LoginTokenReply {
+    var loginToken: String? { tokenAttrs?.login?.token }
+}
+
+extension LoginByQrReply: LoginTokenReply {
+    var loginToken: String? { tokenAttrs.login?.token }
+}

@@ -1,0 +1,49 @@
+import TambourProtocol
+import TambourStore
+
+/// Family `media`: nothing is served yet, but apps ask at every start. Wire:
+/// protocol-spec/opcodes/media.yaml
+struct MediaHandler: Sendable {
+    /// Answers `ASSETS_GET` (26): no sets.
+    ///
+    /// - Note: A query.
+    func assetsGet(_: AssetsGetRequest, from _: Caller, in _: ReadTransaction) -> Answer {
+        .reply(AssetsGetReply())
+    }
+
+    /// Answers `ASSETS_UPDATE` (27): nothing has changed.
+    ///
+    /// - Note: A query.
+    func assetsUpdate(
+        _ request: AssetsUpdateRequest,
+        from _: Caller,
+        in _: ReadTransaction
+    ) -> Answer {
+        .reply(AssetsUpdateReply(sync: request.sync))
+    }
+
+    /// Answers `ASSETS_GET_BY_IDS` (28): nothing is known.
+    ///
+    /// - Note: A query.
+    func assetsGetByIds(_: AssetsGetByIdsRequest, from _: Caller, in _: ReadTransaction) -> Answer {
+        .reply(AssetsGetByIdsReply())
+    }
+
+    /// Answers `VIDEO_CHAT_HISTORY` (79): no calls.
+    ///
+    /// - Note: A query.
+    func videoChatHistory(
+        _: VideoChatHistoryRequest,
+        from _: Caller,
+        in _: ReadTransaction
+    ) -> Answer {
+        .reply(VideoChatHistoryReply())
+    }
+
+    /// Answers `STORIES_FEED` (208): no stories.
+    ///
+    /// - Note: A query.
+    func storiesFeed(_: StoriesFeedRequest, from _: Caller, in _: ReadTransaction) -> Answer {
+        .reply(StoriesFeedReply())
+    }
+}

@@ -1,0 +1,90 @@
+import TambourEvents
+import TambourProtocol
+import TambourStore
+
+/// The sessions and the end of an account, and what the service tells everybody.
+extension SessionHandler {
+    /// Answers `SESSIONS_CLOSE` (97): closes all other sessions of the caller. Logins in progress
+    /// end too, because whoever holds a device may have approved one or read a code.
+    ///
+    /// The reply repeats the caller's own token: one client treats its absence as a failure.
+    /// - Note: A command.
+    func sessionsClose(
+        _: SessionsCloseRequest,
+        from requester: Requester,
+        in tx: WriteTransaction
+    ) throws -> SessionsCloseReply {
+        let caller = requester.requireCaller()
+        try tx.closeAllSessions(of: caller.userID, except: caller.sessionID)
+        return SessionsCloseReply(token: requester.token)
+    }
+
+    /// Answers `SESSIONS_INFO` (96): the caller's session first; omits sessions that do not fit the
+    /// reply.
+    ///
+    /// - Note: A query.
+    func sessionsInfo(
+        _: SessionsInfoRequest,
+        from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> SessionsInfoReply {
+        let sessions = try snapshot.sessions(of: caller.userID)
+        let ordered =
+            sessions.filter { $0.id == caller.sessionID }
+            + sessions.filter { $0.id != caller.sessionID }
+        var budget = caller.replyBudget
+        let fitting = ordered.prefix { session in
+            budget -= session.wireSizeEstimate
+            return budget >= 0
+        }
+        return SessionsInfoReply(
+            sessions: fitting.map { session in
+                SessionInfo(
+                    client: session.client,
+                    info: session.info,
+                    location: session.address,
+                    time: session.lastSeen,
+                    current: session.id == caller.sessionID,
+                    id: session.id.rawValue
+                )
+            }
+        )
+    }
+
+    /// Answers `PROFILE_DELETE` (199): schedules the erasure of the account, or cancels it.
+    ///
+    /// - Throws: `proto.payload` for a request that asks for neither or both.
+    /// - Note: A command.
+    func profileDelete(
+        _ request: ProfileDeleteRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> ProfileDeleteReply {
+        guard let deletes = request.delete ?? request.cancel.map({ !$0 }), request.cancel != deletes
+        else { throw RequestError.protoPayload("/delete: missing, or the same as /cancel") }
+        var time = try tx.reader.end(of: caller.userID).deleteAt
+        if deletes != (time != 0) {
+            time = deletes ? tx.ct + Int64(limits.profileDeleteDelayMs) : 0
+            try tx.setDeletion(at: time, of: caller.userID)
+        }
+        return ProfileDeleteReply(timestamp: time)
+    }
+
+    /// Answers `PROFILE_DELETE_TIME` (200).
+    ///
+    /// - Note: A query.
+    func profileDeleteTime(
+        _: ProfileDeleteTimeRequest,
+        from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> ProfileDeleteTimeReply {
+        ProfileDeleteTimeReply(time: try snapshot.end(of: caller.userID).deleteAt)
+    }
+
+    /// Answers `BANNERS_GET` (302): never any.
+    ///
+    /// - Note: A query.
+    func bannersGet(_: BannersGetRequest, from call: QueryCall, in _: ReadTransaction) -> Answer {
+        .reply(BannersGetReply(updateTime: call.time))
+    }
+}
