@@ -32,10 +32,10 @@ struct Generator {
             ("\(Self.sources)/Errors.swift", ErrorsSource(specification: specification).text()),
             ("Sources/TambourFraming/Generated/Framing.swift", framing()),
             ("\(Self.sources)/Limits.swift", LimitsSource(specification: specification).text()),
-            ("\(Self.sources)/Objects.swift", objects()),
             ("\(Self.sources)/Opcodes.swift", OpcodesSource(specification: specification).text()),
             ("\(Self.sources)/Push.swift", PushSource(specification: specification).text()),
         ]
+        files += types()
         for family in specification.families where !family.opcodes.isEmpty {
             files.append(
                 (
@@ -86,19 +86,40 @@ struct Generator {
         return source.text
     }
 
-    private func objects() -> String {
-        var source = SourceText(from: "protocol-spec/types.yaml")
-        writeObjects(to: &source)
-        return source.text
+    /// Returns a file for the types of each family, and one for the types of none.
+    private func types() -> [(path: String, content: String)] {
+        let families = specification.typeFamilies()
+        return ([nil] + specification.families.map(\.name)).compactMap { family in
+            let enums = specification.enums.filter { families[$0.name] == family }
+            let structs = specification.structs.filter { families[$0.name] == family }
+            guard !enums.isEmpty || !structs.isEmpty else { return nil }
+            var source = SourceText(from: "protocol-spec/types.yaml")
+            writeTypes(enums, structs, to: &source)
+            let name = "Types" + (family.map(Names.pascal(fromOpcode:)) ?? "")
+            return ("\(Self.sources)/\(name).swift", source.text)
+        }
     }
 
-    func writeObjects(to source: inout SourceText) {
-        for (index, type) in specification.enums.enumerated() {
-            if index > 0 { source.line() }
+    func writeTypes(to source: inout SourceText) {
+        writeTypes(specification.enums, specification.structs, to: &source)
+    }
+
+    private func writeTypes(
+        _ enums: [EnumType],
+        _ structs: [StructType],
+        to source: inout SourceText
+    ) {
+        var isFirst = true
+        func separate(_ source: inout SourceText) {
+            if !isFirst { source.line() }
+            isFirst = false
+        }
+        for type in enums {
+            separate(&source)
             EnumSource(type: type, specification: specification).write(to: &source)
         }
-        for type in specification.structs {
-            source.line()
+        for type in structs {
+            separate(&source)
             write(type, to: &source)
         }
     }

@@ -39,7 +39,7 @@ struct SampleSource {
         }
         source.line()
         let generator = Generator(specification: specification)
-        generator.writeObjects(to: &source)
+        generator.writeTypes(to: &source)
         for family in specification.families {
             source.line()
             generator.writePayloads(of: family, to: &source)
