@@ -1,4 +1,3 @@
-import GRDB
 public import TambourProtocol
 
 /// Drafts: messages that somebody began to write.
@@ -21,13 +20,7 @@ extension Client {
 
     /// The draft of a chat, begun here or on another device of the account.
     public func draft(in chat: ChatID) throws(ClientError) -> Draft {
-        try store.read { db in
-            let row = try Row.fetchOne(
-                db.cachedStatement(sql: "SELECT text, replyTo FROM draft WHERE chat = ?"),
-                arguments: [chat.rawValue]
-            )
-            return row.map(Draft.init) ?? .empty
-        }
+        try store.read { try $0.draft(of: chat) ?? .empty }
     }
 
     /// Saves a draft, here and on the account's other devices; an empty text discards it.
@@ -42,12 +35,12 @@ extension Client {
     ) async throws(ClientError) {
         let draft = Draft(text: text, replyTo: message)
         try await wish { core, tx in
-            let known = try tx.row("SELECT * FROM draft WHERE chat = ?", [chat.rawValue])
+            let known = try tx.draft(of: chat)
             guard draft != .empty else {
                 if known != nil { try core.queue(DiscardDraftTask(chat: chat.rawValue), tx) }
                 return
             }
-            guard known.map(Draft.init) != draft else { return }
+            guard known != draft else { return }
             guard try !tx.isLocalDraft(draft.text, in: chat) else {
                 return try tx.putDraft(draft.text, replyTo: draft.replyTo, in: chat)
             }
@@ -68,17 +61,10 @@ extension Client {
     }
 }
 
-extension Client.Draft {
-    fileprivate init(_ row: Row) {
-        self.init(text: row["text"], replyTo: (row["replyTo"] as Int64?).map(MessageID.init))
-    }
-}
-
 extension ClientCore {
     /// Discards a draft, unless another one has replaced it.
     func discardDraft(_ draft: Client.Draft, in chat: ChatID, _ tx: StoreTransaction) throws {
-        let known = try tx.row("SELECT * FROM draft WHERE chat = ?", [chat.rawValue])
-        guard let known, Client.Draft(known) == draft else { return }
+        guard try tx.draft(of: chat) == draft else { return }
         try queue(DiscardDraftTask(chat: chat.rawValue), tx)
     }
 }

@@ -1,5 +1,3 @@
-import Foundation
-import GRDB
 public import TambourProtocol
 
 /// Editing own messages.
@@ -38,7 +36,8 @@ extension Client {
         try Self.check(text)
         try await wish { core, tx in
             let text = EditedText(text, mentions)
-            if let message = try tx.ownMessage(cid: cid, in: chat) {
+            let sent = try tx.userID().flatMap { try tx.ownMessage(cid: cid, in: chat, me: $0) }
+            if let message = sent {
                 try core.edit(message, in: chat, text, tx)
             } else {
                 try core.rewrite(cid: cid, in: chat, text, tx)
@@ -139,11 +138,8 @@ extension ClientCore {
         _ text: EditedText,
         _ tx: StoreTransaction
     ) throws {
-        let overlays = try Overlays(of: chat, tx.db)
-        let stored = try tx.row(
-            "SELECT data FROM message WHERE chat = ? AND id = ?",
-            [chat.rawValue, message.rawValue]
-        ).flatMap { Message(stored: $0["data"]) }
+        let overlays = try tx.overlays(of: chat)
+        let stored = try tx.message(message, in: chat)
         var elements = text.elements(
             insteadOf: stored.map { "\($0.text)" } ?? "",
             stored?.elements?.stored ?? []
@@ -170,12 +166,8 @@ extension ClientCore {
         _ text: EditedText,
         _ tx: StoreTransaction
     ) throws {
-        let waiting = try tx.row(
-            "SELECT task FROM overlay WHERE chat = ? AND cid = ? AND kind = 'send'",
-            [chat.rawValue, cid]
-        )
         var next = try scheduler(tx)
-        guard let id = waiting.map({ TaskID($0["task"] as Int64) }), let record = next[id] else {
+        guard let id = try tx.taskSending(cid: cid, to: chat), let record = next[id] else {
             throw ClientError.invalid(reason: "the message is gone")
         }
         guard let old = TaskKinds.read(record) as? SendTask, old.forwardOf == nil else {
@@ -195,25 +187,6 @@ extension ClientCore {
         try tx.apply(next.rewrite(id, payload: TaskKinds.write(task)))
         if record.state.isFailed { try tx.apply(next.retry(id)) }
         tasks = next
-        try tx.execute(
-            "UPDATE overlay SET value = ? WHERE task = ? AND kind = 'send'",
-            [JSONEncoder().encode(task.shown), id.rawValue]
-        )
-        tx.changes.histories.insert(chat)
-        tx.changes.chats.insert(chat)
-    }
-}
-
-extension StoreTransaction {
-    /// The server's id of one of this account's messages; nil when the server is not known to have
-    /// it.
-    fileprivate func ownMessage(cid: Int64, in chat: ChatID) throws -> MessageID? {
-        let me = try userID()?.rawValue
-        return try row(
-            """
-            SELECT id FROM message WHERE chat = ? AND cid = ? AND (sender = ? OR sender IS NULL)
-            """,
-            [chat.rawValue, cid, me]
-        ).map { MessageID($0["id"] as Int64) }
+        try tx.changeOverlay(.send, of: id, chat: chat, task.shown)
     }
 }

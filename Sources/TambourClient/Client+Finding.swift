@@ -1,4 +1,3 @@
-import GRDB
 public import TambourProtocol
 
 /// Queries that only the server can answer. These wait for it.
@@ -41,8 +40,8 @@ extension Client {
             pages += 1
         }
         let messages = result
-        let found = try store.read { db in
-            let reader = try Reader(db)
+        let found = try store.read { store in
+            let reader = try Reader(store)
             return try messages.map { try reader.found($0) }
         }
         return (found, next)
@@ -72,8 +71,7 @@ extension Client {
     func keep(_ users: [User]) async throws(ClientError) -> [Person] {
         try await wish { _, tx in
             for user in users { try tx.put(user) }
-            let reader = try Reader(tx.db)
-            return try users.compactMap { try reader.person($0.id) }
+            return try users.compactMap { try tx.person($0.id) }
         }
     }
 }
@@ -82,7 +80,7 @@ extension Reader {
     fileprivate func found(_ found: FoundMessage) throws -> Client.Found {
         let title = try chat(found.chatID)?.title ?? ""
         let context = Context(chat: found.chatID, title: title, readMark: 0)
-        var overlays = try Overlays(of: found.chatID, db)
+        var overlays = try store.overlays(of: found.chatID)
         return Client.Found(
             chat: found.chatID,
             chatTitle: title,

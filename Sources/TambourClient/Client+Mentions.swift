@@ -1,5 +1,4 @@
 import Foundation
-import GRDB
 public import TambourProtocol
 
 /// Mentions of this account, and mentions that it writes.
@@ -24,24 +23,11 @@ extension Client {
 
 extension Reader {
     func mentions(count: Int) throws -> [Client.Found] {
-        // There is no index of mentions: a byte search finds the messages worth decoding.
-        let rows = try Row.fetchCursor(
-            db.cachedStatement(
-                sql: """
-                    SELECT chat, data FROM message
-                    WHERE sender IS NOT ? AND (instr(data, CAST('USER_MENTION' AS BLOB)) > 0
-                      OR instr(data, CAST('REPLY' AS BLOB)) > 0)
-                    ORDER BY id DESC
-                    """
-            ),
-            arguments: [me.rawValue]
-        )
         var found: [Client.Found] = []
-        while found.count < count, let row = try rows.next() {
-            guard let message = Message(stored: row["data"]), message.concerns(me) else { continue }
-            let chat = ChatID(row["chat"] as Int64)
-            var overlays = try Overlays(of: chat, db)
-            if overlays.isDeleted(message.id) { continue }
+        guard count > 0 else { return found }
+        try store.forEachMessage(concerning: me) { chat, message in
+            var overlays = try store.overlays(of: chat)
+            if overlays.isDeleted(message.id) { return true }
             let title = try self.chat(chat)?.title ?? ""
             let context = Context(chat: chat, title: title, readMark: 0)
             found.append(
@@ -51,6 +37,7 @@ extension Reader {
                     row: self.row(message, context, &overlays)
                 )
             )
+            return found.count < count
         }
         return found
     }

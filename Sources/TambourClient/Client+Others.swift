@@ -1,5 +1,3 @@
-import Foundation
-import GRDB
 import TambourProtocol
 
 /// Requests to the server while another process of this account owns the connection.
@@ -33,7 +31,7 @@ extension Client {
             group.cancelAll()
             return first
         }
-        try await wish { _, tx in try tx.execute("DELETE FROM errand WHERE id = ?", [id]) }
+        try await wish { _, tx in try tx.removeErrand(id) }
         guard let answer else { throw .timedOut }
         let reply = try answer.get()
         do throws(PayloadError) {
@@ -45,19 +43,6 @@ extension Client {
 
     /// The result of an errand; nil while there is none.
     private func answer(to errand: Int64) -> Result<[UInt8], ClientError>? {
-        let rows = try? store.read { db in
-            try Row.fetchAll(
-                db,
-                sql: "SELECT reply, failure FROM errand WHERE id = ?",
-                arguments: [errand]
-            )
-        }
-        guard let rows else { return nil }
-        // Somebody has signed out.
-        guard let row = rows.first else { return .failure(.disconnected) }
-        if let reply = row["reply"] as Data? { return .success([UInt8](reply)) }
-        guard let failure = row["failure"] as Data? else { return nil }
-        let read = try? JSONDecoder().decode(ErrandFailure.self, from: failure)
-        return .failure(read?.error ?? .unreadable(reason: "an unknown failure"))
+        try? store.read { try $0.answer(toErrand: errand) }
     }
 }

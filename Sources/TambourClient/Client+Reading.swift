@@ -1,4 +1,3 @@
-import GRDB
 public import TambourProtocol
 
 /// Reading what is stored on this device. Nothing here waits for the network.
@@ -6,33 +5,24 @@ extension Client {
     /// Whether this device holds a token. False after `signOut`, and after the server has signed
     /// the device out.
     public func isSignedIn() throws(ClientError) -> Bool {
-        try store.read { db in
-            try Row.fetchOne(db, sql: "SELECT 1 FROM setting WHERE name = 'token'") != nil
-        }
+        try store.read { try $0.isSignedIn() }
     }
 
     /// The server's address, `HOST:PORT`.
     public func server() throws(ClientError) -> String? {
-        try store.read { db in
-            try String.fetchOne(db, sql: "SELECT value FROM setting WHERE name = 'server'")
-        }
+        try store.read { try $0.value(of: .server) }
     }
 
     /// The time of this device's last login, in Unix milliseconds of the server; nil if it never
     /// logged in.
     public func lastLoginMs() throws(ClientError) -> Int64? {
-        try store.read { db in
-            try Int64.fetchOne(db, sql: "SELECT value FROM setting WHERE name = 'chatsMark'")
-        }
+        try store.read { try $0.value(of: .chatsMark) }
     }
 
     /// The account held here; nil when there is none. It stays when the server signs the device
     /// out: the same person can sign in again and finds everything.
     public func me() throws(ClientError) -> UserID? {
-        try store.read { db in
-            try Int64.fetchOne(db, sql: "SELECT value FROM setting WHERE name = 'user'")
-                .map(UserID.init)
-        }
+        try store.read { try $0.userID() }
     }
 
     /// The list of chats: pinned ones first, then by time, newest first.
@@ -73,8 +63,8 @@ extension Client {
         _ anchor: HistoryAnchor = .newest,
         count: Int = 50
     ) throws(ClientError) -> HistoryPage {
-        try store.read { db in
-            let reader = try Reader(db)
+        try store.read { store in
+            let reader = try Reader(store)
             let anchor: Reader.Anchor =
                 switch anchor {
                 case .newest: .newest
@@ -82,7 +72,8 @@ extension Client {
                 case .after(let message): .after(message)
                 case .around(let message): .around(message)
                 case .time(let time): .around(MessageID(timeMs: time, counter: 0))
-                case .firstUnread: try reader.firstUnread(in: chat).map { .around($0) } ?? .newest
+                case .firstUnread:
+                    try store.firstUnread(in: chat, me: reader.me).map { .around($0) } ?? .newest
                 }
             return try reader.history(of: chat, anchor, count: count)
         }
@@ -91,59 +82,33 @@ extension Client {
     /// The read mark of this account in a chat, in Unix milliseconds of the server; 0 when it has
     /// read nothing.
     public func readMark(of chat: ChatID) throws(ClientError) -> Int64 {
-        try store.read { db in
-            try Int64.fetchOne(
-                db,
-                sql: "SELECT readMark FROM chat WHERE id = ?",
-                arguments: [chat.rawValue]
-            ) ?? 0
-        }
+        try store.read { try $0.chatRow(chat)?.readMark ?? 0 }
     }
 
     /// The contacts, by name.
     public func people() throws(ClientError) -> [Person] {
-        try store.read { try Reader($0).people() }
+        try store.read { try $0.contacts() }
     }
 
     /// A person; nil when nothing about them is stored.
     public func person(_ user: UserID) throws(ClientError) -> Person? {
-        try store.read { try Reader($0).person(user) }
+        try store.read { try $0.person(user) }
     }
 
     /// The number of tasks that are queued or in flight.
     public func queueLength() throws(ClientError) -> Int {
-        try store.read { db in
-            try Int.fetchOne(
-                db,
-                sql:
-                    "SELECT count(*) FROM task WHERE state IN ('blocked', 'ready', 'running', 'waiting')"
-            ) ?? 0
-        }
+        try store.read { try $0.openTaskCount() }
     }
 
     /// Whether an action is not done yet.
     public func isWaiting(_ outgoing: OutgoingID) throws(ClientError) -> Bool {
-        try store.read { db in
-            let state = try String.fetchOne(
-                db,
-                sql: "SELECT state FROM task WHERE id = ?",
-                arguments: [outgoing.rawValue]
-            )
-            return state.map { TaskState(storedText: $0).isTerminal == false } ?? false
-        }
+        let task = try store.read { try $0.task(TaskID(outgoing.rawValue)) }
+        return task.map { !$0.state.isTerminal } ?? false
     }
 
     /// Why the server refused an action; nil when it did not.
     public func failure(of outgoing: OutgoingID) throws(ClientError) -> String? {
-        try store.read { db in
-            let row = try Row.fetchOne(
-                db,
-                sql: "SELECT state, lastError FROM task WHERE id = ?",
-                arguments: [outgoing.rawValue]
-            )
-            guard let row, TaskState(storedText: row["state"]).isFailed else { return nil }
-            return row["lastError"] ?? "it was refused"
-        }
+        try store.read { try $0.task(TaskID(outgoing.rawValue))?.refusal }
     }
 
     /// A message found by a search.
@@ -210,49 +175,15 @@ extension Client {
 }
 
 extension Reader {
-    /// The first message by somebody else after the account's read mark.
-    func firstUnread(in chat: ChatID) throws -> MessageID? {
-        let statement = try db.cachedStatement(
-            sql: """
-                SELECT id FROM message
-                WHERE chat = ? AND sender IS NOT ?
-                  AND id > (SELECT (readMark << 16) | 65535 FROM chat WHERE id = ?)
-                ORDER BY id LIMIT 1
-                """
-        )
-        let arguments: StatementArguments = [chat.rawValue, me.rawValue, chat.rawValue]
-        return try Int64.fetchOne(statement, arguments: arguments).map(MessageID.init)
-    }
-
     func search(_ query: String, in chat: ChatID?, count: Int) throws -> [Client.Found] {
-        guard let pattern = FTS5Pattern(matchingAllPrefixesIn: query) else { return [] }
-        let rows = try Row.fetchAll(
-            db.cachedStatement(
-                sql: """
-                    SELECT message.chat, message.data, chat.title, chat.othersReadMark
-                    FROM message_search
-                    JOIN message ON message.row = message_search.rowid
-                    LEFT JOIN chat ON chat.id = message.chat
-                    WHERE message_search MATCH ? AND (? IS NULL OR message.chat = ?)
-                    ORDER BY message.id DESC LIMIT ?
-                    """
-            ),
-            arguments: [pattern, chat?.rawValue, chat?.rawValue, count]
-        )
-        return try rows.compactMap { row in
-            guard let message = Message(stored: row["data"]) else { return nil }
-            let id = ChatID(row["chat"])
-            let context = Context(
-                chat: id,
-                title: row["title"] ?? "",
-                readMark: row["othersReadMark"] ?? 0
-            )
-            var overlays = try Overlays(of: id, db)
+        try store.messages(matching: query, in: chat, limit: count).compactMap { chat, message in
+            var overlays = try store.overlays(of: chat)
             if overlays.isDeleted(message.id) { return nil }
+            let context = Context(chat, try store.chatRow(chat))
             return Client.Found(
-                chat: id,
-                chatTitle: try self.chat(id)?.title ?? "",
-                row: self.row(message, context, &overlays)
+                chat: chat,
+                chatTitle: try self.chat(chat)?.title ?? "",
+                row: row(message, context, &overlays)
             )
         }
     }

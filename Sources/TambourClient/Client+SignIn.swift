@@ -1,4 +1,3 @@
-import GRDB
 import TambourProtocol
 
 /// Signing in and out. These wait for the server.
@@ -154,10 +153,7 @@ extension Client {
 
     /// Whether the process that owns the connection is online.
     private var isOtherOnline: Bool {
-        let online = try? store.read { db in
-            try Row.fetchOne(db, sql: "SELECT 1 FROM setting WHERE name = 'online'") != nil
-        }
-        return online ?? false
+        (try? store.read { try $0.value(of: .online) as String? }) != nil
     }
 
     /// Waits until all changes have arrived and all actions are done or refused.

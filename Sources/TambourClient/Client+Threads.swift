@@ -1,5 +1,3 @@
-import Foundation
-import GRDB
 public import TambourProtocol
 
 /// Reading threads: which messages answer which.
@@ -29,10 +27,10 @@ extension Reader {
 
     func thread(of message: MessageID, in chat: ChatID, limit: Int) throws -> MessageThread {
         let limit = max(2, limit)
-        var overlays = try Overlays(of: chat, db)
+        var overlays = try store.overlays(of: chat)
         let (path, isFromStart) = try path(to: message, in: chat, overlays, count: limit / 2)
-        let answers = try answers(to: path[0], in: chat)
-        let sends = try overlays.unsent(db, me: me, in: chat)
+        let answers = try store.answers(to: path[0], in: chat, limit: Self.mostAnswers)
+        let sends = try unsent(overlays, in: chat)
         var tree = ThreadTree(root: path[0])
         // The path to the message is always shown, however long the thread is.
         let links = answers + zip(path.dropFirst(), path).map { ($0, $1) }
@@ -45,15 +43,7 @@ extension Reader {
         }
         let shown = tree.shown(atMost: limit, with: path)
 
-        let known = try Row.fetchOne(
-            db.cachedStatement(sql: "SELECT othersReadMark, title FROM chat WHERE id = ?"),
-            arguments: [chat.rawValue]
-        )
-        let context = Context(
-            chat: chat,
-            title: known?["title"] ?? "",
-            readMark: known?["othersReadMark"] ?? 0
-        )
+        let context = Context(chat, try store.chatRow(chat))
         var entries: [MessageThread.Entry] = []
         for (node, depth) in shown.places {
             let id: HistoryRow.ID
@@ -87,15 +77,11 @@ extension Reader {
         _ overlays: Overlays,
         count: Int
     ) throws -> (path: [MessageID], isFromStart: Bool) {
-        let statement = try db.cachedStatement(
-            sql: "SELECT replyTo FROM message WHERE chat = ? AND id = ?"
-        )
         var path = [message]
         // A malformed message that answers a later one could form a cycle.
         var seen: Set = [message]
         while let last = path.last, !overlays.isDeleted(last) {
-            let row = try Row.fetchOne(statement, arguments: [chat.rawValue, last.rawValue])
-            guard let answered = (row?["replyTo"] as Int64?).map(MessageID.init),
+            guard let answered = try store.messageAnswered(by: last, in: chat),
                 seen.insert(answered).inserted
             else { break }
             guard path.count < count else { return (path.reversed(), false) }
@@ -104,46 +90,16 @@ extension Reader {
         return (path.reversed(), true)
     }
 
-    /// All messages that answer a message, directly or not, oldest first; in a cycle the message
-    /// itself too.
-    private func answers(
-        to message: MessageID,
-        in chat: ChatID
-    ) throws -> [(id: MessageID, answered: MessageID)] {
-        // UNION drops rows that were found before, so a cycle ends.
-        try Row.fetchAll(
-            db.cachedStatement(
-                sql: """
-                    WITH RECURSIVE answer (id, replyTo) AS (
-                      SELECT id, replyTo FROM message WHERE chat = :chat AND replyTo = :message
-                      UNION
-                      SELECT message.id, message.replyTo FROM answer
-                      JOIN message ON message.chat = :chat AND message.replyTo = answer.id
-                      ORDER BY 1 LIMIT :most
-                    )
-                    SELECT id, replyTo FROM answer ORDER BY id
-                    """
-            ),
-            arguments: [
-                "chat": chat.rawValue, "message": message.rawValue, "most": Self.mostAnswers,
-            ]
-        ).map { (MessageID($0[0]), MessageID($0[1])) }
-    }
-
     private func content(
         of message: MessageID,
         _ context: Context,
         _ overlays: inout Overlays
     ) throws -> MessageThread.Entry.Content {
         if overlays.isDeleted(message) { return .deleted }
-        let data = try Data.fetchOne(
-            db.cachedStatement(sql: "SELECT data FROM message WHERE chat = ? AND id = ?"),
-            arguments: [context.chat.rawValue, message.rawValue]
-        )
-        if let held = data.flatMap({ Message(stored: $0) }) {
+        if let held = try store.message(message, in: context.chat) {
             return .row(row(held, context, &overlays))
         }
-        let isGone = try db.history(of: context.chat).isGone(Position(message.rawValue))
+        let isGone = try store.history(of: context.chat).isGone(Position(message.rawValue))
         return isGone ? .deleted : .notHeld
     }
 }

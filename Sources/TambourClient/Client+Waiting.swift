@@ -1,5 +1,4 @@
 import Foundation
-import GRDB
 public import TambourProtocol
 
 /// Actions that are not done yet.
@@ -44,29 +43,20 @@ extension Client {
 
 extension Reader {
     func waiting() throws -> [Client.Waiting] {
-        let rows = try Row.fetchAll(
-            db.cachedStatement(
-                sql: """
-                    SELECT id, kind, payload, state, lastError, createdAtHere FROM task
-                    WHERE state NOT IN ('done', 'cancelled') AND kind NOT IN (?, ?) ORDER BY place
-                    """
-            ),
-            // Steps of sending a photo; the message itself shows their state.
-            arguments: [KeepPhotoTask.kind, UploadPhotoTask.kind]
-        )
+        // Steps of sending a photo; the message itself shows their state.
+        let steps = [KeepPhotoTask.kind, UploadPhotoTask.kind]
         let decoder = JSONDecoder()
-        return try rows.map { row in
-            let payload = try? decoder.decode(WaitingPayload.self, from: row["payload"] as Data)
+        return try store.unfinishedTasks().filter { !steps.contains($0.kind) }.map { task in
+            let payload = try? decoder.decode(WaitingPayload.self, from: Data(task.payload))
             let chat = payload?.chat.map(ChatID.init)
             let title = try chat.flatMap { try self.chat($0)?.title ?? partnerName(of: $0) }
-            let isFailed = TaskState(storedText: row["state"]).isFailed
             return Client.Waiting(
-                id: OutgoingID(row["id"]),
-                kind: Self.kind(row["kind"], payload),
+                id: OutgoingID(task.id.rawValue),
+                kind: Self.kind(task.kind, payload),
                 chat: chat,
                 chatTitle: title,
-                sinceMs: row["createdAtHere"],
-                failure: isFailed ? row["lastError"] ?? "it was refused" : nil
+                sinceMs: task.createdAtMs,
+                failure: task.refusal
             )
         }
     }
@@ -95,6 +85,11 @@ extension Reader {
         default: .other(kind)
         }
     }
+}
+
+extension TaskRecord {
+    /// Why the server refused the task, for people; nil when it did not.
+    var refusal: String? { state.isFailed ? lastError ?? "it was refused" : nil }
 }
 
 /// The fields of a task's payload that are shown, for every kind of task.

@@ -1,4 +1,3 @@
-import GRDB
 import TambourNet
 public import TambourProtocol
 

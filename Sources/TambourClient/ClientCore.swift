@@ -1,4 +1,3 @@
-import GRDB
 import TambourFraming
 import TambourProtocol
 
@@ -105,8 +104,7 @@ package final class ClientCore {
     package func start() {
         run { tx in
             self.isElsewhere = false
-            let isSignedIn = try tx.value(of: .token) as String? != nil
-            self.link.awaitsPerson = !isSignedIn
+            self.link.awaitsPerson = try !tx.isSignedIn()
             // The process that was online before may have been killed.
             try tx.set(.online, nil)
             try tx.forgetWhoIsOnline()
@@ -276,12 +274,7 @@ package final class ClientCore {
                 attempt += 1
                 afterCommit.append { [self] in
                     guard
-                        let server = try? store.read({ db in
-                            try String.fetchOne(
-                                db,
-                                sql: "SELECT value FROM setting WHERE name = 'server'"
-                            )
-                        })
+                        let server = try? store.read({ try $0.value(of: .server) as String? })
                     else { return }
                     host.connect(to: server)
                 }
@@ -402,7 +395,7 @@ package final class ClientCore {
     ///
     /// - Returns: whether another process has written.
     private func noticeOthers(_ tx: StoreTransaction) throws -> Bool {
-        let version = try Int64.fetchOne(tx.db, sql: "PRAGMA data_version")
+        let version = try tx.dataVersion()
         defer { dataVersion = version }
         guard version != dataVersion else { return false }
         forgetWhatIsInMemory()

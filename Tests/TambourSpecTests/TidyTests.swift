@@ -198,6 +198,29 @@ struct TidyTests {
         }
     }
 
+    @Test("the client's statements stand in its local store")
+    func clientStatements() throws {
+        let statement =
+            /\b(SELECT |INSERT (OR \w+ )?INTO|REPLACE INTO|UPDATE \w+( SET|$)|DELETE FROM|PRAGMA |WITH RECURSIVE)/
+        for text in ["SELECT 1", "INSERT OR IGNORE INTO chat", "UPDATE chat SET", "DELETE FROM a"] {
+            #expect(text.contains(statement))
+        }
+        #expect(!#"case "ADD", "UPDATE": true"#.contains(statement))
+        let sources = try Self.sources(under: "Sources").filter {
+            $0.target == "TambourClient" && !$0.path.contains("/LocalStore/")
+        }
+        #expect(sources.count > 60)
+        for source in sources {
+            for (number, line) in source.lines.enumerated() {
+                let place = "\(source.path):\(number + 1): \(line)"
+                // Without this import no file can call the database.
+                #expect(Self.module(importedBy: line) != "GRDB", "\(place)")
+                let isComment = line.drop { $0 == " " }.hasPrefix("//")
+                #expect(isComment || !line.contains(statement), "\(place)")
+            }
+        }
+    }
+
     @Test("libraries print nothing")
     func prints() throws {
         // Random tests say their seed.

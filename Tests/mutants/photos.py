@@ -146,8 +146,8 @@ MUTANTS = [
      "uploads.removeValue(forKey: run)?.cancel()",
      "if mutant != @ { uploads.removeValue(forKey: run)?.cancel() }"),
     ("the steps of a message are listed beside it", WAITING,
-     "arguments: [KeepPhotoTask.kind, UploadPhotoTask.kind]",
-     "arguments: mutant == @ ? [0, 0] : [KeepPhotoTask.kind, UploadPhotoTask.kind]"),
+     "let steps = [KeepPhotoTask.kind, UploadPhotoTask.kind]",
+     "let steps = mutant == @ ? [] : [KeepPhotoTask.kind, UploadPhotoTask.kind]"),
 ]
 
 

@@ -1,4 +1,3 @@
-import GRDB
 import TambourProtocol
 
 /// Synchronises entities with the server; one pull or push is in flight at a time.

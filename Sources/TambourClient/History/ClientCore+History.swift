@@ -1,4 +1,3 @@
-import GRDB
 import TambourProtocol
 
 /// Learning histories, and requesting what is missing.
@@ -48,13 +47,10 @@ extension ClientCore {
         _ tx: StoreTransaction
     ) throws -> Bool {
         let position = Position(message.id.rawValue)
-        let isHeld = try tx.row(
-            "SELECT 1 FROM message WHERE chat = ? AND id = ?",
-            [chat.rawValue, message.id.rawValue]
-        )
+        let isNew = try !tx.holds(message.id, in: chat)
         // Until the chat is in the list, there is no mark from which to request changes of its
         // messages.
-        let isListed = try tx.row("SELECT 1 FROM chat WHERE id = ?", [chat.rawValue]) != nil
+        let isListed = try tx.isListed(chat)
         try change(chat, with: [message], isPushed: isPushed, tx) { history in
             guard isListed, case .known(let before) = previous else {
                 return history.island(position)
@@ -63,7 +59,7 @@ extension ClientCore {
             return evidence.map { history.apply($0) } ?? HistoryEffects()
         }
         try startChanges(of: chat, tx)
-        return isHeld == nil
+        return isNew
     }
 
     /// Stores the newest message of a chat, as a list of chats contains it.
@@ -105,15 +101,9 @@ extension ClientCore {
         try change(chat, with: [], isPushed: false, tx) {
             $0.delete(messages.map { Position($0.rawValue) })
         }
-        guard
-            let row = try tx.row(
-                "SELECT lastMessage, unread FROM chat WHERE id = ?",
-                [chat.rawValue]
-            )
-        else { return }
-        let newest = (row["lastMessage"] as Int64?).map { MessageID($0) }
+        guard let known = try tx.chatRow(chat) else { return }
         // One of them may have been the newest, or unread.
-        if row["unread"] > 0 || newest.map({ messages.contains($0) }) == true {
+        if known.unread > 0 || known.newest.map({ messages.contains($0) }) == true {
             try refresh(chat, tx)
         }
     }
@@ -134,12 +124,7 @@ extension ClientCore {
     /// Handles a server that lost data: the stored messages stay visible but prove nothing.
     func distrustHistories(_ tx: StoreTransaction) throws {
         histories = [:]
-        try tx.execute("DELETE FROM history_chunk")
-        try tx.execute("DELETE FROM history_tomb")
-        // Anything received from now on replaces the stored content, even with an older version.
-        try tx.execute("UPDATE message SET updateTime = 0, revision = 0")
-        try tx.execute("UPDATE chat SET historyGeneration = historyGeneration + 1, changesMark = 0")
-        tx.changes.everything = true
+        try tx.distrustHistories()
     }
 
     private func change(
@@ -170,10 +155,7 @@ extension ClientCore {
     /// message was stored.
     private func startChanges(of chat: ChatID, _ tx: StoreTransaction) throws {
         guard let mark: Int64 = try tx.value(of: .chatsMark) else { return }
-        try tx.execute(
-            "UPDATE chat SET changesMark = ?, changesWanted = 0 WHERE id = ? AND changesMark = 0",
-            [mark, chat.rawValue]
-        )
+        try tx.startChanges(of: chat, sinceMs: mark)
     }
 
     // MARK: - Asking
@@ -243,20 +225,13 @@ extension ClientCore {
     private func readHistory(for looker: Looker, _ tx: StoreTransaction) throws {
         guard isLive, var screen = screens[looker] else { return }
         let chat = looker.chat
-        let row = try tx.row(
-            "SELECT lastMessage, changesWanted FROM chat WHERE id = ? AND status != 'REMOVED'",
-            [chat.rawValue]
-        )
-        guard let row, let safe: Int64 = try tx.value(of: .chatsMark) else {
-            return forgetOther(looker)
-        }
-        let end = ChatEnd(
-            newest: (row["lastMessage"] as Int64?).map { Position($0) },
-            safeTimeMs: safe
-        )
+        guard let known = try tx.chatRow(chat), !known.isGone,
+            let safe: Int64 = try tx.value(of: .chatsMark)
+        else { return forgetOther(looker) }
+        let end = ChatEnd(newest: known.newest.map { Position($0.rawValue) }, safeTimeMs: safe)
         let history = try histories[chat] ?? tx.history(of: chat)
         histories[chat] = history
-        if row["changesWanted"], !screen.hasAskedChanges, !requests.isOpen(.changes(chat)) {
+        if known.isMissingChanges, !screen.hasAskedChanges, !requests.isOpen(.changes(chat)) {
             screen.hasAskedChanges = true
             try askChanges(of: chat, tx)
         }
@@ -283,28 +258,23 @@ extension ClientCore {
         _ tx: StoreTransaction
     ) throws -> HistoryViewport {
         let position = screen.position ?? end.position
-        var ahead: [Int64] = []
+        var ahead: [Position] = []
         if let chunk = history.chunk(containing: position) {
             let limit = screen.rowsOnScreen * 2 + 2
-            let isBack = screen.direction == .backward
-            ahead = try Int64.fetchAll(
-                tx.db.cachedStatement(
-                    sql: isBack
-                        ? "SELECT id FROM message WHERE chat = ? AND id < ? AND id >= ? ORDER BY id DESC LIMIT ?"
-                        : "SELECT id FROM message WHERE chat = ? AND id > ? AND id <= ? ORDER BY id LIMIT ?"
-                ),
-                arguments: [
-                    chat.rawValue, position.rawValue,
-                    isBack ? chunk.lower.rawValue : chunk.upper.rawValue, limit,
-                ]
-            )
+            ahead =
+                switch screen.direction {
+                case .backward:
+                    try tx.positions(in: chat, before: position, downTo: chunk.lower, limit: limit)
+                case .forward:
+                    try tx.positions(in: chat, after: position, upTo: chunk.upper, limit: limit)
+                }
         }
         return HistoryViewport(
             position: screen.position,
             direction: screen.direction,
             rowsOnScreen: screen.rowsOnScreen,
             rowsAhead: ahead.count,
-            lastRowAhead: ahead.last.map { Position($0) }
+            lastRowAhead: ahead.last
         )
     }
 
@@ -348,15 +318,7 @@ extension ClientCore {
 
     /// Requests the changes of the stored messages.
     func askChanges(of chat: ChatID, _ tx: StoreTransaction) throws {
-        let row = try tx.row(
-            "SELECT changesMark, changesMessage FROM chat WHERE id = ?",
-            [chat.rawValue]
-        )
-        guard let row, row["changesMark"] > 0 else { return }
-        let asked = ChangeCursor(
-            sinceMs: row["changesMark"],
-            behind: (row["changesMessage"] as Int64?).map { Position($0) }
-        )
+        guard let asked = try tx.chatRow(chat)?.changes else { return }
         let revision = try tx.nextRevision()
         let generation = try (histories[chat] ?? tx.history(of: chat)).generation
         let request = ChatChangesRequest(
@@ -391,10 +353,7 @@ extension ClientCore {
             guard isBelieved else { return }
             var cursor = asked
             cursor.advance(past: changes, asked: asked)
-            try tx.execute(
-                "UPDATE chat SET changesMark = ?, changesMessage = ?, changesWanted = ? WHERE id = ?",
-                [cursor.sinceMs, cursor.behind?.rawValue, cursor.behind != nil, chat.rawValue]
-            )
+            try tx.put(cursor, of: chat)
             if cursor.behind != nil { try askChanges(of: chat, tx) }
             for looker in screens.keys.sorted() where looker.chat == chat {
                 try readHistory(for: looker, tx)
@@ -405,14 +364,8 @@ extension ClientCore {
     /// Ends a sync after login: brings the chats at the top of the list up to date.
     func synced(_ tx: StoreTransaction) throws {
         try readHistories(tx)
-        let chats = try tx.rows(
-            """
-            SELECT id FROM chat WHERE changesWanted AND changesMark > 0 AND status = 'ACTIVE'
-            ORDER BY lastEventTime DESC LIMIT 20
-            """
-        )
-        for row in chats where !requests.isOpen(.changes(ChatID(row[0]))) {
-            try askChanges(of: ChatID(row[0]), tx)
+        for chat in try tx.chatsMissingChanges(limit: 20) where !requests.isOpen(.changes(chat)) {
+            try askChanges(of: chat, tx)
         }
     }
 }

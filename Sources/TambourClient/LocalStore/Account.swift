@@ -34,10 +34,6 @@ extension StoreTransaction {
         case revision
     }
 
-    func value<Value: DatabaseValueConvertible>(of setting: Setting) throws -> Value? {
-        try row("SELECT value FROM setting WHERE name = ?", [setting.rawValue])?[0]
-    }
-
     func set(_ setting: Setting, _ value: (any DatabaseValueConvertible)?) throws {
         guard let value else {
             return try execute("DELETE FROM setting WHERE name = ?", [setting.rawValue])
@@ -48,12 +44,6 @@ extension StoreTransaction {
         )
     }
 
-    /// The account that is held; nil when there is none.
-    func userID() throws -> UserID? {
-        let user: Int64? = try value(of: .user)
-        return user.map(UserID.init)
-    }
-
     /// The id of this installation, made on the first call.
     func deviceID(random: () -> UInt64) throws -> String {
         if let known: String = try value(of: .device) { return known }
@@ -61,9 +51,6 @@ extension StoreTransaction {
         try set(.device, made)
         return made
     }
-
-    /// The last result of `nextRevision`.
-    func lastRevision() throws -> Int64 { try value(of: .revision) ?? 0 }
 
     /// Returns a revision above all earlier ones, so that newer knowledge wins.
     func nextRevision() throws -> Int64 {
@@ -88,4 +75,24 @@ extension StoreTransaction {
         }
         changes.everything = true
     }
+}
+
+extension StoreReading {
+    func value<Value: DatabaseValueConvertible>(
+        of setting: StoreTransaction.Setting
+    ) throws -> Value? {
+        try row("SELECT value FROM setting WHERE name = ?", [setting.rawValue])?[0]
+    }
+
+    /// Whether the store holds a token.
+    func isSignedIn() throws -> Bool { try value(of: .token) as String? != nil }
+
+    /// The account that is held; nil when there is none.
+    func userID() throws -> UserID? {
+        let user: Int64? = try value(of: .user)
+        return user.map(UserID.init)
+    }
+
+    /// The last result of `nextRevision`.
+    func lastRevision() throws -> Int64 { try value(of: .revision) ?? 0 }
 }

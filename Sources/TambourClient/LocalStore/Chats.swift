@@ -98,14 +98,6 @@ extension StoreTransaction {
         if !keepsDraft { try forgetSavedDraft(of: chat) }
     }
 
-    /// Whether the chat is stored but the account is no longer in it.
-    func isGone(_ chat: ChatID) throws -> Bool {
-        try row(
-            "SELECT 1 FROM chat WHERE id = ? AND status = ?",
-            [chat.rawValue, ChatStatus.removed.name.description]
-        ) != nil
-    }
-
     /// - Throws: `ClientError.invalid` for a chat in which the account can no longer write.
     func requireMembership(of chat: ChatID) throws {
         guard try isGone(chat) else { return }
@@ -125,21 +117,6 @@ extension StoreTransaction {
         try execute("DELETE FROM history_chunk WHERE chat = ?", [chat.rawValue])
         try execute("DELETE FROM history_tomb WHERE chat = ?", [chat.rawValue])
         if !keepsDraft { try forgetDraft(of: chat) }
-    }
-
-    func forgetDraft(of chat: ChatID) throws {
-        try execute("DELETE FROM draft WHERE chat = ?", [chat.rawValue])
-        try forgetSavedDraft(of: chat)
-    }
-
-    /// Notes that the server has no draft of a chat. The shown draft stays.
-    private func forgetSavedDraft(of chat: ChatID) throws {
-        try execute("DELETE FROM draft_saved WHERE chat = ?", [chat.rawValue])
-        try forgetSentDrafts(of: chat)
-    }
-
-    func forgetSentDrafts(of chat: ChatID) throws {
-        try execute("DELETE FROM draft_sent WHERE chat = ?", [chat.rawValue])
     }
 
     /// Stores settings of chats, such as muted and pinned. A chat need not be in the list yet.
@@ -240,6 +217,53 @@ extension StoreTransaction {
             ]
         )
         return db.changesCount == 0
+    }
+
+    /// Stores the unread count of a chat.
+    func put(unread: Int64, in chat: ChatID) throws {
+        try execute("UPDATE chat SET unread = ? WHERE id = ?", [unread, chat.rawValue])
+    }
+
+    /// Stores the unread count and the account's read mark of a chat.
+    func put(unread: Int64, readMark: Int64, in chat: ChatID) throws {
+        try execute(
+            "UPDATE chat SET unread = ?, readMark = ? WHERE id = ?",
+            [unread, readMark, chat.rawValue]
+        )
+        changes.chats.insert(chat)
+    }
+
+    /// Shows that the account has left or hidden a chat, before the server has confirmed it.
+    func show(_ status: ChatStatus, of chat: ChatID) throws {
+        try execute(
+            "UPDATE chat SET status = ? WHERE id = ?",
+            [status.name.description, chat.rawValue]
+        )
+        changes.chats.insert(chat)
+    }
+
+    // MARK: - The list
+
+    /// Notes that all chats may be missing from the list, before a full list is stored.
+    func distrustList() throws {
+        try execute("UPDATE chat SET isStale = 1")
+    }
+
+    /// Notes that a chat is in the part of the list that has been read.
+    func noteListed(_ chat: ChatID) throws {
+        try execute("UPDATE chat SET isStale = 0 WHERE id = ?", [chat.rawValue])
+    }
+
+    // MARK: - Chats in doubt
+
+    /// Notes that a chat must be requested until an answer comes.
+    func doubt(_ chat: ChatID) throws {
+        try execute("INSERT OR IGNORE INTO chat_refresh VALUES (?)", [chat.rawValue])
+    }
+
+    /// Notes that the request for a chat was answered.
+    func settleDoubt(about chat: ChatID) throws {
+        try execute("DELETE FROM chat_refresh WHERE chat = ?", [chat.rawValue])
     }
 }
 

@@ -3,11 +3,6 @@ import TambourProtocol
 
 /// Histories as rows.
 extension StoreTransaction {
-    /// The stored history of a chat.
-    func history(of chat: ChatID) throws -> ChatHistory {
-        try db.history(of: chat)
-    }
-
     /// Applies the effects of a history step to the rows.
     ///
     /// - Parameters:
@@ -51,11 +46,7 @@ extension StoreTransaction {
         }
         for position in effects.refresh {
             guard let message = byPosition[position] else { continue }
-            let held = try row(
-                "SELECT 1 FROM message WHERE chat = ? AND id = ?",
-                [chat.rawValue, position.rawValue]
-            )
-            guard held != nil else { continue }
+            guard try holds(message.id, in: chat) else { continue }
             try put(message, in: chat, revision: revision, isPushed: isPushed)
         }
         try store(effects, of: chat)
@@ -104,34 +95,75 @@ extension StoreTransaction {
             try execute("INSERT INTO history_tomb VALUES (?, ?)", [chat.rawValue, tomb.rawValue])
         }
         if let generation = effects.generation {
-            try execute(
-                "UPDATE chat SET historyGeneration = ? WHERE id = ?",
-                [generation, chat.rawValue]
-            )
+            try put(historyGeneration: generation, of: chat)
         }
         let isChanged = !effects.chunks.isEmpty || effects.cleared != nil
         if isChanged { changes.histories.insert(chat) }
     }
+
+    func put(historyGeneration generation: Int64, of chat: ChatID) throws {
+        try execute(
+            "UPDATE chat SET historyGeneration = ? WHERE id = ?",
+            [generation, chat.rawValue]
+        )
+    }
+
+    /// Handles a server that lost data: the stored messages stay visible but prove nothing.
+    func distrustHistories() throws {
+        try execute("DELETE FROM history_chunk")
+        try execute("DELETE FROM history_tomb")
+        // Anything received from now on replaces the stored content, even with an older version.
+        try execute("UPDATE message SET updateTime = 0, revision = 0")
+        try execute("UPDATE chat SET historyGeneration = historyGeneration + 1, changesMark = 0")
+        changes.everything = true
+    }
+
+    // MARK: - Changes of messages
+
+    /// Starts the cursor for changes of a chat's messages, unless it has started.
+    func startChanges(of chat: ChatID, sinceMs mark: Int64) throws {
+        try execute(
+            "UPDATE chat SET changesMark = ?, changesWanted = 0 WHERE id = ? AND changesMark = 0",
+            [mark, chat.rawValue]
+        )
+    }
+
+    /// Stores the cursor for changes of a chat's messages.
+    func put(_ cursor: ChangeCursor, of chat: ChatID) throws {
+        try execute(
+            "UPDATE chat SET changesMark = ?, changesMessage = ?, changesWanted = ? WHERE id = ?",
+            [cursor.sinceMs, cursor.behind?.rawValue, cursor.behind != nil, chat.rawValue]
+        )
+    }
+
+    /// Notes that stored messages of a chat may have changed.
+    func noteMissingChanges(of chat: ChatID) throws {
+        try execute("UPDATE chat SET changesWanted = 1 WHERE id = ?", [chat.rawValue])
+    }
 }
 
-extension Database {
+extension StoreReading {
+    /// The stored history of a chat.
     func history(of chat: ChatID) throws -> ChatHistory {
-        let chunks = try Row.fetchAll(
-            cachedStatement(sql: "SELECT low, high FROM history_chunk WHERE chat = ?"),
-            arguments: [chat.rawValue]
-        ).compactMap { PositionInterval(from: Position($0[0]), through: Position($0[1])) }
-        let tombs = try Int64.fetchAll(
-            cachedStatement(sql: "SELECT id FROM history_tomb WHERE chat = ?"),
-            arguments: [chat.rawValue]
+        let chunks = try rows("SELECT low, high FROM history_chunk WHERE chat = ?", [chat.rawValue])
+            .compactMap { PositionInterval(from: Position($0[0]), through: Position($0[1])) }
+        let tombs = try rows("SELECT id FROM history_tomb WHERE chat = ?", [chat.rawValue])
+            .map { Position($0[0]) }
+        let generation = try int(
+            "SELECT historyGeneration FROM chat WHERE id = ?",
+            [chat.rawValue]
         )
-        let generation = try Int64.fetchOne(
-            cachedStatement(sql: "SELECT historyGeneration FROM chat WHERE id = ?"),
-            arguments: [chat.rawValue]
-        )
-        return ChatHistory(
-            chunks: chunks,
-            tombs: tombs.map { Position($0) },
-            generation: generation ?? 0
-        )
+        return ChatHistory(chunks: chunks, tombs: tombs, generation: generation ?? 0)
+    }
+
+    /// The newest chats whose stored messages may have changed.
+    func chatsMissingChanges(limit: Int) throws -> [ChatID] {
+        try rows(
+            """
+            SELECT id FROM chat WHERE changesWanted AND changesMark > 0 AND status = 'ACTIVE'
+            ORDER BY lastEventTime DESC LIMIT ?
+            """,
+            [limit]
+        ).map { ChatID($0[0]) }
     }
 }

@@ -107,9 +107,7 @@ package final class LocalStore: Sendable {
     /// The data version, which changes when another process has written.
     package func dataVersion() -> Int64? {
         try? door.enter {
-            try database.writeWithoutTransaction {
-                try Int64.fetchOne($0, sql: "PRAGMA data_version")
-            }
+            try database.writeWithoutTransaction { try $0.dataVersion() }
         }
     }
 
@@ -175,18 +173,5 @@ package final class StoreTransaction {
     func execute(_ sql: String, _ arguments: StatementArguments = []) throws {
         let statement = try db.cachedStatement(sql: sql)
         try statement.execute(arguments: arguments)
-    }
-
-    /// The first row of a query; nil when there is none.
-    func row(_ sql: String, _ arguments: StatementArguments = []) throws -> Row? {
-        try Row.fetchOne(db.cachedStatement(sql: sql), arguments: arguments)
-    }
-
-    func rows(_ sql: String, _ arguments: StatementArguments = []) throws -> [Row] {
-        try Row.fetchAll(db.cachedStatement(sql: sql), arguments: arguments)
-    }
-
-    func int(_ sql: String, _ arguments: StatementArguments = []) throws -> Int64? {
-        try Int64.fetchOne(db.cachedStatement(sql: sql), arguments: arguments)
     }
 }

@@ -65,11 +65,7 @@ extension StoreTransaction {
         revision: Int64,
         _ body: (inout Message) -> Void
     ) throws {
-        let known = try row(
-            "SELECT data FROM message WHERE chat = ? AND id = ?",
-            [chat.rawValue, message.rawValue]
-        )
-        guard let known, var held = Message(stored: known["data"]) else { return }
+        guard var held = try self.message(message, in: chat) else { return }
         body(&held)
         try execute(
             "UPDATE message SET revision = ?, data = ? WHERE chat = ? AND id = ?",

@@ -27,12 +27,6 @@ extension StoreTransaction {
         changes.people.insert(user.id)
     }
 
-    /// The stored data of a user; nil when there is none.
-    func person(_ user: UserID) throws -> User? {
-        let row = try row("SELECT data FROM person WHERE id = ?", [user.rawValue])
-        return row.flatMap { User(stored: $0["data"]) }
-    }
-
     /// Stores the presence of a user.
     func put(_ presence: Presence, of user: UserID) throws {
         try execute(
@@ -48,6 +42,64 @@ extension StoreTransaction {
             changes.people.insert(UserID(row[0]))
         }
         try execute("UPDATE person SET isOnline = 0 WHERE isOnline")
+    }
+
+    /// Lets the next record of a person replace the stored one, even if it is older.
+    func distrustPerson(_ user: UserID) throws {
+        try execute("UPDATE person SET isStale = 1 WHERE id = ?", [user.rawValue])
+    }
+
+    /// Lets the next records replace all stored ones, and empties the list of contacts, before a
+    /// full list is stored.
+    func distrustContacts() throws {
+        try execute("UPDATE person SET isContact = 0, isStale = 1")
+    }
+}
+
+extension StoreReading {
+    /// A person as the server describes them; nil when nothing about them is stored.
+    func user(_ user: UserID) throws -> User? {
+        let row = try row("SELECT data FROM person WHERE id = ?", [user.rawValue])
+        return row.flatMap { User(stored: $0["data"]) }
+    }
+
+    /// A person as screens show them; nil when nothing about them is stored.
+    func person(_ user: UserID) throws -> Person? {
+        try row("SELECT * FROM person WHERE id = ?", [user.rawValue]).map { Person($0) }
+    }
+
+    /// The contacts, by name.
+    func contacts() throws -> [Person] {
+        try rows("SELECT * FROM person WHERE isContact ORDER BY name, id").map { Person($0) }
+    }
+
+    func isKnown(_ user: UserID) throws -> Bool {
+        try exists("SELECT 1 FROM person WHERE id = ?", [user.rawValue])
+    }
+
+    /// The name of a person; nil when nothing about them is stored.
+    func name(of user: UserID) throws -> String? {
+        try row("SELECT name FROM person WHERE id = ?", [user.rawValue])?[0]
+    }
+
+    func isOnline(_ user: UserID) throws -> Bool {
+        try row("SELECT isOnline FROM person WHERE id = ?", [user.rawValue])?[0] ?? false
+    }
+}
+
+extension Person {
+    fileprivate init(_ row: Row) {
+        let user = User(stored: row["data"])
+        self.init(
+            id: UserID(row["id"]),
+            name: row["name"],
+            isContact: row["isContact"],
+            isOnline: row["isOnline"],
+            seenMs: row["seen"],
+            phone: user?.phone.map { "\($0)" },
+            about: user?.description.map { "\($0)" },
+            link: user?.link.map { "\($0)" }
+        )
     }
 }
 

@@ -11,10 +11,10 @@ extension StoreTransaction {
             switch change {
             case .insert(let record), .update(let record): try put(record)
             case .remove(let task):
-                let record = try row("SELECT * FROM task WHERE id = ?", [task.rawValue])
+                let record = try self.task(task)
                 try execute("DELETE FROM task WHERE id = ?", [task.rawValue])
                 try removeOverlays(of: task)
-                if let record { try takeBack(TaskRecord(record)) }
+                if let record { try takeBack(record) }
             case .insertDependency(let dependency):
                 try execute(
                     "INSERT INTO task_dependency VALUES (?, ?, ?)",
@@ -74,8 +74,40 @@ extension StoreTransaction {
     }
 }
 
+extension StoreReading {
+    /// A task; nil for one that is gone.
+    func task(_ task: TaskID) throws -> TaskRecord? {
+        try row("SELECT * FROM task WHERE id = ?", [task.rawValue]).map { TaskRecord($0) }
+    }
+
+    /// The tasks of a lane that are queued or in flight, oldest first.
+    func openTasks(inLane lane: String) throws -> [TaskRecord] {
+        try rows(
+            """
+            SELECT * FROM task
+            WHERE lane = ? AND state IN ('blocked', 'ready', 'waiting', 'running') ORDER BY place
+            """,
+            [lane]
+        ).map { TaskRecord($0) }
+    }
+
+    /// The tasks that are queued, in flight or refused, oldest first.
+    func unfinishedTasks() throws -> [TaskRecord] {
+        try rows("SELECT * FROM task WHERE state NOT IN ('done', 'cancelled') ORDER BY place")
+            .map { TaskRecord($0) }
+    }
+
+    /// The number of tasks that are queued or in flight.
+    func openTaskCount() throws -> Int {
+        let count = try int(
+            "SELECT count(*) FROM task WHERE state IN ('blocked', 'ready', 'running', 'waiting')"
+        )
+        return Int(count: count ?? 0)
+    }
+}
+
 extension TaskRecord {
-    init(_ row: Row) {
+    fileprivate init(_ row: Row) {
         let payload: Data = row["payload"]
         let output: Data? = row["output"]
         var lease: TaskLease?

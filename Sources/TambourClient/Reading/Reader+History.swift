@@ -1,5 +1,4 @@
 import Foundation
-import GRDB
 import TambourProtocol
 
 /// Reading a chat's history.
@@ -17,20 +16,11 @@ extension Reader {
     }
 
     func history(of chat: ChatID, _ anchor: Anchor, count: Int) throws -> HistoryPage {
-        let known = try Row.fetchOne(
-            db.cachedStatement(
-                sql: "SELECT lastMessage, othersReadMark, type, title FROM chat WHERE id = ?"
-            ),
-            arguments: [chat.rawValue]
-        )
+        let known = try store.chatRow(chat)
         let messages = try messages(of: chat, anchor, count)
-        let newest = try Int64.fetchOne(
-            db.cachedStatement(sql: "SELECT max(id) FROM message WHERE chat = ?"),
-            arguments: [chat.rawValue]
-        )
-        let isEnd = messages.last.map { $0.id.rawValue == newest } ?? (newest == nil)
+        let isEnd = try store.lastMessageID(in: chat) == messages.last?.id
         let positions = messages.map { Position($0.id.rawValue) }
-        let held = try db.history(of: chat)
+        let held = try store.history(of: chat)
         var gaps = try held.gaps(in: positions, end: end(of: known))
         if known == nil {
             // The chat is not in the list: as far as is known, it has no messages.
@@ -40,9 +30,8 @@ extension Reader {
                 behind: false
             )
         }
-        let readMark: Int64 = known?["othersReadMark"] ?? 0
-        var overlays = try Overlays(of: chat, db)
-        let context = Context(chat: chat, title: known?["title"] ?? "", readMark: readMark)
+        var overlays = try store.overlays(of: chat)
+        let context = Context(chat, known)
         var rows: [HistoryRow] = []
         var ids: Set<HistoryRow.ID> = []
         var isGapBefore = gaps.before
@@ -62,9 +51,7 @@ extension Reader {
             rows.append(row)
         }
         if isEnd {
-            for send in try overlays.unsent(db, me: me, in: chat) {
-                rows.append(row(send, context))
-            }
+            for send in try unsent(overlays, in: chat) { rows.append(row(send, context)) }
         }
         return HistoryPage(
             rows: rows,
@@ -82,51 +69,23 @@ extension Reader {
 
     private func isFirst(_ message: Message?, in chat: ChatID) -> Bool {
         guard let message else { return true }
-        let statement = try? db.cachedStatement(
-            sql: "SELECT 1 FROM message WHERE chat = ? AND id < ? LIMIT 1"
-        )
-        let older = statement.flatMap {
-            try? Row.fetchOne($0, arguments: [chat.rawValue, message.id.rawValue])
-        }
-        return older == nil
+        return (try? store.hasMessages(in: chat, before: message.id)) != true
     }
 
-    private func end(of chat: Row?) throws -> ChatEnd? {
-        guard let chat else { return nil }
-        let safe = try Int64.fetchOne(
-            db.cachedStatement(sql: "SELECT value FROM setting WHERE name = 'chatsMark'")
-        )
-        let newest = (chat["lastMessage"] as Int64?).map { Position($0) }
-        return safe.map { ChatEnd(newest: newest, safeTimeMs: $0) }
+    private func end(of chat: ChatRow?) throws -> ChatEnd? {
+        guard let chat, let safe: Int64 = try store.value(of: .chatsMark) else { return nil }
+        return ChatEnd(newest: chat.newest.map { Position($0.rawValue) }, safeTimeMs: safe)
     }
 
     private func messages(of chat: ChatID, _ anchor: Anchor, _ count: Int) throws -> [Message] {
-        func older(_ bound: Int64, _ comparison: String, _ count: Int) throws -> [Message] {
-            try Data.fetchAll(
-                db.cachedStatement(
-                    sql: """
-                        SELECT data FROM message WHERE chat = ? AND id \(comparison) ?
-                        ORDER BY id DESC LIMIT ?
-                        """
-                ),
-                arguments: [chat.rawValue, bound, count]
-            ).reversed().compactMap { Message(stored: $0) }
-        }
-        func newer(_ bound: Int64, _ count: Int) throws -> [Message] {
-            try Data.fetchAll(
-                db.cachedStatement(
-                    sql: "SELECT data FROM message WHERE chat = ? AND id > ? ORDER BY id LIMIT ?"
-                ),
-                arguments: [chat.rawValue, bound, count]
-            ).compactMap { Message(stored: $0) }
-        }
         switch anchor {
-        case .newest: return try older(.max, "<=", count)
-        case .before(let id): return try older(id.rawValue, "<", count)
-        case .after(let id): return try newer(id.rawValue, count)
+        case .newest: return try store.messages(of: chat, count: count)
+        case .before(let id):
+            return try store.messages(of: chat, upTo: id, isInclusive: false, count: count)
+        case .after(let id): return try store.messages(of: chat, after: id, count: count)
         case .around(let id):
-            let before = try older(id.rawValue, "<=", count / 2 + 1)
-            return before + (try newer(id.rawValue, count - count / 2))
+            return try store.messages(of: chat, upTo: id, count: count / 2 + 1)
+                + store.messages(of: chat, after: id, count: count - count / 2)
         }
     }
 
@@ -135,6 +94,17 @@ extension Reader {
         let chat: ChatID
         let title: String
         let readMark: Int64
+
+        init(chat: ChatID, title: String, readMark: Int64) {
+            self.chat = chat
+            self.title = title
+            self.readMark = readMark
+        }
+
+        /// - Parameter row: nil for a chat that is not in the list.
+        init(_ chat: ChatID, _ row: ChatRow?) {
+            self.init(chat: chat, title: row?.title ?? "", readMark: row?.othersReadMark ?? 0)
+        }
     }
 
     func row(_ message: Message, _ context: Context, _ overlays: inout Overlays) -> HistoryRow {
@@ -186,20 +156,20 @@ extension Reader {
         return HistoryRow.TextSpan.all(of: stored, length: text.utf16.count)
     }
 
+    /// The messages that the server has not confirmed, without those that are stored: the answer to
+    /// one may have been lost.
+    func unsent(_ overlays: Overlays, in chat: ChatID) throws -> [Overlays.Send] {
+        try overlays.sends.filter { try store.ownMessage(cid: $0.cid, in: chat, me: me) == nil }
+    }
+
     func row(_ send: Overlays.Send, _ context: Context) -> HistoryRow {
-        let answered = send.shown.replyTo.flatMap { id -> Message? in
-            let statement = try? db.cachedStatement(
-                sql: "SELECT data FROM message WHERE chat = ? AND id = ?"
-            )
-            return
-                statement
-                .flatMap { try? Data.fetchOne($0, arguments: [context.chat.rawValue, id]) }
-                .flatMap { Message(stored: $0) }
+        let answered = send.shown.replyTo.flatMap {
+            try? store.message(MessageID($0), in: context.chat)
         }
         return HistoryRow(
             id: .own(send.cid),
             message: nil,
-            outgoing: OutgoingID(send.task),
+            outgoing: OutgoingID(send.task.rawValue),
             sender: me,
             senderName: name(me),
             isOwn: true,
@@ -222,85 +192,6 @@ extension Reader {
             state: send.failure.map { .failed(reason: $0) } ?? .waiting,
             isGapAfter: false
         )
-    }
-}
-
-/// Changes of a chat by this device that the server has not confirmed.
-struct Overlays {
-    struct Send {
-        let task: Int64
-        let cid: Int64
-        let atHereMs: Int64
-        let shown: SendTask.Shown
-        /// Why it could not be sent; nil while it waits.
-        let failure: String?
-    }
-
-    private(set) var edits: [MessageID: EditTask.Shown] = [:]
-    /// One emoji, or none when the reaction was removed.
-    private(set) var reactions: [MessageID: [String]] = [:]
-    private var deleted: Set<Int64> = []
-    private var sends: [Send] = []
-
-    init(of chat: ChatID, _ db: Database) throws {
-        let rows = try Row.fetchAll(
-            db.cachedStatement(
-                sql: """
-                    SELECT overlay.*, task.state, task.lastError, task.place FROM overlay
-                    LEFT JOIN task ON task.id = overlay.task WHERE overlay.chat = ? ORDER BY task.place
-                    """
-            ),
-            arguments: [chat.rawValue]
-        )
-        let decoder = JSONDecoder()
-        for row in rows {
-            let value: Data = row["value"]
-            let message = (row["message"] as Int64?).map(MessageID.init)
-            switch OverlayKind(rawValue: row["kind"]) {
-            case .edit:
-                guard let message else { continue }
-                edits[message] = try? decoder.decode(EditTask.Shown.self, from: value)
-            case .react:
-                guard let message else { continue }
-                reactions[message] = try? decoder.decode([String].self, from: value)
-            case .delete:
-                deleted.formUnion((try? decoder.decode([Int64].self, from: value)) ?? [])
-            case .send:
-                guard let shown = try? decoder.decode(SendTask.Shown.self, from: value) else {
-                    continue
-                }
-                let state: String = row["state"] ?? ""
-                sends.append(
-                    Send(
-                        task: row["task"],
-                        cid: row["cid"],
-                        atHereMs: row["createdAtHere"],
-                        shown: shown,
-                        failure: state.hasPrefix("failed") ? row["lastError"] ?? "" : nil
-                    )
-                )
-            case nil: continue
-            }
-        }
-    }
-
-    func isDeleted(_ message: MessageID) -> Bool { deleted.contains(message.rawValue) }
-
-    /// The messages that the server has not confirmed. A message whose reply was lost may be stored
-    /// already; in a channel it is stored without a sender.
-    func unsent(_ db: Database, me: UserID, in chat: ChatID) throws -> [Send] {
-        try sends.filter { send in
-            let stored = try Row.fetchOne(
-                db.cachedStatement(
-                    sql: """
-                        SELECT 1 FROM message
-                        WHERE chat = ? AND cid = ? AND (sender = ? OR sender IS NULL)
-                        """
-                ),
-                arguments: [chat.rawValue, send.cid, me.rawValue]
-            )
-            return stored == nil
-        }
     }
 }
 

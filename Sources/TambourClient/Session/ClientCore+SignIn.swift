@@ -62,7 +62,7 @@ extension ClientCore {
     ///
     /// - Returns: whether there was a session.
     func noticeSignOut(_ tx: StoreTransaction) throws -> Bool {
-        guard isForSomebody, try tx.value(of: .token) as String? == nil else { return false }
+        guard isForSomebody, try !tx.isSignedIn() else { return false }
         try endSession(tx)
         publish(.signedOut(reason: "another process of this account signed out"))
         return true

@@ -1,5 +1,3 @@
-import Foundation
-import GRDB
 import TambourProtocol
 
 /// From the first packet of a connection until everything missed since the last one is here.
@@ -21,7 +19,7 @@ extension ClientCore {
             deviceID: try tx.deviceID(random: environment.random),
             capabilities: Self.capabilities.names
         )
-        let isSignedIn = try tx.value(of: .token) as String? != nil
+        let isSignedIn = try tx.isSignedIn()
         call(hello) { [self] answer, tx in
             switch answer {
             case .success:
@@ -80,7 +78,7 @@ extension ClientCore {
     private func isOurs(_ account: User, _ tx: StoreTransaction) throws -> Bool {
         guard let held = try tx.userID() else { return true }
         guard held == account.id else { return false }
-        guard let made = try tx.person(held)?.registrationTime, let told = account.registrationTime
+        guard let made = try tx.user(held)?.registrationTime, let told = account.registrationTime
         else { return true }
         return made == told
     }
@@ -135,20 +133,20 @@ extension ClientCore {
         if let token = reply.token { try tx.set(.token, token) }
         tx.changes.account = true
         // Replaces the stored record in any case: the server may have been restored from a backup.
-        try tx.execute("UPDATE person SET isStale = 1 WHERE id = ?", [me.rawValue])
+        try tx.distrustPerson(me)
         try tx.put(reply.profile.contact)
 
         let resync = reply.resync ?? []
         let isWholeList = (request.chatsSync ?? 0) <= 0 || resync.contains(.chats)
         if isWholeList {
-            try tx.execute("UPDATE chat SET isStale = 1")
-            try tx.execute("DELETE FROM sync_range WHERE kind = 'CHATS'")
+            try tx.distrustList()
+            try tx.forgetRanges(of: .chats)
             let next = reply.chatMarker ?? 0
             try tx.set(.chatsMarker, next > 0 ? next : nil)
         }
         if resync.contains(.chats) { try distrustHistories(tx) }
         if (request.contactsSync ?? 0) <= 0 || resync.contains(.contacts) {
-            try tx.execute("UPDATE person SET isContact = 0, isStale = 1")
+            try tx.distrustContacts()
         }
         if resync.contains(.drafts) { try tx.forgetSavedDrafts() }
 
@@ -175,24 +173,15 @@ extension ClientCore {
         if isWholeList, (reply.chatMarker ?? 0) == 0 { try forgetStaleChats(tx) }
 
         // This login continues where the open-ended range of the previous one ended.
-        try tx.execute("DELETE FROM sync_range WHERE upTo = ?", [Self.openEnd])
+        try tx.forgetOpenRanges()
         for range in reply.more ?? [] {
-            try tx.execute(
-                "INSERT OR REPLACE INTO sync_range VALUES (?, ?, ?)",
-                ["\(range.kind.name)", range.since, range.upTo]
-            )
+            try tx.put(range)
             guard range.kind == .chats else { continue }
             // A chat that changes now leaves the range, and an account that cannot see the change
             // gets no push.
-            try tx.execute(
-                "INSERT OR REPLACE INTO sync_range VALUES (?, ?, ?)",
-                ["\(range.kind.name)", reply.time, Self.openEnd]
-            )
+            try tx.put(SyncRange(kind: range.kind, since: reply.time, upTo: SyncRange.openEnd))
         }
     }
-
-    /// The end of the range that is requested last: the changes since the login.
-    static let openEnd = Int64.max
 
     /// Stores chats with the newest message of each.
     ///
@@ -206,15 +195,13 @@ extension ClientCore {
     ) throws {
         for chat in chats {
             if let asked, !isCurrent(.chat(chat.id), since: asked, tx) {
-                try tx.execute(
-                    "UPDATE chat SET isStale = 0, changesWanted = 1 WHERE id = ?",
-                    [chat.id.rawValue]
-                )
+                try tx.noteListed(chat.id)
+                try tx.noteMissingChanges(of: chat.id)
                 try refresh(chat.id, tx)
                 continue
             }
             guard try putOwn(chat, tx, me) else { continue }
-            try tx.execute("UPDATE chat SET changesWanted = 1 WHERE id = ?", [chat.id.rawValue])
+            try tx.noteMissingChanges(of: chat.id)
         }
     }
 
@@ -240,19 +227,12 @@ extension ClientCore {
                 try syncRest(tx)
             }
         }
-        guard
-            let row = try tx.row(
-                """
-                SELECT kind, since, upTo FROM sync_range ORDER BY upTo = ?, upTo DESC LIMIT 1
-                """,
-                [Self.openEnd]
-            )
-        else { return try synced(tx) }
-        let (kind, since, upTo): (String, Int64, Int64) = (row[0], row[1], row[2])
-        askPart(SyncKind(name: Text(kind)), since: since, upTo: upTo) { [self] reply, tx in
-            try tx.execute("DELETE FROM sync_range WHERE kind = ? AND since = ?", [kind, since])
+        guard let range = try tx.nextRange() else { return try synced(tx) }
+        askPart(range) { [self] reply, tx in
             if let next = reply.upTo {
-                try tx.execute("INSERT INTO sync_range VALUES (?, ?, ?)", [kind, since, next])
+                try tx.put(SyncRange(kind: range.kind, since: range.since, upTo: next))
+            } else {
+                try tx.remove(range)
             }
             try syncRest(tx)
         }
@@ -261,30 +241,28 @@ extension ClientCore {
     /// Requests the changes of a kind since the login.
     func askRecent(
         _ kind: SyncKind,
-        upTo: Int64 = ClientCore.openEnd,
+        upTo: Int64 = SyncRange.openEnd,
         _ tx: StoreTransaction
     ) throws {
         // Without a mark, a login in flight brings everything.
         guard let mark = kind.mark, let since: Int64 = try tx.value(of: mark), since > 0 else {
             return
         }
-        askPart(kind, since: since, upTo: upTo) { [self] reply, tx in
+        askPart(SyncRange(kind: kind, since: since, upTo: upTo)) { [self] reply, tx in
             if let next = reply.upTo { try askRecent(kind, upTo: next, tx) }
         }
     }
 
     /// Requests the changes in a range, and applies those that no later push has replaced.
     private func askPart(
-        _ kind: SyncKind,
-        since: Int64,
-        upTo: Int64,
+        _ range: SyncRange,
         _ done: @escaping (SyncMoreReply, StoreTransaction) throws -> Void
     ) {
         let asked = transactions
         let request = SyncMoreRequest(
-            kind: kind,
-            since: since,
-            upTo: upTo,
+            kind: range.kind,
+            since: range.since,
+            upTo: range.upTo,
             count: Int64(options.chatsAtOnce)
         )
         call(request) { [self] answer, tx in
@@ -301,7 +279,7 @@ extension ClientCore {
             if let drafts = reply.drafts {
                 try tx.put(drafts, me: me) { isCurrent(.draft($0), since: asked, tx) }
             }
-            if reply.resync == true { try startOver(kind, tx) }
+            if reply.resync == true { try startOver(range.kind, tx) }
             try done(reply, tx)
         }
     }
@@ -315,8 +293,7 @@ extension ClientCore {
 
     /// Removes the chats that a complete list did not contain.
     private func forgetStaleChats(_ tx: StoreTransaction) throws {
-        for row in try tx.rows("SELECT id FROM chat WHERE isStale") {
-            let chat = ChatID(row[0])
+        for chat in try tx.staleChats() {
             try tx.loseChat(chat, keepsDraft: true)
             forgetHistory(of: chat)
         }
@@ -331,70 +308,6 @@ extension SyncKind {
         case .contacts: .contactsMark
         case .drafts: .draftsMark
         case .other: nil
-        }
-    }
-}
-
-extension StoreTransaction {
-    /// Deletes the server's drafts of all chats, before a full set is stored.
-    func forgetSavedDrafts() throws {
-        let chats = try rows("SELECT chat FROM draft_saved")
-        // A draft that comes again is recognised because it was sent from here.
-        try execute(
-            "INSERT INTO draft_sent SELECT chat, text, replyTo FROM draft_saved WHERE isOwn"
-        )
-        try execute("DELETE FROM draft_saved")
-        for row in chats { try showDraft(of: ChatID(row[0])) }
-    }
-
-    /// Stores drafts as other devices left them.
-    ///
-    /// - Parameter isWanted: whether to store the draft of a chat.
-    func put(_ drafts: Drafts, me: UserID, where isWanted: (ChatID) -> Bool = { _ in true }) throws
-    {
-        func change(_ chat: ChatID, _ body: () throws -> Void) throws {
-            let saved = "SELECT text, replyTo, time FROM draft_saved WHERE chat = ?"
-            let before = try row(saved, [chat.rawValue])
-            try body()
-            // A draft that the server refused stays until the server's draft changes.
-            if try before != row(saved, [chat.rawValue]) { try showDraft(of: chat) }
-        }
-        func put(_ draft: Draft, in chat: ChatID) throws {
-            guard isWanted(chat) else { return }
-            try change(chat) {
-                try execute(
-                    """
-                    INSERT INTO draft_saved VALUES (?1, ?2, ?3, ?4, EXISTS (
-                      SELECT 1 FROM draft_sent WHERE chat = ?1 AND text = ?2 AND replyTo IS ?3
-                    )) ON CONFLICT (chat) DO UPDATE SET
-                      isOwn = excluded.isOwn
-                        OR isOwn AND text = excluded.text AND replyTo IS excluded.replyTo,
-                      text = excluded.text, replyTo = excluded.replyTo, time = excluded.time
-                    WHERE excluded.time >= time
-                    """,
-                    [chat.rawValue, "\(draft.text)", draft.replyTo?.rawValue, draft.time]
-                )
-            }
-        }
-        func discard(_ time: Int64, in chat: ChatID) throws {
-            guard isWanted(chat) else { return }
-            try change(chat) {
-                try execute(
-                    "DELETE FROM draft_saved WHERE chat = ? AND time <= ?",
-                    [chat.rawValue, time]
-                )
-            }
-        }
-        // When a dialog begins, the draft for the person is discarded in favour of one in the
-        // dialog.
-        for (chat, time) in drafts.chats?.discarded.pairs ?? [] { try discard(time, in: chat) }
-        for (user, time) in drafts.users?.discarded.pairs ?? []
-        where drafts.chats?.saved[.dialog(me, user)] == nil {
-            try discard(time, in: .dialog(me, user))
-        }
-        for (chat, draft) in drafts.chats?.saved.pairs ?? [] { try put(draft, in: chat) }
-        for (user, draft) in drafts.users?.saved.pairs ?? [] {
-            try put(draft, in: .dialog(me, user))
         }
     }
 }

@@ -1,5 +1,3 @@
-import Foundation
-import GRDB
 import TambourProtocol
 
 /// The services of the process that owns the connection to others that share the store, besides
@@ -35,25 +33,18 @@ extension ClientCore {
             return
         }
         toldLooks[chat] = ToldLook(place: place, atMs: now)
-        try tx.execute(
-            "INSERT OR REPLACE INTO look VALUES (?, ?, ?)",
-            [owner, chat.rawValue, JSONEncoder().encode(place)]
-        )
+        try tx.leave(place, at: chat, by: owner)
     }
 
     /// Asks the connected process to send a request.
     ///
-    /// - Returns: the row in which its answer will be.
+    /// - Returns: the id of the errand.
     func leaveErrand(
         _ opcode: Opcode,
         _ payload: [UInt8],
         _ tx: StoreTransaction
     ) throws -> Int64 {
-        try tx.execute(
-            "INSERT INTO errand (opcode, payload, askedAtHere) VALUES (?, ?, ?)",
-            [Int64(opcode.rawValue), Data(payload), environment.wallMs()]
-        )
-        let id = tx.db.lastInsertedRowID
+        let id = try tx.leaveErrand(opcode, payload, atHereMs: environment.wallMs())
         // This process may have become the connected one.
         try serveOthers(tx)
         return id
@@ -62,17 +53,9 @@ extension ClientCore {
     /// Carries out what other processes have written down.
     func serveOthers(_ tx: StoreTransaction) throws {
         guard isLive else { return }
-        let looks = try tx.rows("SELECT owner, chat, place FROM look ORDER BY owner, chat")
-        if !looks.isEmpty { try tx.execute("DELETE FROM look") }
-        for row in looks {
-            let process: String = row["owner"]
-            if process == owner { continue }
-            let data: Data = row["place"]
-            guard let place = try? JSONDecoder().decode(SharedLook.self, from: data) else {
-                continue
-            }
+        for (process, chat, place) in try tx.takeLooks() where process != owner {
             try look(
-                at: ChatID(row["chat"]),
+                at: chat,
                 position: place.position.map { MessageID($0) },
                 isGoingBack: place.isGoingBack,
                 rowsOnScreen: place.rowsOnScreen,
@@ -86,80 +69,17 @@ extension ClientCore {
     }
 
     private func runErrands(_ tx: StoreTransaction) throws {
-        let now = environment.wallMs()
-        try tx.execute(
-            """
-            DELETE FROM errand WHERE abs(askedAtHere - ?) > CASE WHEN sentBy IS NULL THEN ? ELSE ? END
-            """,
-            [now, Self.unsentErrandMs, Self.errandMs]
+        try tx.removeErrands(
+            atHereMs: environment.wallMs(),
+            olderThanMs: Self.errandMs,
+            ifUnsent: Self.unsentErrandMs
         )
         // Their sender is gone, or lost that connection without recording it.
         let sender = "\(owner).\(life)"
-        try tx.execute(
-            "UPDATE errand SET failure = ? WHERE sentBy != ? AND reply IS NULL AND failure IS NULL",
-            [JSONEncoder().encode(ErrandFailure(.disconnected)), sender]
-        )
-        if tx.db.changesCount > 0 { tx.changes.queue = true }
-        for row in try tx.rows(
-            "SELECT id, opcode, payload FROM errand WHERE sentBy IS NULL ORDER BY id"
-        ) {
-            let id: Int64 = row["id"]
-            let payload: Data = row["payload"]
-            try tx.execute("UPDATE errand SET sentBy = ? WHERE id = ?", [sender, id])
-            call(Opcode(rawValue: row["opcode"]), [UInt8](payload)) { answer, tx in
-                switch answer {
-                case .success(let reply):
-                    try tx.execute("UPDATE errand SET reply = ? WHERE id = ?", [Data(reply), id])
-                case .failure(let error):
-                    try tx.execute(
-                        "UPDATE errand SET failure = ? WHERE id = ?",
-                        [JSONEncoder().encode(ErrandFailure(error)), id]
-                    )
-                }
-                tx.changes.queue = true
-            }
+        try tx.failErrands(notSentBy: sender)
+        for (id, opcode, payload) in try tx.unsentErrands() {
+            try tx.noteSent(errand: id, by: sender)
+            call(opcode, payload) { answer, tx in try tx.put(answer, toErrand: id) }
         }
-    }
-}
-
-/// A look as processes pass it on; messages by id.
-struct SharedLook: Codable, Hashable {
-    let position: Int64?
-    let isGoingBack: Bool
-    let rowsOnScreen: Int
-    /// Oldest first.
-    let visible: [Int64]
-}
-
-/// The failure of an errand as processes pass it on.
-struct ErrandFailure: Codable {
-    /// The protocol's code of a refusal.
-    private var code: String?
-    private var text = ""
-    private var retryAfterMs: Int64?
-    private var isTimeout = false
-    private var isDisconnected = false
-
-    init(_ error: ClientError) {
-        switch error {
-        case .refused(let code, let text, let pause):
-            self.code = code
-            self.text = text
-            retryAfterMs = pause.map { $0.wholeMilliseconds }
-        case .timedOut: isTimeout = true
-        case .disconnected: isDisconnected = true
-        default: text = error.description
-        }
-    }
-
-    var error: ClientError {
-        if isTimeout { return .timedOut }
-        if isDisconnected { return .disconnected }
-        guard let code else { return .invalid(reason: text) }
-        return .refused(
-            code: code,
-            text: text,
-            retryAfter: retryAfterMs.map { .milliseconds($0) }
-        )
     }
 }

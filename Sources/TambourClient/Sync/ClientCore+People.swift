@@ -1,4 +1,3 @@
-import GRDB
 import TambourProtocol
 
 /// People who are not stored yet.
@@ -9,9 +8,7 @@ extension ClientCore {
     /// Requests the people whom the transaction mentioned and who are not stored.
     func askAboutStrangers(_ tx: StoreTransaction) throws {
         guard isLive else { return }
-        let strangers = try tx.strangers.subtracting(introduced).filter { user in
-            try tx.row("SELECT 1 FROM person WHERE id = ?", [user.rawValue]) == nil
-        }
+        let strangers = try tx.strangers.subtracting(introduced).filter { try !tx.isKnown($0) }
         tx.strangers = []
         guard !strangers.isEmpty else { return }
         introduced.formUnion(strangers)

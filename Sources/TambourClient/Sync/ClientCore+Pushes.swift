@@ -1,4 +1,3 @@
-import GRDB
 import TambourProtocol
 
 /// Pushes from the server, in the order in which the events happened.
@@ -72,7 +71,7 @@ extension ClientCore {
     }
 
     private func chat(_ chat: Chat, _ me: UserID, _ tx: StoreTransaction) throws {
-        let known = try tx.row("SELECT isStale FROM chat WHERE id = ?", [chat.id.rawValue])
+        let known = try tx.chatRow(chat.id)
         // The unread count is present only in a push for this account alone.
         let isOwn = chat.newMessages != nil
         if isOwn {
@@ -81,7 +80,7 @@ extension ClientCore {
             try askChanges(of: chat.id, tx)
         } else if try !tx.put(chat, from: .push, me: me) {
             forgetHistory(of: chat.id)
-        } else if known?["isStale"] != false {
+        } else if known?.isStale != false {
             // A push to all members does not say what this account has read.
             try refresh(chat.id, tx)
         } else {
@@ -100,12 +99,9 @@ extension ClientCore {
     ///
     /// - Returns: whether the chat is in the list now.
     func putOwn(_ chat: Chat, _ tx: StoreTransaction, _ me: UserID) throws -> Bool {
-        let known = try tx.row(
-            "SELECT historyGeneration, data FROM chat WHERE id = ?",
-            [chat.id.rawValue]
-        )
-        let joined = known.flatMap { Chat(stored: $0["data"]) }?.joinTime ?? 0
+        let joined = try tx.describedChat(chat.id)?.joinTime ?? 0
         let hasRejoined = joined > 0 && joined != chat.joinTime
+        let generation = try hasRejoined ? tx.chatRow(chat.id)?.historyGeneration : nil
         if hasRejoined {
             // The account left and joined again in the meantime, so it may see other messages than
             // before.
@@ -120,12 +116,7 @@ extension ClientCore {
             askSettings(of: chat.id)
             whenCommitted { [self] in settingsInDoubt.remove(chat.id) }
         }
-        if hasRejoined, let generation = known?["historyGeneration"] as Int64? {
-            try tx.execute(
-                "UPDATE chat SET historyGeneration = ? WHERE id = ?",
-                [generation + 1, chat.id.rawValue]
-            )
-        }
+        if let generation { try tx.put(historyGeneration: generation + 1, of: chat.id) }
         try learnNewest(chat.lastMessage, after: chat.prevMessageID, in: chat.id, tx)
         return true
     }
@@ -160,35 +151,29 @@ extension ClientCore {
             _ = try tx.put(mark: mark, of: me, in: chat, isLowered: false, me: me)
         }
         if let unread = push.unread {
-            try tx.execute("UPDATE chat SET unread = ? WHERE id = ?", [unread, chat.rawValue])
+            try tx.put(unread: unread, in: chat)
         }
     }
 
     /// Refreshes a chat that changed while parts of a delta are missing: the change moves it out of
     /// these parts.
     func noteChanged(_ chat: ChatID, _ tx: StoreTransaction) throws {
-        let isPartial = try tx.row("SELECT 1 FROM sync_range WHERE kind = 'CHATS'") != nil
-        guard isPartial else { return }
-        try tx.execute("UPDATE chat SET changesWanted = 1 WHERE id = ?", [chat.rawValue])
-        let isAsked = try tx.row("SELECT 1 FROM chat_refresh WHERE chat = ?", [chat.rawValue])
-        if isAsked == nil { try refresh(chat, tx) }
+        guard try tx.hasRanges(of: .chats) else { return }
+        try tx.noteMissingChanges(of: chat)
+        if try !tx.isDoubtful(chat) { try refresh(chat, tx) }
     }
 
     /// Refreshes a chat if a new message moved it into the part of the list that has been read.
     func noteMoved(_ chat: ChatID, _ tx: StoreTransaction) throws {
-        let known = try tx.row("SELECT isStale FROM chat WHERE id = ?", [chat.rawValue])
-        if known?["isStale"] != false { try refresh(chat, tx) }
-        try tx.execute("UPDATE chat SET isStale = 0 WHERE id = ?", [chat.rawValue])
+        if try tx.chatRow(chat)?.isStale != false { try refresh(chat, tx) }
+        try tx.noteListed(chat)
     }
 
     /// Whether this account may have written a post of a channel on another device: posts do not
     /// name their author.
     private func mayBeOwnPost(in chat: ChatID, _ me: UserID, _ tx: StoreTransaction) throws -> Bool
     {
-        guard chat.isChannel,
-            let row = try tx.row("SELECT data FROM chat WHERE id = ?", [chat.rawValue]),
-            let channel = Chat(stored: row[0])
-        else { return false }
+        guard chat.isChannel, let channel = try tx.describedChat(chat) else { return false }
         return channel.owner == me || channel.admins?.contains(me) == true
     }
 
@@ -242,11 +227,7 @@ extension ClientCore {
         since asked: Int64,
         _ tx: StoreTransaction
     ) throws -> Bool {
-        let held = try tx.row(
-            "SELECT revision FROM message WHERE chat = ? AND id = ?",
-            [chat.rawValue, message.rawValue]
-        )
-        return (held?[0] ?? 0) <= asked
+        (try tx.revision(of: message, in: chat) ?? 0) <= asked
     }
 
     /// Requests the reactions to a message, unless that is in flight. If it fails, the next login
@@ -260,8 +241,7 @@ extension ClientCore {
             case .success(let reply):
                 guard let info = reply.messagesReactions[message] else { return }
                 try learn(info, to: message, in: chat, since: asked, tx)
-            case .failure:
-                try tx.execute("UPDATE chat SET changesWanted = 1 WHERE id = ?", [chat.rawValue])
+            case .failure: try tx.noteMissingChanges(of: chat)
             }
         }
     }
@@ -282,15 +262,13 @@ extension ClientCore {
 
     /// Requests a chat as this account sees it, now and after each login until the answer comes.
     func refresh(_ chat: ChatID, _ tx: StoreTransaction) throws {
-        try tx.execute("INSERT OR IGNORE INTO chat_refresh VALUES (?)", [chat.rawValue])
+        try tx.doubt(chat)
         ask(about: chat)
     }
 
     /// Requests the chats that were in doubt when the last connection or process ended.
     func refreshDoubtful(_ tx: StoreTransaction) throws {
-        for row in try tx.rows("SELECT chat FROM chat_refresh ORDER BY chat") {
-            ask(about: ChatID(row[0]))
-        }
+        for chat in try tx.doubtfulChats() { ask(about: chat) }
     }
 
     private func ask(about chat: ChatID) {
@@ -302,7 +280,7 @@ extension ClientCore {
             case .failure(let error): return try refreshFailed(of: chat, error, tx)
             }
             guard let me = try tx.userID() else { return }
-            try tx.execute("DELETE FROM chat_refresh WHERE chat = ?", [chat.rawValue])
+            try tx.settleDoubt(about: chat)
             // The account is not in the chat.
             if !chats.contains(where: { $0.id == chat }) {
                 guard isCurrent(.chat(chat), since: asked, tx) else { return try refresh(chat, tx) }
@@ -333,8 +311,7 @@ extension ClientCore {
         guard case .refused(_, _, nil) = error else { return try syncFailed(error, tx) }
         switch error.code?.retry {
         case .later, .afterLogin, nil: return
-        case .never, .refresh:
-            try tx.execute("DELETE FROM chat_refresh WHERE chat = ?", [chat.rawValue])
+        case .never, .refresh: try tx.settleDoubt(about: chat)
         }
     }
 }

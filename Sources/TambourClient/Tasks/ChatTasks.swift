@@ -1,4 +1,3 @@
-import GRDB
 import TambourProtocol
 
 /// Creates a group or channel.
@@ -101,12 +100,7 @@ struct LeaveChatTask: ClientTask {
     var changedChat: ChatID? { ChatID(chat) }
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
-        try showLeft(tx)
-    }
-
-    private func showLeft(_ tx: StoreTransaction) throws {
-        try tx.execute("UPDATE chat SET status = 'LEFT' WHERE id = ?", [chat])
-        tx.changes.chats.insert(ChatID(chat))
+        try tx.show(.left, of: ChatID(chat))
     }
 
     func request(_ tx: StoreTransaction) throws -> ChatLeaveRequest {
@@ -119,7 +113,7 @@ struct LeaveChatTask: ClientTask {
         guard core.isCurrent(.chat(ChatID(chat)), since: asked, tx) else {
             if try !tx.isChangingDraft(in: ChatID(chat)) { try tx.forgetDraft(of: ChatID(chat)) }
             // The push may be older than the leaving: the answer to the refresh decides.
-            try showLeft(tx)
+            try tx.show(.left, of: ChatID(chat))
             return try core.refresh(ChatID(chat), tx)
         }
         try tx.removeChat(ChatID(chat))
@@ -141,8 +135,7 @@ struct HideChatTask: ClientTask {
     var changedChat: ChatID? { ChatID(chat) }
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
-        try tx.execute("UPDATE chat SET status = 'HIDDEN' WHERE id = ?", [chat])
-        tx.changes.chats.insert(ChatID(chat))
+        try tx.show(.hidden, of: ChatID(chat))
     }
 
     func request(_ tx: StoreTransaction) throws -> ChatHideRequest {
@@ -151,8 +144,7 @@ struct HideChatTask: ClientTask {
 
     func succeeded(_ reply: ChatHideReply, in core: ClientCore, _ tx: StoreTransaction) throws {
         // A new message may have arrived just before or after the chat was hidden.
-        let isKnown = try tx.row("SELECT 1 FROM chat WHERE id = ?", [chat]) != nil
-        if isKnown { try core.refresh(ChatID(chat), tx) }
+        if try tx.isListed(ChatID(chat)) { try core.refresh(ChatID(chat), tx) }
     }
 
     func refused(in core: ClientCore, _ tx: StoreTransaction) throws {
@@ -197,14 +189,8 @@ struct ConfigureChatTask: ClientTask {
 extension StoreTransaction {
     /// Changes of chat settings that the server has not answered yet, oldest first.
     func settingsUnderWay() throws -> [ConfigureChatTask] {
-        try rows(
-            """
-            SELECT * FROM task
-            WHERE lane = ? AND state IN ('blocked', 'ready', 'waiting', 'running') ORDER BY place
-            """,
-            [ConfigureChatTask.lane]
-        )
-        .compactMap { TaskKinds.read(TaskRecord($0)) as? ConfigureChatTask }
+        try openTasks(inLane: ConfigureChatTask.lane)
+            .compactMap { TaskKinds.read($0) as? ConfigureChatTask }
     }
 }
 
@@ -246,7 +232,7 @@ struct UpdateContactTask: ClientTask {
             if isContact == false {
                 // The server's record of a removed contact has an older time, and must replace the
                 // stored one all the same.
-                try tx.execute("UPDATE person SET isStale = 1 WHERE id = ?", [user])
+                try tx.distrustPerson(UserID(user))
             }
             try tx.put(contact, isContact: isContact)
         }

@@ -1,4 +1,3 @@
-import GRDB
 import TambourProtocol
 
 /// The queue of tasks, from the user's action until the server has carried it out.

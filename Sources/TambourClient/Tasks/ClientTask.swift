@@ -1,5 +1,4 @@
 import Foundation
-import GRDB
 import TambourProtocol
 
 /// An action of the account that is stored until it has succeeded or ended otherwise.
@@ -115,44 +114,5 @@ enum TaskKinds {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
         return [UInt8](try encoder.encode(task))
-    }
-}
-
-/// The kind of change that a task shows before the server has confirmed it.
-enum OverlayKind: String {
-    case send
-    case edit
-    case delete
-    case react
-}
-
-extension StoreTransaction {
-    /// Shows a change until its task has ended.
-    func addOverlay(
-        _ kind: OverlayKind,
-        of task: TaskID,
-        chat: ChatID,
-        message: MessageID? = nil,
-        cid: Int64? = nil,
-        atHereMs: Int64,
-        _ value: some Encodable
-    ) throws {
-        try execute(
-            "INSERT INTO overlay VALUES (?, ?, ?, ?, ?, ?, ?)",
-            [
-                task.rawValue, chat.rawValue, message?.rawValue, kind.rawValue, cid, atHereMs,
-                try JSONEncoder().encode(value),
-            ]
-        )
-        changes.histories.insert(chat)
-        changes.chats.insert(chat)
-    }
-
-    func removeOverlays(of task: TaskID) throws {
-        for row in try rows("SELECT DISTINCT chat FROM overlay WHERE task = ?", [task.rawValue]) {
-            changes.histories.insert(ChatID(row[0]))
-            changes.chats.insert(ChatID(row[0]))
-        }
-        try execute("DELETE FROM overlay WHERE task = ?", [task.rawValue])
     }
 }

@@ -1,5 +1,4 @@
 import Foundation
-import GRDB
 import TambourProtocol
 
 /// Sends a message that the server has not stored yet.
@@ -112,18 +111,14 @@ extension ClientCore {
         try learn(reply.message, after: .known(reply.prevMessageID), in: chat, tx)
         if !isCurrent { try askReactions(to: id, in: chat, tx) }
         // The answer to a retry may come after the message was deleted.
-        let isThere = try tx.row(
-            "SELECT 1 FROM message WHERE chat = ? AND id = ?",
-            [chat.rawValue, id.rawValue]
-        )
-        let isNewest = try isThere != nil && !tx.noteNew(reply.message, in: chat, me: me)
+        let isNewest = try tx.holds(id, in: chat) && !tx.noteNew(reply.message, in: chat, me: me)
         if let mark = reply.mark {
             _ = try tx.put(mark: mark, of: me, in: chat, isLowered: false, me: me)
         }
         guard let unread = reply.unread else { return }
         // The count lacks later messages that were pushed before the answer.
         guard isNewest else { return try refresh(chat, tx) }
-        try tx.execute("UPDATE chat SET unread = ? WHERE id = ?", [unread, chat.rawValue])
+        try tx.put(unread: unread, in: chat)
     }
 }
 
@@ -244,13 +239,9 @@ struct MarkTask: ClientTask {
         let id = ChatID(chat)
         // The count lacks messages that are newer than the mark and were pushed before the answer.
         let isCurrent = core.isCurrent(.chat(id), since: core.taskAsked.transactions, tx)
-        try tx.execute(
-            "UPDATE chat SET unread = ?, readMark = ? WHERE id = ?",
-            [reply.unread, reply.mark, chat]
-        )
-        tx.changes.chats.insert(id)
-        let newest: Int64? = try tx.row("SELECT lastMessage FROM chat WHERE id = ?", [chat])?[0]
-        let hasNewer = newest.map { MessageID($0).timeMs > reply.mark } ?? false
+        try tx.put(unread: reply.unread, readMark: reply.mark, in: id)
+        let newest = try tx.chatRow(id)?.newest
+        let hasNewer = newest.map { $0.timeMs > reply.mark } ?? false
         if !isCurrent, hasNewer || reply.unread > 0 { try core.refresh(id, tx) }
     }
 

@@ -238,7 +238,7 @@ final class World {
         if lostReplies.remove(text) != nil { hit(.replyLostPushDelivered) }
         let isHeld = device.read { reader in
             try Int64.fetchOne(
-                reader.db,
+                reader.store.db,
                 sql: "SELECT 1 FROM message WHERE chat = ? AND id = ?",
                 arguments: [push.chatID.rawValue, push.message.id.rawValue]
             )

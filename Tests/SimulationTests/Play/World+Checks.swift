@@ -79,12 +79,12 @@ extension World {
             for device in devices where !isSettled(device) {
                 let tasks = device.read { reader in
                     try Row.fetchAll(
-                        reader.db,
+                        reader.store.db,
                         sql: "SELECT kind, lane, state, attempts, lastError, nextAtHere FROM task"
                     ).map { "\($0)" }
                 }
                 let ranges = device.read { reader in
-                    try Row.fetchAll(reader.db, sql: "SELECT * FROM sync_range").map { "\($0)" }
+                    try reader.store.rows("SELECT * FROM sync_range").map { "\($0)" }
                 }
                 let asked = device.link?.traffic.open.values.map { "\($0.opcode)" }
                 let isLost = device.link?.isLost
@@ -104,7 +104,7 @@ extension World {
         else { return false }
         let waiting = device.read { reader in
             try Int.fetchOne(
-                reader.db,
+                reader.store.db,
                 sql: """
                     SELECT (SELECT count(*) FROM task
                             WHERE state IN ('blocked', 'ready', 'running', 'waiting'))
@@ -144,7 +144,7 @@ extension World {
         // What became of what is held is asked for when somebody looks.
         let isUnsure = device.read { reader in
             try Bool.fetchOne(
-                reader.db,
+                reader.store.db,
                 sql: "SELECT changesWanted AND changesMark > 0 FROM chat WHERE id = ?",
                 arguments: [chat.rawValue]
             )
@@ -232,7 +232,7 @@ extension World {
         if number < forgotten || sent.isCancelled || emptied.contains(sent.chat) { return }
         let state = device.read { reader in
             try String.fetchOne(
-                reader.db,
+                reader.store.db,
                 sql: "SELECT state FROM task WHERE id = ?",
                 arguments: [sent.task.rawValue]
             )

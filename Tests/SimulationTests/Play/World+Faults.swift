@@ -226,7 +226,7 @@ extension World {
     func owner(of chat: ChatID, on device: Device) -> (user: Int, members: [UserID])? {
         let data = device.read { reader in
             try Data.fetchOne(
-                reader.db,
+                reader.store.db,
                 sql: "SELECT data FROM chat WHERE id = ?",
                 arguments: [chat.rawValue]
             )

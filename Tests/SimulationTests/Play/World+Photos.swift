@@ -159,7 +159,7 @@ extension World {
         for (place, device) in devices.enumerated() {
             let rows = device.read { reader in
                 try Row.fetchAll(
-                    reader.db,
+                    reader.store.db,
                     sql: "SELECT id, kind, state, lastError FROM task WHERE kind IN (?, ?, ?)",
                     arguments: [SendPhotoTask.kind, UploadPhotoTask.kind, KeepPhotoTask.kind]
                 )

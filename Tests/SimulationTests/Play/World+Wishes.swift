@@ -83,7 +83,7 @@ extension World {
     func chats(on device: Device) -> [ChatID] {
         let ids = device.read { reader in
             try Int64.fetchAll(
-                reader.db,
+                reader.store.db,
                 sql: "SELECT id FROM chat WHERE status NOT IN ('REMOVED', 'LEFT') ORDER BY id"
             )
         }

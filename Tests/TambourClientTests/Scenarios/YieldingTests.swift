@@ -31,7 +31,7 @@ struct YieldingTests {
     }
 
     private static func contacts(_ server: ScriptedServer) throws -> [String] {
-        try server.store.read { try Reader($0).people().map(\.name) }
+        try server.store.read { try $0.contacts().map(\.name) }
     }
 
     // MARK: - Contacts and the profile
@@ -133,7 +133,7 @@ struct YieldingTests {
             let asked = try server.asked(ContactInfoRequest.self)
             #expect(asked.map(\.contactIDs) == [[me]])
             try server.answer(.contactInfo, ContactInfoReply(contacts: [there]))
-            let name = try server.store.read { try Reader($0).person(me)?.name }
+            let name = try server.store.read { try $0.person(me)?.name }
             #expect(name == "There")
         }
     }

@@ -1,0 +1,84 @@
+import GRDB
+import TambourProtocol
+
+/// The row of a chat, without the server's description.
+struct ChatRow {
+    let title: String?
+    /// The newest message, according to the list of chats and the pushes since.
+    let newest: MessageID?
+    /// The account's read mark, and the highest one of the other members.
+    let readMark: Int64
+    let othersReadMark: Int64
+    let unread: Int64
+    /// Whether the account is no longer in the chat.
+    let isGone: Bool
+    /// Whether the chat was not in the part of the list that has been read.
+    let isStale: Bool
+    /// Up to where the changes of its messages are known; nil before its first message was stored.
+    let changes: ChangeCursor?
+    /// Whether messages may have changed after that.
+    let isMissingChanges: Bool
+    let historyGeneration: Int64
+
+    fileprivate init(_ row: Row) {
+        title = row["title"]
+        newest = (row["lastMessage"] as Int64?).map(MessageID.init)
+        readMark = row["readMark"]
+        othersReadMark = row["othersReadMark"]
+        unread = row["unread"]
+        isGone = row["status"] == ChatStatus.removed.name.description
+        isStale = row["isStale"]
+        let sinceMs: Int64 = row["changesMark"]
+        let behind = (row["changesMessage"] as Int64?).map { Position($0) }
+        changes = sinceMs > 0 ? ChangeCursor(sinceMs: sinceMs, behind: behind) : nil
+        isMissingChanges = row["changesWanted"]
+        historyGeneration = row["historyGeneration"]
+    }
+}
+
+extension StoreReading {
+    /// The row of a chat; nil for one that is not in the list.
+    func chatRow(_ chat: ChatID) throws -> ChatRow? {
+        try row(
+            """
+            SELECT title, lastMessage, readMark, othersReadMark, unread, status, isStale,
+              changesMark, changesMessage, changesWanted, historyGeneration
+            FROM chat WHERE id = ?
+            """,
+            [chat.rawValue]
+        ).map { ChatRow($0) }
+    }
+
+    /// A chat as the server describes it; nil for one that is not in the list.
+    func describedChat(_ chat: ChatID) throws -> Chat? {
+        try row("SELECT data FROM chat WHERE id = ?", [chat.rawValue])
+            .flatMap { Chat(stored: $0["data"]) }
+    }
+
+    /// Whether a chat is in the list.
+    func isListed(_ chat: ChatID) throws -> Bool {
+        try exists("SELECT 1 FROM chat WHERE id = ?", [chat.rawValue])
+    }
+
+    /// Whether the chat is stored but the account is no longer in it.
+    func isGone(_ chat: ChatID) throws -> Bool {
+        try exists(
+            "SELECT 1 FROM chat WHERE id = ? AND status = ?",
+            [chat.rawValue, ChatStatus.removed.name.description]
+        )
+    }
+
+    /// The chats that a complete list has not contained since `distrustList`.
+    func staleChats() throws -> [ChatID] {
+        try rows("SELECT id FROM chat WHERE isStale").map { ChatID($0[0]) }
+    }
+
+    /// The chats that must be requested.
+    func doubtfulChats() throws -> [ChatID] {
+        try rows("SELECT chat FROM chat_refresh ORDER BY chat").map { ChatID($0[0]) }
+    }
+
+    func isDoubtful(_ chat: ChatID) throws -> Bool {
+        try exists("SELECT 1 FROM chat_refresh WHERE chat = ?", [chat.rawValue])
+    }
+}

@@ -1,0 +1,150 @@
+import Foundation
+import GRDB
+import TambourProtocol
+
+/// What the processes that share a store tell each other: where somebody looks, and requests to the
+/// server (errands) with their answers.
+extension StoreTransaction {
+    // MARK: - Looks
+
+    /// Writes down where somebody looks, for the connected process.
+    func leave(_ look: SharedLook, at chat: ChatID, by owner: String) throws {
+        try execute(
+            "INSERT OR REPLACE INTO look VALUES (?, ?, ?)",
+            [owner, chat.rawValue, JSONEncoder().encode(look)]
+        )
+    }
+
+    /// Returns and deletes the looks of all processes.
+    func takeLooks() throws -> [(owner: String, chat: ChatID, look: SharedLook)] {
+        let rows = try rows("SELECT owner, chat, place FROM look ORDER BY owner, chat")
+        if !rows.isEmpty { try execute("DELETE FROM look") }
+        return rows.compactMap { row in
+            let look = try? JSONDecoder().decode(SharedLook.self, from: row["place"] as Data)
+            return look.map { (row["owner"], ChatID(row["chat"]), $0) }
+        }
+    }
+
+    // MARK: - Errands
+
+    /// Writes down a request, for the connected process.
+    ///
+    /// - Returns: the id of the errand.
+    func leaveErrand(_ opcode: Opcode, _ payload: [UInt8], atHereMs: Int64) throws -> Int64 {
+        try execute(
+            "INSERT INTO errand (opcode, payload, askedAtHere) VALUES (?, ?, ?)",
+            [Int64(opcode.rawValue), Data(payload), atHereMs]
+        )
+        return db.lastInsertedRowID
+    }
+
+    /// The errands that nobody has sent, oldest first.
+    func unsentErrands() throws -> [(id: Int64, opcode: Opcode, payload: [UInt8])] {
+        try rows("SELECT id, opcode, payload FROM errand WHERE sentBy IS NULL ORDER BY id").map {
+            ($0["id"], Opcode(rawValue: $0["opcode"]), [UInt8]($0["payload"] as Data))
+        }
+    }
+
+    /// Notes which connection sends an errand.
+    func noteSent(errand: Int64, by sender: String) throws {
+        try execute("UPDATE errand SET sentBy = ? WHERE id = ?", [sender, errand])
+    }
+
+    /// Stores the answer to an errand; does nothing if the errand is gone.
+    func put(_ answer: Result<[UInt8], ClientError>, toErrand errand: Int64) throws {
+        switch answer {
+        case .success(let reply):
+            try execute("UPDATE errand SET reply = ? WHERE id = ?", [Data(reply), errand])
+        case .failure(let error):
+            try execute(
+                "UPDATE errand SET failure = ? WHERE id = ?",
+                [ErrandFailure(error).storedData, errand]
+            )
+        }
+        changes.queue = true
+    }
+
+    /// Fails the errands that other connections have sent and not answered.
+    func failErrands(notSentBy sender: String) throws {
+        try execute(
+            "UPDATE errand SET failure = ? WHERE sentBy != ? AND reply IS NULL AND failure IS NULL",
+            [ErrandFailure(.disconnected).storedData, sender]
+        )
+        if db.changesCount > 0 { changes.queue = true }
+    }
+
+    /// Deletes the errands whose age exceeds a limit, which depends on whether they were sent.
+    func removeErrands(atHereMs now: Int64, olderThanMs age: Int64, ifUnsent unsentAge: Int64)
+        throws
+    {
+        try execute(
+            """
+            DELETE FROM errand WHERE abs(askedAtHere - ?) > CASE WHEN sentBy IS NULL THEN ? ELSE ? END
+            """,
+            [now, unsentAge, age]
+        )
+    }
+
+    func removeErrand(_ errand: Int64) throws {
+        try execute("DELETE FROM errand WHERE id = ?", [errand])
+    }
+}
+
+extension StoreReading {
+    /// The answer to an errand; nil while there is none.
+    func answer(toErrand errand: Int64) throws -> Result<[UInt8], ClientError>? {
+        let row = try row("SELECT reply, failure FROM errand WHERE id = ?", [errand])
+        // Somebody has signed out.
+        guard let row else { return .failure(.disconnected) }
+        if let reply = row["reply"] as Data? { return .success([UInt8](reply)) }
+        guard let failure = row["failure"] as Data? else { return nil }
+        let read = try? JSONDecoder().decode(ErrandFailure.self, from: failure)
+        return .failure(read?.error ?? .unreadable(reason: "an unknown failure"))
+    }
+}
+
+/// A look as processes pass it on; messages by id.
+struct SharedLook: Codable, Hashable {
+    let position: Int64?
+    let isGoingBack: Bool
+    let rowsOnScreen: Int
+    /// Oldest first.
+    let visible: [Int64]
+}
+
+/// The failure of an errand as processes pass it on.
+struct ErrandFailure: Codable {
+    /// The protocol's code of a refusal.
+    private var code: String?
+    private var text = ""
+    private var retryAfterMs: Int64?
+    private var isTimeout = false
+    private var isDisconnected = false
+
+    init(_ error: ClientError) {
+        switch error {
+        case .refused(let code, let text, let pause):
+            self.code = code
+            self.text = text
+            retryAfterMs = pause.map { $0.wholeMilliseconds }
+        case .timedOut: isTimeout = true
+        case .disconnected: isDisconnected = true
+        default: text = error.description
+        }
+    }
+
+    var error: ClientError {
+        if isTimeout { return .timedOut }
+        if isDisconnected { return .disconnected }
+        guard let code else { return .invalid(reason: text) }
+        return .refused(
+            code: code,
+            text: text,
+            retryAfter: retryAfterMs.map { .milliseconds($0) }
+        )
+    }
+
+    fileprivate var storedData: Data {
+        get throws { try JSONEncoder().encode(self) }
+    }
+}

@@ -1,0 +1,135 @@
+import Foundation
+import GRDB
+import TambourProtocol
+
+/// The kind of change that a task shows before the server has confirmed it.
+enum OverlayKind: String {
+    case send
+    case edit
+    case delete
+    case react
+}
+
+/// Changes by this device that the server has not confirmed.
+extension StoreTransaction {
+    /// Shows a change until its task has ended.
+    func addOverlay(
+        _ kind: OverlayKind,
+        of task: TaskID,
+        chat: ChatID,
+        message: MessageID? = nil,
+        cid: Int64? = nil,
+        atHereMs: Int64,
+        _ value: some Encodable
+    ) throws {
+        try execute(
+            "INSERT INTO overlay VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [
+                task.rawValue, chat.rawValue, message?.rawValue, kind.rawValue, cid, atHereMs,
+                try JSONEncoder().encode(value),
+            ]
+        )
+        changes.histories.insert(chat)
+        changes.chats.insert(chat)
+    }
+
+    /// Shows another value of a change.
+    func changeOverlay(
+        _ kind: OverlayKind,
+        of task: TaskID,
+        chat: ChatID,
+        _ value: some Encodable
+    ) throws {
+        try execute(
+            "UPDATE overlay SET value = ? WHERE task = ? AND kind = ?",
+            [JSONEncoder().encode(value), task.rawValue, kind.rawValue]
+        )
+        changes.histories.insert(chat)
+        changes.chats.insert(chat)
+    }
+
+    func removeOverlays(of task: TaskID) throws {
+        for row in try rows("SELECT DISTINCT chat FROM overlay WHERE task = ?", [task.rawValue]) {
+            changes.histories.insert(ChatID(row[0]))
+            changes.chats.insert(ChatID(row[0]))
+        }
+        try execute("DELETE FROM overlay WHERE task = ?", [task.rawValue])
+    }
+}
+
+extension StoreReading {
+    /// The unconfirmed changes of a chat.
+    func overlays(of chat: ChatID) throws -> Overlays {
+        Overlays(
+            try rows(
+                """
+                SELECT overlay.*, task.state, task.lastError, task.place FROM overlay
+                LEFT JOIN task ON task.id = overlay.task WHERE overlay.chat = ? ORDER BY task.place
+                """,
+                [chat.rawValue]
+            )
+        )
+    }
+
+    /// The task that sends a message; nil when none does.
+    func taskSending(cid: Int64, to chat: ChatID) throws -> TaskID? {
+        try int(
+            "SELECT task FROM overlay WHERE chat = ? AND cid = ? AND kind = ?",
+            [chat.rawValue, cid, OverlayKind.send.rawValue]
+        ).map { TaskID($0) }
+    }
+}
+
+/// Changes of a chat by this device that the server has not confirmed.
+struct Overlays {
+    struct Send {
+        let task: TaskID
+        let cid: Int64
+        let atHereMs: Int64
+        let shown: SendTask.Shown
+        /// Why it could not be sent; nil while it waits.
+        let failure: String?
+    }
+
+    private(set) var edits: [MessageID: EditTask.Shown] = [:]
+    /// One emoji, or none when the reaction was removed.
+    private(set) var reactions: [MessageID: [String]] = [:]
+    private var deleted: Set<Int64> = []
+    /// Messages of this device; the server may have one whose answer was lost.
+    private(set) var sends: [Send] = []
+
+    fileprivate init(_ rows: [Row]) {
+        let decoder = JSONDecoder()
+        for row in rows {
+            let value: Data = row["value"]
+            let message = (row["message"] as Int64?).map(MessageID.init)
+            switch OverlayKind(rawValue: row["kind"]) {
+            case .edit:
+                guard let message else { continue }
+                edits[message] = try? decoder.decode(EditTask.Shown.self, from: value)
+            case .react:
+                guard let message else { continue }
+                reactions[message] = try? decoder.decode([String].self, from: value)
+            case .delete:
+                deleted.formUnion((try? decoder.decode([Int64].self, from: value)) ?? [])
+            case .send:
+                guard let shown = try? decoder.decode(SendTask.Shown.self, from: value) else {
+                    continue
+                }
+                let state: String = row["state"] ?? ""
+                sends.append(
+                    Send(
+                        task: TaskID(row["task"]),
+                        cid: row["cid"],
+                        atHereMs: row["createdAtHere"],
+                        shown: shown,
+                        failure: state.hasPrefix("failed") ? row["lastError"] ?? "" : nil
+                    )
+                )
+            case nil: continue
+            }
+        }
+    }
+
+    func isDeleted(_ message: MessageID) -> Bool { deleted.contains(message.rawValue) }
+}
