@@ -53,6 +53,6 @@ extension Client {
     }
 
     private func whyNotConnected() async throws(ClientError) -> ClientError {
-        try await call { core in core.greetingError } ?? .disconnected
+        try await call { core in core.greeting.error } ?? .disconnected
     }
 }

@@ -18,12 +18,8 @@ package final class ClientCore {
     unowned let host: any ClientHost
 
     private var link: LinkStateMachine
-    private var decoder: FrameDecoder
-    private var received: [UInt8] = []
-    private(set) var requests = RequestTable()
-    private var sentAt: [UInt16: Int64] = [:]
-    /// The bytes to send when the current transaction commits.
-    private var outgoing: [UInt8] = []
+    var wire = Wire()
+    var greeting = Greeting()
     private var afterCommit: [() -> Void] = []
     private var attempt = 0
     private var dataVersion: Int64?
@@ -63,16 +59,7 @@ package final class ClientCore {
     package var isElsewhere = false
     /// The looks that this process last wrote down for the connected one.
     var toldLooks: [ChatID: ToldLook] = [:]
-    /// Whether the server has answered SESSION_INIT on this connection.
-    var isGreeted = false
-    /// Why the last connection ended before the server answered SESSION_INIT.
-    private(set) var greetingError: ClientError?
-    /// Callbacks that wait for a connection on which somebody can sign in.
-    var greetingWaiters: [(Result<Void, ClientError>) -> Void] = []
     package private(set) var state = ConnectionState.stopped
-    /// Bytes sent and received since the core was made.
-    package private(set) var bytesSent = 0
-    package private(set) var bytesReceived = 0
 
     /// - Parameter host: must outlive the core.
     package init(
@@ -88,15 +75,11 @@ package final class ClientCore {
         owner = String(environment.random(), radix: 36)
         photos = PhotoFolder(store: store.path)
         link = LinkStateMachine(policy: options.link)
-        decoder = Self.newDecoder()
     }
 
-    private static func newDecoder() -> FrameDecoder {
-        var decoder = FrameDecoder(limits: .standard)
-        // The client requested what the server sends, so the limits for strangers do not apply.
-        decoder.authenticated = true
-        return decoder
-    }
+    /// Bytes sent and received since the core was made.
+    package var bytesSent: Int { wire.bytesSent }
+    package var bytesReceived: Int { wire.bytesReceived }
 
     // MARK: - Life
 
@@ -142,7 +125,7 @@ package final class ClientCore {
     package func wake() {
         run { tx in
             let now = self.environment.nowMs()
-            for overdue in self.requests.takeOverdue(nowMs: now) {
+            for overdue in self.wire.takeOverdue(nowMs: now) {
                 try overdue.answer(.failure(.timedOut), tx)
             }
             let actions = self.link.tick(nowMs: now, random: self.environment.random())
@@ -159,8 +142,7 @@ package final class ClientCore {
     /// Handles the opening of the requested connection.
     package func connectionOpened() {
         run { tx in
-            self.received = []
-            self.decoder = Self.newDecoder()
+            self.wire.connected()
             self.link.opened(nowMs: self.environment.nowMs())
             try self.greet(tx)
         }
@@ -171,8 +153,7 @@ package final class ClientCore {
     /// - Parameter failure: why it could not be opened.
     package func connectionClosed(_ failure: ConnectionFailure? = nil) {
         run { tx in
-            let isSilent = self.received.isEmpty
-            try self.notGreeted(failure ?? (isSilent ? .closed : .otherProtocol), tx)
+            try self.notGreeted(failure ?? (self.wire.isSilent ? .closed : .otherProtocol), tx)
             self.link.closed(nowMs: self.environment.nowMs(), random: self.environment.random())
             try self.connectionLost(tx)
         }
@@ -182,11 +163,9 @@ package final class ClientCore {
     package func connectionReceived(_ bytes: UnsafeRawBufferPointer) {
         guard state != .stopped else { return }
         link.heard(nowMs: environment.nowMs())
-        bytesReceived += bytes.count
-        received += bytes
-        var packets: [Packet] = []
+        let packets: [Packet]
         do {
-            packets = try cutPackets()
+            packets = try wire.receive(bytes)
         } catch {
             // The start of the next packet is unknown.
             run { tx in
@@ -205,18 +184,6 @@ package final class ClientCore {
         }
     }
 
-    private func cutPackets() throws -> [Packet] {
-        var packets: [Packet] = []
-        var offset = 0
-        try received.withUnsafeBytes { bytes in
-            while let frame = try decoder.next(in: bytes, from: &offset) {
-                packets.append(try frame.packet(limits: .standard))
-            }
-        }
-        received.removeFirst(offset)
-        return packets
-    }
-
     /// Reconnects after unreadable bytes or a missing answer.
     func breakConnection(_ tx: StoreTransaction) throws {
         link.closed(nowMs: environment.nowMs(), random: environment.random())
@@ -232,39 +199,29 @@ package final class ClientCore {
             try tx.forgetWhoIsOnline()
         }
         try giveUpRequests(tx)
-        let waiters = greetingWaiters
-        greetingWaiters = []
-        let error = greetingError ?? .disconnected
+        let waiters = greeting.takeWaiters()
+        let error = greeting.error ?? .disconnected
         whenCommitted { for waiter in waiters { waiter(.failure(error)) } }
     }
 
     /// Notes why there is no connection, if the server has not answered SESSION_INIT.
     func notGreeted(_ failure: ConnectionFailure, _ tx: StoreTransaction) throws {
-        if !isGreeted {
-            greetingError = .unreachable(server: try tx.value(of: .server) ?? "", failure)
-        }
-    }
-
-    /// Notes the server's answer to SESSION_INIT: nil if it accepted the client.
-    func greeted(_ error: ClientError?) {
-        isGreeted = error == nil
-        greetingError = error
+        guard !greeting.isDone else { return }
+        greeting.failed(.unreachable(server: try tx.value(of: .server) ?? "", failure))
     }
 
     /// Discards the state of the connection.
     private func forgetConnection() {
-        isGreeted = false
+        greeting.end()
         isForeign = false
         introduced = []
         entitiesDisconnected()
-        received = []
-        outgoing = []
+        wire.disconnected()
     }
 
     /// Fails all requests in flight. Their answers will be ignored.
     func giveUpRequests(_ tx: StoreTransaction) throws {
-        for entry in requests.takeAll() { try entry.answer(.failure(.disconnected), tx) }
-        sentAt = [:]
+        for entry in wire.takeAll() { try entry.answer(.failure(.disconnected), tx) }
     }
 
     private func perform(_ actions: [LinkStateMachine.Action]) {
@@ -282,26 +239,6 @@ package final class ClientCore {
             case .ping: call(PingRequest()) { _, _ in }
             }
         }
-    }
-
-    private func handle(_ packet: Packet, _ tx: StoreTransaction) throws {
-        let header = packet.header
-        let opcode = Opcode(rawValue: header.opcode)
-        if header.command == PacketCommand.request.rawValue {
-            tap(.received, "push", header)
-            if isForeign { return }
-            return try push(opcode, packet.payload, tx)
-        }
-        tap(.received, header.command == PacketCommand.ok.rawValue ? "reply" : "error", header)
-        sentAt[header.sequence] = nil
-        guard let entry = requests.take(header.sequence, opcode) else { return }
-        if header.command == PacketCommand.ok.rawValue {
-            return try entry.answer(.success(packet.payload), tx)
-        }
-        let refusal = (try? ErrorReply.decode(packet.payload, limits: .standard)).map {
-            ClientError($0)
-        }
-        try entry.answer(.failure(refusal ?? .unreadable(reason: "an error without a code")), tx)
     }
 
     // MARK: - Transactions
@@ -336,7 +273,7 @@ package final class ClientCore {
         _ body: (StoreTransaction) throws -> Value
     ) throws(ClientError) -> Value {
         let (value, changes, learned): (Value, ChangeSet, Set<Subject>)
-        let (knownVersion, open, waiting) = (dataVersion, requests, greetingWaiters)
+        let (knownVersion, open, waiting) = (dataVersion, wire.requests, greeting)
         do {
             (value, changes, learned) = try store.write { tx in
                 let value = try body(tx)
@@ -345,21 +282,18 @@ package final class ClientCore {
                 return (value, tx.changes, tx.allLearned)
             }
         } catch {
-            outgoing = []
             afterCommit = []
             dataVersion = knownVersion
-            // Earlier requests are still in flight; those of this transaction were never sent.
-            requests = open
-            greetingWaiters = waiting
+            wire.rollBack(to: open)
+            greeting.rollBack(to: waiting)
             forgetWhatIsInMemory()
             if case .store(let reason) = error {
                 host.publish(.storeFailed(reason: reason))
                 if link.phase != .stopped { host.disconnect() }
                 link.closed(nowMs: environment.nowMs(), random: environment.random())
                 forgetConnection()
-                for entry in requests.takeAll() { entry.abandoned?(error) }
-                for waiter in greetingWaiters { waiter(.failure(error)) }
-                greetingWaiters = []
+                for entry in wire.takeAll() { entry.abandoned?(error) }
+                for waiter in greeting.takeWaiters() { waiter(.failure(error)) }
                 publishState()
                 scheduleWake()
             }
@@ -370,11 +304,8 @@ package final class ClientCore {
         let todo = afterCommit
         afterCommit = []
         for step in todo { step() }
-        if !outgoing.isEmpty {
-            bytesSent += outgoing.count
-            host.send(outgoing)
-            outgoing = []
-        }
+        let bytes = wire.takeOutgoing()
+        if !bytes.isEmpty { host.send(bytes) }
         if !changes.isEmpty { host.publish(changes) }
         publishState()
         scheduleWake()
@@ -422,7 +353,7 @@ package final class ClientCore {
     private func scheduleWake() {
         let now = environment.nowMs()
         let tasksDue = link.phase == .stopped ? nil : tasksWakeAfterMs.map { now + $0 }
-        let due = [link.nextWakeMs, requests.nextDueMs, tasksDue].compactMap { $0 }.min()
+        let due = [link.nextWakeMs, wire.requests.nextDueMs, tasksDue].compactMap { $0 }.min()
         host.wake(afterMs: due.map { max(0, $0 - now) })
     }
 
@@ -438,91 +369,6 @@ package final class ClientCore {
         guard now != state else { return }
         state = now
         host.publish(now)
-    }
-
-    // MARK: - Requests
-
-    /// Sends a request when the current transaction commits. `then` runs in the transaction that
-    /// handles the answer, or in the one in which the request is given up. `abandoned` runs instead
-    /// when the store has failed.
-    func call<Request: WireRequest>(
-        _ request: Request,
-        as question: RequestTable.Question? = nil,
-        abandoned: ((ClientError) -> Void)? = nil,
-        then: @escaping (Result<Request.Reply, ClientError>, StoreTransaction) throws -> Void
-    ) {
-        call(Request.opcode, request.encoded(), as: question, abandoned: abandoned) { answer, tx in
-            switch answer {
-            case .failure(let error): try then(.failure(error), tx)
-            case .success(let payload):
-                let reply: Request.Reply
-                do throws(PayloadError) {
-                    reply = try Request.Reply.decode(payload, limits: .standard)
-                } catch {
-                    return try then(.failure(.unreadable(reason: "\(error)")), tx)
-                }
-                try then(.success(reply), tx)
-            }
-        }
-    }
-
-    /// Sends a request of any opcode, and passes on the payload of the answer.
-    func call(
-        _ opcode: Opcode,
-        _ payload: [UInt8],
-        as question: RequestTable.Question? = nil,
-        abandoned: ((ClientError) -> Void)? = nil,
-        then: @escaping (Result<[UInt8], ClientError>, StoreTransaction) throws -> Void
-    ) {
-        let now = environment.nowMs()
-        let entry = RequestTable.Entry(
-            opcode: opcode,
-            question: question,
-            dueMs: now + options.requestTimeoutMs,
-            answer: then,
-            abandoned: abandoned
-        )
-        let sequence = requests.add(entry)
-        let before = outgoing.count
-        encodePacket(
-            command: .request,
-            sequence: sequence,
-            opcode: opcode.rawValue,
-            payload: payload,
-            compression: Compression(for: .all),
-            into: &outgoing
-        )
-        sentAt[sequence] = now
-        guard options.tapsFrames else { return }
-        publish(
-            .frame(
-                FrameTap(
-                    direction: .sent,
-                    kind: "request",
-                    opcode: "\(opcode)",
-                    sequence: sequence,
-                    bytes: outgoing.count - before,
-                    roundTrip: nil
-                )
-            )
-        )
-    }
-
-    private func tap(_ direction: FrameTap.Direction, _ kind: String, _ header: PacketHeader) {
-        guard options.tapsFrames else { return }
-        let sent = kind == "push" ? nil : sentAt[header.sequence]
-        publish(
-            .frame(
-                FrameTap(
-                    direction: direction,
-                    kind: kind,
-                    opcode: "\(Opcode(rawValue: header.opcode))",
-                    sequence: header.sequence,
-                    bytes: PacketHeader.size + header.length,
-                    roundTrip: sent.map { .milliseconds(environment.nowMs() - $0) }
-                )
-            )
-        )
     }
 
     // MARK: - What the parts in other files ask of the link

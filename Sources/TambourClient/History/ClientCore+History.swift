@@ -231,7 +231,7 @@ extension ClientCore {
         let end = ChatEnd(newest: known.newest.map { Position($0.rawValue) }, safeTimeMs: safe)
         let history = try histories[chat] ?? tx.history(of: chat)
         histories[chat] = history
-        if known.isMissingChanges, !screen.hasAskedChanges, !requests.isOpen(.changes(chat)) {
+        if known.isMissingChanges, !screen.hasAskedChanges, !wire.requests.isOpen(.changes(chat)) {
             screen.hasAskedChanges = true
             try askChanges(of: chat, tx)
         }
@@ -364,7 +364,8 @@ extension ClientCore {
     /// Ends a sync after login: brings the chats at the top of the list up to date.
     func synced(_ tx: StoreTransaction) throws {
         try readHistories(tx)
-        for chat in try tx.chatsMissingChanges(limit: 20) where !requests.isOpen(.changes(chat)) {
+        let chats = try tx.chatsMissingChanges(limit: 20)
+        for chat in chats where !wire.requests.isOpen(.changes(chat)) {
             try askChanges(of: chat, tx)
         }
     }

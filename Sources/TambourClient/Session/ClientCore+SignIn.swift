@@ -6,8 +6,8 @@ extension ClientCore {
     /// there is none.
     func whenGreeted(_ body: @escaping (Result<Void, ClientError>) -> Void) {
         if isElsewhere { return body(.failure(Self.isTaken)) }
-        if isGreeted { return body(.success(())) }
-        greetingWaiters.append(body)
+        if greeting.isDone { return body(.success(())) }
+        greeting.wait(body)
     }
 
     /// Sends a request after the server has been greeted; `then` receives the answer.
@@ -43,7 +43,7 @@ extension ClientCore {
                 if held != token, hasSession { try breakConnection(tx) }
             } else {
                 signedIn()
-                if isGreeted { try logIn(tx) }
+                if greeting.isDone { try logIn(tx) }
             }
         }
     }
@@ -87,14 +87,13 @@ extension ClientCore {
     /// Logs out on the server. Until it has answered, everything it sends is ignored.
     func closeSession(_ tx: StoreTransaction) throws {
         isForeign = true
-        isGreeted = false
+        greeting.end()
         call(LogoutRequest()) { [self] answer, tx in
             if case .failure(.disconnected) = answer { return }
             // Callers that wait to sign in do so on the next connection.
-            let waiters = greetingWaiters
-            greetingWaiters = []
+            let waiters = greeting.takeWaiters()
             try breakConnection(tx)
-            greetingWaiters = waiters
+            greeting.putBack(waiters)
         }
     }
 }

@@ -23,18 +23,17 @@ extension ClientCore {
         call(hello) { [self] answer, tx in
             switch answer {
             case .success:
-                greeted(nil)
+                greeting.answered(nil)
                 // If somebody signed in after the greeting was sent, no login was sent with it.
                 if !isSignedIn { try logIn(tx) }
-                let waiters = greetingWaiters
-                greetingWaiters = []
+                let waiters = greeting.takeWaiters()
                 whenCommitted { for waiter in waiters { waiter(.success(())) } }
             case .failure(.disconnected): break
             case .failure(let error):
                 switch error {
                 case .timedOut: try notGreeted(.noAnswer, tx)
                 case .unreadable: try notGreeted(.otherProtocol, tx)
-                default: greeted(error)
+                default: greeting.answered(error)
                 }
                 try breakConnection(tx)
             }

@@ -233,7 +233,7 @@ extension ClientCore {
     /// Requests the reactions to a message, unless that is in flight. If it fails, the next login
     /// brings them.
     func askReactions(to message: MessageID, in chat: ChatID, _ tx: StoreTransaction) throws {
-        guard !requests.isOpen(.reactions(message)) else { return }
+        guard !wire.requests.isOpen(.reactions(message)) else { return }
         let asked = try tx.lastRevision()
         let request = MsgGetReactionsRequest(chatID: chat, messageIDs: [message])
         call(request, as: .reactions(message)) { [self] answer, tx in

@@ -216,6 +216,8 @@ extension Client {
     /// followed from it is answered.
     func waitUntilIdle() async throws {
         try await until("all is done") { try $0.queueLength() == 0 }
-        repeat { _ = try await ask(PingRequest()) } while try await call { $0.requests.count } > 0
+        repeat {
+            _ = try await ask(PingRequest())
+        } while try await call { $0.wire.requests.count } > 0
     }
 }
