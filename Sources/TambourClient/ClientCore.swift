@@ -38,17 +38,11 @@ package final class ClientCore {
     /// The runs of photo tasks that the host is working on.
     var photoRuns: Set<TaskRun> = []
     let photos: PhotoFolder?
-    /// The number of transactions committed since the core was made, and for each subject the last
-    /// of them in which the core learned something about it.
-    private(set) var transactions = 0
-    private(set) var learnedAt: [Subject: Int] = [:]
+    var subjects = Subjects()
+    var introductions = Introductions()
     /// The values of `transactions` and of the last revision when the task that is being answered
     /// was sent.
     var taskAsked: (transactions: Int, revision: Int64) = (0, 0)
-    /// Chats that the account had left when their settings were requested.
-    var settingsInDoubt: Set<ChatID> = []
-    /// People whose details were requested on this connection.
-    var introduced: Set<UserID> = []
     /// The number of history pages requested.
     package internal(set) var historyRequests = 0
     /// Identifies this life of this process to the others that share the store.
@@ -214,7 +208,7 @@ package final class ClientCore {
     private func forgetConnection() {
         greeting.end()
         isForeign = false
-        introduced = []
+        introductions.disconnected()
         entitiesDisconnected()
         wire.disconnected()
     }
@@ -299,8 +293,7 @@ package final class ClientCore {
             }
             throw error
         }
-        transactions += 1
-        for subject in learned { learnedAt[subject] = transactions }
+        subjects.committed(learned)
         let todo = afterCommit
         afterCommit = []
         for step in todo { step() }

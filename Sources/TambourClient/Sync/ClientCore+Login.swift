@@ -209,7 +209,7 @@ extension ClientCore {
     /// Requests the next part that the login left out, if there is any.
     func syncRest(_ tx: StoreTransaction) throws {
         if let marker: Int64 = try tx.value(of: .chatsMarker) {
-            let asked = transactions
+            let asked = subjects.transactions
             return call(ChatsListRequest(marker: marker, count: Int64(options.chatsAtOnce))) {
                 [self] answer, tx in
                 let reply: ChatsListReply
@@ -257,7 +257,7 @@ extension ClientCore {
         _ range: SyncRange,
         _ done: @escaping (SyncMoreReply, StoreTransaction) throws -> Void
     ) {
-        let asked = transactions
+        let asked = subjects.transactions
         let request = SyncMoreRequest(
             kind: range.kind,
             since: range.since,

@@ -1,5 +1,22 @@
 import TambourProtocol
 
+/// The people whose details were requested on this connection.
+struct Introductions {
+    private var asked: Set<UserID> = []
+
+    /// The people to request: those who are not stored and were not requested before.
+    mutating func strangers(
+        among mentioned: Set<UserID>,
+        _ tx: StoreTransaction
+    ) throws -> [UserID] {
+        let strangers = try mentioned.subtracting(asked).filter { try !tx.isKnown($0) }
+        asked.formUnion(strangers)
+        return strangers.sorted()
+    }
+
+    mutating func disconnected() { asked = [] }
+}
+
 /// People who are not stored yet.
 extension ClientCore {
     /// The number of people per request.
@@ -8,13 +25,10 @@ extension ClientCore {
     /// Requests the people whom the transaction mentioned and who are not stored.
     func askAboutStrangers(_ tx: StoreTransaction) throws {
         guard isLive else { return }
-        let strangers = try tx.strangers.subtracting(introduced).filter { try !tx.isKnown($0) }
+        let strangers = try introductions.strangers(among: tx.strangers, tx)
         tx.strangers = []
-        guard !strangers.isEmpty else { return }
-        introduced.formUnion(strangers)
-        let asked = strangers.sorted()
-        for start in stride(from: 0, to: asked.count, by: Self.atOnce) {
-            let users = Array(asked[start..<min(start + Self.atOnce, asked.count)])
+        for start in stride(from: 0, to: strangers.count, by: Self.atOnce) {
+            let users = Array(strangers[start..<min(start + Self.atOnce, strangers.count)])
             call(ContactInfoRequest(contactIDs: users)) { answer, tx in
                 guard case .success(let reply) = answer else { return }
                 for user in reply.contacts { try tx.put(user) }

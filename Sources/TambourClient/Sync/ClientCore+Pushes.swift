@@ -112,9 +112,9 @@ extension ClientCore {
             forgetHistory(of: chat.id)
             return false
         }
-        if settingsInDoubt.contains(chat.id) {
+        if subjects.lacksSettings(of: chat.id) {
             askSettings(of: chat.id)
-            whenCommitted { [self] in settingsInDoubt.remove(chat.id) }
+            whenCommitted { [self] in subjects.setLacksSettings(of: chat.id, false) }
         }
         if let generation { try tx.put(historyGeneration: generation + 1, of: chat.id) }
         try learnNewest(chat.lastMessage, after: chat.prevMessageID, in: chat.id, tx)
@@ -272,7 +272,7 @@ extension ClientCore {
     }
 
     private func ask(about chat: ChatID) {
-        let asked = transactions
+        let asked = subjects.transactions
         call(ChatInfoRequest(chatIDs: [chat])) { [self] answer, tx in
             let chats: [Chat]
             switch answer {

@@ -21,6 +21,37 @@ extension StoreTransaction {
     }
 }
 
+/// What the core has learned about subjects, and when.
+struct Subjects {
+    /// The number of transactions committed since the core was made.
+    private(set) var transactions = 0
+    /// The last transaction in which the core learned something about a subject.
+    private var learnedAt: [Subject: Int] = [:]
+    /// Chats that the account had left when their settings were requested.
+    private var withoutSettings: Set<ChatID> = []
+
+    /// Ends a transaction in which something was learned about `subjects`.
+    mutating func committed(_ subjects: Set<Subject>) {
+        transactions += 1
+        for subject in subjects { learnedAt[subject] = transactions }
+    }
+
+    /// Whether nothing was learned about a subject since the transaction in which a request was
+    /// made.
+    ///
+    /// - Parameter asked: `transactions` at the time of the request.
+    func isCurrent(_ subject: Subject, since asked: Int, _ tx: StoreTransaction) -> Bool {
+        learnedAt[subject, default: 0] <= asked + 1 && !tx.hasLearned(subject)
+    }
+
+    /// Whether the settings of a chat must be requested when the account is in it again.
+    func lacksSettings(of chat: ChatID) -> Bool { withoutSettings.contains(chat) }
+
+    mutating func setLacksSettings(of chat: ChatID, _ isLacking: Bool) {
+        if isLacking { withoutSettings.insert(chat) } else { withoutSettings.remove(chat) }
+    }
+}
+
 /// Answers yield to pushes: docs/decisions/0017-answers-yield.md
 extension ClientCore {
     /// Whether nothing was learned about a subject since the transaction in which a request was
@@ -31,7 +62,7 @@ extension ClientCore {
     /// snapshot, for which writers do not wait.
     /// - Parameter asked: `transactions` at the time of the request.
     func isCurrent(_ subject: Subject, since asked: Int, _ tx: StoreTransaction) -> Bool {
-        learnedAt[subject, default: 0] <= asked + 1 && !tx.hasLearned(subject)
+        subjects.isCurrent(subject, since: asked, tx)
     }
 
     /// Applies the answer to the task that has just ended if it is the latest state of the subject,
@@ -58,7 +89,7 @@ extension ClientCore {
     }
 
     private func askAccount(_ user: UserID) {
-        let asked = transactions
+        let asked = subjects.transactions
         call(ContactInfoRequest(contactIDs: [user])) { [self] answer, tx in
             switch answer {
             case .success(let reply):
@@ -71,7 +102,7 @@ extension ClientCore {
     }
 
     func askSettings(of chat: ChatID) {
-        let asked = transactions
+        let asked = subjects.transactions
         // An empty change returns the current settings.
         let nothing = SettingsChange(chats: IDMap([(chat, NameMap([]))]))
         call(ConfigRequest(settings: nothing)) { [self] answer, tx in
@@ -80,7 +111,7 @@ extension ClientCore {
                 guard isCurrent(.settings(chat), since: asked, tx) else { return }
                 if let settings = reply.chats { try tx.put(chatSettings: settings) }
             // The account is not in the chat. If it joins again, its settings are requested.
-            case .failure(.refused(_, _, nil)): settingsInDoubt.insert(chat)
+            case .failure(.refused(_, _, nil)): subjects.setLacksSettings(of: chat, true)
             case .failure(let error): try syncFailed(error, tx)
             }
         }

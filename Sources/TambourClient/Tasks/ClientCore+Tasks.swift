@@ -126,7 +126,7 @@ extension ClientCore {
             try task.refused(in: self, tx)
             return try end(run, .never, reason, nil, tx)
         }
-        let asked = (transactions, try tx.lastRevision())
+        let asked = (subjects.transactions, try tx.lastRevision())
         call(request) { [self] answer, tx in
             taskAsked = asked
             switch answer {

@@ -161,9 +161,9 @@ struct WritingTests {
             await online.stop()
             let client = try world.open("tambour")
             try await client.saveDraft("hello", in: chat)
-            let before = try await client.call { $0.transactions }
+            let before = try await client.call { $0.subjects.transactions }
             try await client.send("hello", to: chat, insteadOf: Client.Draft(text: "hello"))
-            #expect(try await client.call { $0.transactions } == before + 1)
+            #expect(try await client.call { $0.subjects.transactions } == before + 1)
             #expect(try client.draft(in: chat) == .empty)
             #expect(try client.history(of: chat).rows.map(\.text) == ["hello"])
             try await client.saveDraft("other", in: chat)
