@@ -166,8 +166,9 @@ extension ClientCore {
         _ text: EditedText,
         _ tx: StoreTransaction
     ) throws {
-        var next = try scheduler(tx)
-        guard let id = try tx.taskSending(cid: cid, to: chat), let record = next[id] else {
+        guard let id = try tx.taskSending(cid: cid, to: chat),
+            let record = try tasks.task(id, tx)
+        else {
             throw ClientError.invalid(reason: "the message is gone")
         }
         guard let old = TaskKinds.read(record) as? SendTask, old.forwardOf == nil else {
@@ -184,9 +185,10 @@ extension ClientCore {
             elements.isEmpty ? nil : elements.storedBytes,
             mayBeSentAlready: record.runs > 0
         )
-        try tx.apply(next.rewrite(id, payload: TaskKinds.write(task)))
-        if record.state.isFailed { try tx.apply(next.retry(id)) }
-        tasks = next
+        try tasks.change(tx) { next in
+            let changes = next.rewrite(id, payload: try TaskKinds.write(task))
+            return try record.state.isFailed ? changes + next.retry(id) : changes
+        }
         try tx.changeOverlay(.send, of: id, chat: chat, task.shown)
     }
 }

@@ -489,6 +489,6 @@ extension ClientCore {
 
     /// A client id that no other message of this installation has.
     func nextClientID() -> Int64 {
-        clientIDs.next(nowMs: environment.wallMs(), random: environment.random()).rawValue
+        tasks.nextID(environment).rawValue
     }
 }

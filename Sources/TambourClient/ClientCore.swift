@@ -23,9 +23,7 @@ package final class ClientCore {
     private var afterCommit: [() -> Void] = []
     private var attempt = 0
     private var dataVersion: Int64?
-    /// The tasks as stored; nil until they are needed.
-    var tasks: TaskScheduler?
-    var clientIDs = ClientIDGenerator()
+    var tasks = TaskQueue()
     /// The histories of chats that were used, as stored.
     var histories: [ChatID: ChatHistory] = [:]
     var screens: [Looker: Screen] = [:]
@@ -40,9 +38,6 @@ package final class ClientCore {
     let photos: PhotoFolder?
     var subjects = Subjects()
     var introductions = Introductions()
-    /// The values of `transactions` and of the last revision when the task that is being answered
-    /// was sent.
-    var taskAsked: (transactions: Int, revision: Int64) = (0, 0)
     /// The number of history pages requested.
     package internal(set) var historyRequests = 0
     /// Identifies this life of this process to the others that share the store.
@@ -329,7 +324,7 @@ package final class ClientCore {
     }
 
     func forgetWhatIsInMemory() {
-        tasks = nil
+        tasks.forget()
         histories = [:]
         entities = nil
     }

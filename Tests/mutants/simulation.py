@@ -38,9 +38,9 @@ MUTANTS = [
      "            after: previous.map { Position($0.rawValue) },\n"
      "            safeTimeMs: mutant == @ ? 4_000_000_000_000 : safe\n"),
     ("client: a task that ran when its process died is lost", CLIENT + "Tasks/ClientCore+Tasks.swift",
-     "        var next = try scheduler(tx)\n        let me = owner\n",
+     "        let (me, now) = (owner, environment.wallMs())\n",
      "        if mutant == @ { try tx.execute(\"DELETE FROM task WHERE state = 'running'\") }\n"
-     "        var next = try scheduler(tx)\n        let me = owner\n"),
+     "        let (me, now) = (owner, environment.wallMs())\n"),
     ("client: deletions are forgotten", CLIENT + "Sync/ClientCore+Pushes.swift",
      "                try forget(push.messageIDs, in: push.chatID, tx)",
      "                if mutant != @ { try forget(push.messageIDs, in: push.chatID, tx) }"),
@@ -104,8 +104,8 @@ MUTANTS = [
      "        if operation.base == current.entity.version {",
      "        if mutant == @ || operation.base == current.entity.version {"),
     ("client: what an own device pushed before an answer is forgotten", CLIENT + "Sync/Subject.swift",
-     "        guard isCurrent(subject, since: taskAsked.transactions, tx) else {",
-     "        guard mutant == @ || isCurrent(subject, since: taskAsked.transactions, tx) else {"),
+     "        guard isCurrent(subject, since: tasks.asked.transactions, tx) else {",
+     "        guard mutant == @ || isCurrent(subject, since: tasks.asked.transactions, tx) else {"),
 ]
 
 

@@ -36,11 +36,11 @@ extension ClientCore {
     /// Handles the host's report about the work of a run.
     package func photoReported(_ report: PhotoReport, by run: TaskRun) {
         self.run { [self] tx -> Void in
-            var next = try scheduler(tx)
+            let held = try tasks.task(run.task, tx)
             // Ignore an ended run: another one has taken over the task, or it was cancelled.
-            guard let record = next[run.task], record.run == run else {
+            guard let record = held, record.run == run else {
                 // A copy cannot be interrupted, so remove an unwanted one.
-                if case .kept = report, next[run.task] == nil { removePhotos([run.task]) }
+                if case .kept = report, held == nil { removePhotos([run.task]) }
                 return
             }
             let now = environment.wallMs()
@@ -49,43 +49,41 @@ extension ClientCore {
                 let progress = UploadPhotoTask(reached: offset, round: record.round)
                 let payload = try TaskKinds.write(progress)
                 let until = now + Self.leaseMs
-                try tx.apply(next.progressed(run, payload: payload, leaseUntilMs: until))
+                try tasks.change(tx) {
+                    try $0.progressed(run, payload: payload, leaseUntilMs: until)
+                }
             case .kept(let file):
-                try tx.apply(next.completed(run, output: [UInt8](JSONEncoder().encode(file))))
+                let output = [UInt8](try JSONEncoder().encode(file))
+                try tasks.change(tx) { try $0.completed(run, output: output) }
             case .uploaded(let token):
                 let lifeMs = token.goodFor.wholeMilliseconds
                 let held = HeldPhotoToken(token: token.token, untilHereMs: now + lifeMs)
-                try tx.apply(next.completed(run, output: [UInt8](JSONEncoder().encode(held))))
-            case .failed(let error):
-                return try end(run, error.retry, error.reason, nil, tx)
+                let output = [UInt8](try JSONEncoder().encode(held))
+                try tasks.change(tx) { try $0.completed(run, output: output) }
+            case .failed(let error): try end(run, error.retry, error.reason, nil, tx)
             }
-            tasks = next
         }
     }
 
     /// Stops unwanted work: its run is over, or its message was cancelled.
     func endUnwantedPhotoRuns(_ tx: StoreTransaction) throws {
-        guard !photoRuns.isEmpty else { return }
-        var next = try scheduler(tx)
         for run in photoRuns.sorted(by: { $0.task < $1.task }) {
-            let record = next[run.task]
+            let record = try tasks.task(run.task, tx)
             let isCurrent = record?.run == run
             guard !isCurrent || record?.isCancelRequested == true else { continue }
-            if isCurrent { try tx.apply(next.released(run)) }
+            if isCurrent { try tasks.change(tx) { try $0.released(run) } }
             letGo(run)
         }
-        tasks = next
     }
 
     /// Releases all runs, for the next process that starts this account.
     func releasePhotoRuns(_ tx: StoreTransaction) throws {
-        guard !photoRuns.isEmpty else { return }
-        var next = try scheduler(tx)
         for run in photoRuns.sorted(by: { $0.task < $1.task }) {
-            if next[run.task]?.run == run { try tx.apply(next.released(run)) }
+            if try tasks.task(run.task, tx)?.run == run {
+                try tasks.change(tx) { try $0.released(run) }
+            }
             letGo(run)
         }
-        tasks = next
     }
 
     /// Stops all work and removes all copies, on sign-out.
@@ -100,8 +98,10 @@ extension ClientCore {
     }
 
     /// Removes copies without a task: a process died between a commit and the steps after it.
-    func removeStrayPhotos(_ tasks: TaskScheduler) {
-        let keepers = Set(tasks.tasks.filter { $0.kind == KeepPhotoTask.kind }.map(\.id))
+    func removeStrayPhotos(_ tx: StoreTransaction) throws {
+        let keepers = try tasks.read(tx) { scheduler in
+            Set(scheduler.tasks.filter { $0.kind == KeepPhotoTask.kind }.map(\.id))
+        }
         whenCommitted { [self] in photos?.removeAll(but: keepers) }
     }
 

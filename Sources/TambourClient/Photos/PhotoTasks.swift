@@ -39,9 +39,9 @@ struct UploadPhotoTask: QueuedTask {
     var lane: String? { "photos" }
 
     func start(_ run: TaskRun, in core: ClientCore, _ tx: StoreTransaction) throws {
-        let tasks = try core.scheduler(tx)
-        guard let record = tasks[run.task], let folder = core.photos,
-            let (keeper, output) = tasks.inputs(of: run.task).first,
+        let inputs = try core.tasks.inputs(of: run.task, tx)
+        guard let record = try core.tasks.task(run.task, tx), let folder = core.photos,
+            let (keeper, output) = inputs.first,
             let file = try? JSONDecoder().decode(PhotoFile.self, from: Data(output))
         else {
             return try core.end(run, .never, "there is no photo to upload", nil, tx)
@@ -87,7 +87,7 @@ struct SendPhotoTask: ClientTask {
 
     func start(_ run: TaskRun, in core: ClientCore, _ tx: StoreTransaction) throws {
         var ready = self
-        ready.token = try core.scheduler(tx).inputs(of: run.task).values.first.flatMap {
+        ready.token = try core.tasks.inputs(of: run.task, tx).values.first.flatMap {
             try? JSONDecoder().decode(HeldPhotoToken.self, from: Data($0))
         }
         try core.send(ready, run, tx)

@@ -68,7 +68,7 @@ extension ClientCore {
     /// Applies the answer to the task that has just ended if it is the latest state of the subject,
     /// and requests the latest state otherwise.
     func learn(_ subject: Subject, _ tx: StoreTransaction, _ body: () throws -> Void) throws {
-        guard isCurrent(subject, since: taskAsked.transactions, tx) else {
+        guard isCurrent(subject, since: tasks.asked.transactions, tx) else {
             return try askAnew(subject, tx)
         }
         try body()

@@ -109,7 +109,7 @@ struct LeaveChatTask: ClientTask {
 
     func succeeded(_ reply: ChatLeaveReply, in core: ClientCore, _ tx: StoreTransaction) throws {
         // Somebody may have added the account again, and the push came before the answer.
-        let asked = core.taskAsked.transactions
+        let asked = core.tasks.asked.transactions
         guard core.isCurrent(.chat(ChatID(chat)), since: asked, tx) else {
             if try !tx.isChangingDraft(in: ChatID(chat)) { try tx.forgetDraft(of: ChatID(chat)) }
             // The push may be older than the leaving: the answer to the refresh decides.

@@ -15,7 +15,7 @@ extension ClientCore {
         _ tx: StoreTransaction
     ) throws -> OutgoingID {
         let now = environment.wallMs()
-        let id = TaskID(clientIDs.next(nowMs: now, random: environment.random()).rawValue)
+        let id = TaskID(tasks.nextID(environment).rawValue)
         let new = NewTask(
             id: id,
             kind: type(of: task).kind,
@@ -28,91 +28,70 @@ extension ClientCore {
             deadlineMs: task.patience.map { now + $0.wholeMilliseconds },
             dependencies: dependencies
         )
-        var next = try scheduler(tx)
-        try tx.apply(next.insert([new], nowMs: now))
-        tasks = next
+        try tasks.change(tx) { try $0.insert([new], nowMs: now) }
         try task.prepare(id, in: self, tx)
         return OutgoingID(id.rawValue)
     }
 
     /// Cancels a task that is not done yet; for one in flight, the server's answer decides.
     func cancel(_ outgoing: OutgoingID, _ tx: StoreTransaction) throws {
-        var next = try scheduler(tx)
         let id = TaskID(outgoing.rawValue)
-        // The tasks that it needs were queued for it alone, and are cancelled too.
-        let steps = next.needed(for: id)
-        let record = next[id]
-        if next[id]?.state.isFailed == true {
-            try tx.apply(next.discard(id))
+        let record = try tasks.task(id, tx)
+        try tasks.change(tx) { next in
+            // The tasks that it needs were queued for it alone, and are cancelled too.
+            let steps = next.needed(for: id)
+            guard record?.state.isFailed == true else { return next.cancel(steps + [id]) }
+            var changes = try next.discard(id)
             for step in steps.reversed() where next[step]?.state.isFailed == true {
-                try tx.apply(next.discard(step))
+                changes += try next.discard(step)
             }
-            try tx.apply(next.cancel(steps))
-        } else {
-            try tx.apply(next.cancel(steps + [id]))
+            return changes + next.cancel(steps)
         }
-        tasks = next
         try ended(record.map { [$0] } ?? [], tx)
     }
 
     /// Retries a task that the server refused. Does nothing if it is already being retried, or
     /// gone.
     func retry(_ outgoing: OutgoingID, _ tx: StoreTransaction) throws {
-        var next = try scheduler(tx)
         let id = TaskID(outgoing.rawValue)
-        guard next[id]?.state.isFailed == true else { return }
-        try tx.apply(next.retry(id))
-        tasks = next
-    }
-
-    /// The tasks as they are stored.
-    func scheduler(_ tx: StoreTransaction) throws -> TaskScheduler {
-        if let tasks { return tasks }
-        let read = try tx.scheduler()
-        tasks = read
-        return read
+        try tasks.change(tx) { try $0[id]?.state.isFailed == true ? $0.retry(id) : [] }
     }
 
     /// Takes over the tasks of processes that drove this store before: no other process runs them
     /// now.
     func adoptTasks(_ tx: StoreTransaction) throws {
-        var next = try scheduler(tx)
-        let me = owner
-        let givenUp = next.tasks.filter(\.isCancelRequested)
-        try tx.apply(next.recover(nowMs: environment.wallMs(), isDead: { $0 != me }))
-        try tx.apply(next.review { TaskKinds.read($0) == nil ? .unknown : .known })
-        tasks = next
+        let (me, now) = (owner, environment.wallMs())
+        let givenUp = try tasks.read(tx) { $0.tasks.filter(\.isCancelRequested) }
+        try tasks.change(tx) { next in
+            next.recover(nowMs: now, isDead: { $0 != me })
+                + next.review { TaskKinds.read($0) == nil ? .unknown : .known }
+        }
         try ended(givenUp, tx)
-        removeStrayPhotos(next)
+        try removeStrayPhotos(tx)
     }
 
     /// Wakes the tasks that wait for a login.
     func wakeTasks(_ tx: StoreTransaction) throws {
-        var next = try scheduler(tx)
-        try tx.apply(next.wake([.connected, .loggedIn]))
-        tasks = next
+        try tasks.change(tx) { $0.wake([.connected, .loggedIn]) }
     }
 
     /// Starts the tasks that can start now.
     func runTasks(_ tx: StoreTransaction) throws {
-        var next = try scheduler(tx)
         let now = environment.wallMs()
-        try tx.apply(next.advance(nowMs: now))
-        tasks = next
+        try tasks.change(tx) { $0.advance(nowMs: now) }
         try endUnwantedPhotoRuns(tx)
-        next = try scheduler(tx)
         let conditions: TaskConditions = isLive ? [.connected, .loggedIn] : []
         // A task that ends at once may unblock others.
-        while let id = next.startable(nowMs: now, conditions: conditions).first {
-            try tx.apply(next.started(id, owner: owner, leaseUntilMs: now + Self.leaseMs))
-            tasks = next
-            guard let record = next[id], let run = record.run else { continue }
+        while let id = try tasks.startable(nowMs: now, conditions, tx) {
+            try tasks.change(tx) {
+                try $0.started(id, owner: owner, leaseUntilMs: now + Self.leaseMs)
+            }
+            guard let record = try tasks.task(id, tx), let run = record.run else { continue }
             if let task = TaskKinds.read(record) {
                 try task.start(run, in: self, tx)
             } else {
                 try end(run, .unreadable, "an unknown kind of task", nil, tx)
             }
-            next = try scheduler(tx)
         }
     }
 
@@ -128,21 +107,17 @@ extension ClientCore {
         }
         let asked = (subjects.transactions, try tx.lastRevision())
         call(request) { [self] answer, tx in
-            taskAsked = asked
+            tasks.answering(asked)
             switch answer {
             case .success(let reply):
-                var next = try scheduler(tx)
                 // Ignore the answer to an ended run: another run has taken over the task.
-                guard let record = next[run.task], record.run == run else { return }
+                guard let record = try tasks.task(run.task, tx), record.run == run else { return }
                 // The task may have been rewritten since the request was sent.
                 let wanted = TaskKinds.read(record) as? Kind ?? task
                 try wanted.succeeded(reply, in: self, tx)
                 if let chat = wanted.changedChat { try noteChanged(chat, tx) }
                 try tx.removeOverlays(of: run.task)
-                // `succeeded` may have queued further tasks.
-                next = try scheduler(tx)
-                try tx.apply(next.completed(run))
-                tasks = next
+                try tasks.change(tx) { try $0.completed(run) }
                 try wanted.ended(in: self, tx)
             case .failure(let error): try failed(task, run, error, tx)
             }
@@ -171,12 +146,10 @@ extension ClientCore {
             }
             try end(run, .never, error.description, nil, tx)
             if !task.staysWhenRefused {
-                var next = try scheduler(tx)
                 // A task that was cancelled or replaced in the meantime is gone already.
-                if next[run.task]?.state.isFailed == true {
-                    try tx.apply(next.discard(run.task))
+                try tasks.change(tx) {
+                    try $0[run.task]?.state.isFailed == true ? $0.discard(run.task) : []
                 }
-                tasks = next
                 try tx.removeOverlays(of: run.task)
                 if task.tellsRefusal { publish(.refused(String(describing: error))) }
             }
@@ -191,17 +164,16 @@ extension ClientCore {
 
     /// Ends a run whose input has expired, so that the input is made again before the next run.
     private func renewInput(of run: TaskRun, _ tx: StoreTransaction) throws {
-        var next = try scheduler(tx)
-        guard next[run.task]?.run == run else { return }
-        try tx.apply(
-            next.refresh(
+        guard try tasks.task(run.task, tx)?.run == run else { return }
+        let (now, random) = (environment.wallMs(), environment.random())
+        try tasks.change(tx) {
+            try $0.refresh(
                 run,
                 error: "what was uploaded is not kept any more",
-                nowMs: environment.wallMs(),
-                random: environment.random()
+                nowMs: now,
+                random: random
             )
-        )
-        tasks = next
+        }
     }
 
     func end(
@@ -211,26 +183,24 @@ extension ClientCore {
         _ retryAfterMs: Int64?,
         _ tx: StoreTransaction
     ) throws {
-        var next = try scheduler(tx)
-        guard let record = next[run.task], record.run == run else { return }
-        try tx.apply(
-            next.failed(
+        guard let record = try tasks.task(run.task, tx), record.run == run else { return }
+        let (now, random) = (environment.wallMs(), environment.random())
+        try tasks.change(tx) {
+            try $0.failed(
                 run,
                 retry,
                 error: error,
                 retryAfterMs: retryAfterMs,
-                nowMs: environment.wallMs(),
-                random: environment.random()
+                nowMs: now,
+                random: random
             )
-        )
-        tasks = next
+        }
         try ended([record], tx)
     }
 
     /// Lets cancelled tasks that have been removed show the state without them.
     private func ended(_ records: [TaskRecord], _ tx: StoreTransaction) throws {
-        guard let tasks else { return }
-        for record in records where tasks[record.id] == nil {
+        for record in records where try tasks.task(record.id, tx) == nil {
             try (TaskKinds.read(record) as? any ClientTask)?.ended(in: self, tx)
         }
     }
@@ -238,6 +208,6 @@ extension ClientCore {
     /// The number of milliseconds until time alone changes something; nil for never.
     var tasksWakeAfterMs: Int64? {
         let now = environment.wallMs()
-        return tasks?.nextWakeMs(nowMs: now).map { max(0, $0 - now) }
+        return tasks.nextWakeMs(nowMs: now).map { max(0, $0 - now) }
     }
 }

@@ -29,7 +29,7 @@ struct SaveDraftTask: ClientTask {
 
     func succeeded(_ reply: DraftSaveReply, in core: ClientCore, _ tx: StoreTransaction) throws {
         let subject = Subject.draft(ChatID(chat))
-        let isCurrent = core.isCurrent(subject, since: core.taskAsked.transactions, tx)
+        let isCurrent = core.isCurrent(subject, since: core.tasks.asked.transactions, tx)
         try tx.noteSavedDraft(
             text,
             replyTo: replyTo.map(MessageID.init),

@@ -107,7 +107,7 @@ extension ClientCore {
         guard reply.message.status != .removed else { return }
         let (chat, id) = (reply.chatID, reply.message.id)
         // After a retry the message may be held already, with reactions that the answer lacks.
-        let isCurrent = try isCurrent(id, in: chat, since: taskAsked.revision, tx)
+        let isCurrent = try isCurrent(id, in: chat, since: tasks.asked.revision, tx)
         try learn(reply.message, after: .known(reply.prevMessageID), in: chat, tx)
         if !isCurrent { try askReactions(to: id, in: chat, tx) }
         // The answer to a retry may come after the message was deleted.
@@ -158,7 +158,7 @@ struct EditTask: ClientTask {
 
     func succeeded(_ reply: MsgEditReply, in core: ClientCore, _ tx: StoreTransaction) throws {
         let (chat, message) = (ChatID(chat), MessageID(message))
-        let isCurrent = try core.isCurrent(message, in: chat, since: core.taskAsked.revision, tx)
+        let isCurrent = try core.isCurrent(message, in: chat, since: core.tasks.asked.revision, tx)
         try core.learnEdit(of: reply.message, in: chat, isPushed: false, tx)
         // The answer has the reactions as they were at the time of the edit.
         if !isCurrent { try core.askReactions(to: message, in: chat, tx) }
@@ -238,7 +238,7 @@ struct MarkTask: ClientTask {
     func succeeded(_ reply: ChatMarkReply, in core: ClientCore, _ tx: StoreTransaction) throws {
         let id = ChatID(chat)
         // The count lacks messages that are newer than the mark and were pushed before the answer.
-        let isCurrent = core.isCurrent(.chat(id), since: core.taskAsked.transactions, tx)
+        let isCurrent = core.isCurrent(.chat(id), since: core.tasks.asked.transactions, tx)
         try tx.put(unread: reply.unread, readMark: reply.mark, in: id)
         let newest = try tx.chatRow(id)?.newest
         let hasNewer = newest.map { $0.timeMs > reply.mark } ?? false
@@ -278,7 +278,7 @@ struct ReactTask: ClientTask {
 
     func succeeded(_ reply: MsgReactionReply, in core: ClientCore, _ tx: StoreTransaction) throws {
         let (chat, message) = (ChatID(chat), MessageID(message))
-        let asked = core.taskAsked.revision
+        let asked = core.tasks.asked.revision
         try core.learn(reply.reactionInfo, to: message, in: chat, since: asked, tx)
     }
 }
@@ -308,7 +308,7 @@ struct CancelReactionTask: ClientTask {
         throws
     {
         let (chat, message) = (ChatID(chat), MessageID(message))
-        let asked = core.taskAsked.revision
+        let asked = core.tasks.asked.revision
         try core.learn(reply.reactionInfo, to: message, in: chat, since: asked, tx)
     }
 }
