@@ -24,9 +24,8 @@ package final class ClientCore {
     private var attempt = 0
     private var dataVersion: Int64?
     var tasks = TaskQueue()
-    /// The histories of chats that were used, as stored.
-    var histories: [ChatID: ChatHistory] = [:]
-    var screens: [Looker: Screen] = [:]
+    var histories = Histories()
+    var screens = Screens()
     /// The entities as stored; nil until they are used.
     var entities: LocalEntities?
     var entityLink = EntityLink()
@@ -46,8 +45,6 @@ package final class ClientCore {
     var isForeign = false
     /// Whether another process that shares the store is connected.
     package var isElsewhere = false
-    /// The looks that this process last wrote down for the connected one.
-    var toldLooks: [ChatID: ToldLook] = [:]
     package private(set) var state = ConnectionState.stopped
 
     /// - Parameter host: must outlive the core.
@@ -325,7 +322,7 @@ package final class ClientCore {
 
     func forgetWhatIsInMemory() {
         tasks.forget()
-        histories = [:]
+        histories.forgetAll()
         entities = nil
     }
 

@@ -2,30 +2,6 @@ import TambourProtocol
 
 /// Learning histories, and requesting what is missing.
 extension ClientCore {
-    /// A chat that is on a screen.
-    struct Screen {
-        /// The row towards which the reader moves; nil for the newest.
-        var position: Position?
-        var direction: HistoryViewport.Direction
-        var rowsOnScreen: Int
-        /// The visible stored messages, oldest first.
-        var visible: [Position]
-        var reader: HistoryReader
-        /// Whether the changes of the stored messages were requested on this connection.
-        var hasAskedChanges = false
-    }
-
-    /// A process that looks at a chat.
-    struct Looker: Hashable, Comparable {
-        let chat: ChatID
-        /// The `owner` of the process; empty for this one.
-        var process = ""
-
-        static func < (left: Self, right: Self) -> Bool {
-            (left.chat, left.process) < (right.chat, right.process)
-        }
-    }
-
     /// The place of a message in its chat, as far as it is known.
     enum Predecessor {
         case unknown
@@ -89,7 +65,7 @@ extension ClientCore {
         isPushed: Bool = true,
         _ tx: StoreTransaction
     ) throws {
-        let isReading = isReading(chat)
+        let isReading = screens.isReading(chat)
         let position = Position(message.id.rawValue)
         try change(chat, with: [message], isPushed: isPushed, tx) {
             $0.edit([position], isReading: isReading)
@@ -117,13 +93,13 @@ extension ClientCore {
 
     /// Forgets the history of a chat whose rows have been deleted.
     func forgetHistory(of chat: ChatID) {
-        histories[chat] = nil
-        screens = screens.filter { $0.key.chat != chat }
+        histories.forget(chat)
+        screens.forget(chat)
     }
 
     /// Handles a server that lost data: the stored messages stay visible but prove nothing.
     func distrustHistories(_ tx: StoreTransaction) throws {
-        histories = [:]
+        histories.forgetAll()
         try tx.distrustHistories()
     }
 
@@ -135,16 +111,14 @@ extension ClientCore {
         _ tx: StoreTransaction,
         _ body: (inout ChatHistory) -> HistoryEffects
     ) throws {
-        var history = try histories[chat] ?? tx.history(of: chat)
-        let effects = body(&history)
-        try tx.carryOut(
-            effects,
+        try histories.change(
+            chat,
             with: messages,
-            in: chat,
-            revision: revision ?? tx.nextRevision(),
-            isPushed: isPushed
+            revision: revision,
+            isPushed: isPushed,
+            tx,
+            body
         )
-        histories[chat] = history
         // A push to all members lacks this account's reaction, and the page may be older than the
         // push.
         for message in tx.outrun { try askReactions(to: message, in: chat, tx) }
@@ -196,28 +170,19 @@ extension ClientCore {
 
     /// Notes that the chat is no longer on the screen.
     func lookAway(from chat: ChatID) {
-        screens[Looker(chat: chat)] = nil
-        toldLooks[chat] = nil
-    }
-
-    /// Whether pages of a chat are in flight.
-    private func isReading(_ chat: ChatID) -> Bool {
-        screens.contains { $0.key.chat == chat && $0.value.reader.isReading }
+        screens.lookAway(from: chat)
     }
 
     /// Requests the missing messages of all screens again, on a new connection.
     func readHistories(_ tx: StoreTransaction) throws {
-        for looker in screens.keys.sorted() {
-            screens[looker]?.reader.disconnected()
-            screens[looker]?.hasAskedChanges = false
-            try readHistory(for: looker, tx)
-        }
+        screens.reconnected()
+        for looker in screens.lookers { try readHistory(for: looker, tx) }
     }
 
     /// Fills gaps that the changes may have left on screens, before the next look.
     func readHistories(of changes: ChangeSet, _ tx: StoreTransaction) throws {
         let changed = changes.chats.union(changes.histories)
-        for looker in screens.keys.sorted() where changed.contains(looker.chat) {
+        for looker in screens.lookers where changed.contains(looker.chat) {
             try readHistory(for: looker, tx)
         }
     }
@@ -229,8 +194,7 @@ extension ClientCore {
             let safe: Int64 = try tx.value(of: .chatsMark)
         else { return forgetOther(looker) }
         let end = ChatEnd(newest: known.newest.map { Position($0.rawValue) }, safeTimeMs: safe)
-        let history = try histories[chat] ?? tx.history(of: chat)
-        histories[chat] = history
+        let history = try histories.history(of: chat, tx)
         if known.isMissingChanges, !screen.hasAskedChanges, !wire.requests.isOpen(.changes(chat)) {
             screen.hasAskedChanges = true
             try askChanges(of: chat, tx)
@@ -320,7 +284,7 @@ extension ClientCore {
     func askChanges(of chat: ChatID, _ tx: StoreTransaction) throws {
         guard let asked = try tx.chatRow(chat)?.changes else { return }
         let revision = try tx.nextRevision()
-        let generation = try (histories[chat] ?? tx.history(of: chat)).generation
+        let generation = try histories.history(of: chat, tx).generation
         let request = ChatChangesRequest(
             chatID: chat,
             since: asked.sinceMs,
@@ -342,7 +306,7 @@ extension ClientCore {
                 timeMs: reply.time,
                 next: reply.messageID.map { Position($0.rawValue) }
             )
-            let isReading = isReading(chat)
+            let isReading = screens.isReading(chat)
             var isBelieved = true
             try change(chat, with: reply.messages, revision: revision, isPushed: false, tx) {
                 let effects = $0.apply(changes, asked: generation, isReading: isReading)
@@ -355,7 +319,7 @@ extension ClientCore {
             cursor.advance(past: changes, asked: asked)
             try tx.put(cursor, of: chat)
             if cursor.behind != nil { try askChanges(of: chat, tx) }
-            for looker in screens.keys.sorted() where looker.chat == chat {
+            for looker in screens.lookers where looker.chat == chat {
                 try readHistory(for: looker, tx)
             }
         }

@@ -75,10 +75,7 @@ extension ClientCore {
             try closeSession(tx)
         }
         forgetWhatIsInMemory()
-        whenCommitted { [self] in
-            screens = [:]
-            toldLooks = [:]
-        }
+        whenCommitted { [self] in screens.forgetAll() }
         entitiesSignedOut()
         forgetPhotos()
         awaitsSignIn()

@@ -6,14 +6,6 @@ import TambourProtocol
 /// The others write down looks, and requests whose answers they wait for (errands). The connected
 /// process notices the change of the store, carries them out, and writes down the results.
 extension ClientCore {
-    /// A look that was passed on to the connected process.
-    struct ToldLook {
-        let place: SharedLook
-        let atMs: Int64
-    }
-
-    /// The time after which a look is passed on again: another process may be connected by then.
-    private static let lookAgainMs: Int64 = 5_000
     /// The time after which an errand that was sent is deleted: nobody waits for its answer any
     /// more.
     private static let errandMs: Int64 = 600_000
@@ -22,18 +14,14 @@ extension ClientCore {
 
     /// Asks the connected process to fetch the messages that are missing on a screen here.
     func tellLook(at chat: ChatID, _ screen: Screen, _ tx: StoreTransaction) throws {
-        let place = SharedLook(
+        let look = SharedLook(
             position: screen.position?.rawValue,
             isGoingBack: screen.direction == .backward,
             rowsOnScreen: screen.rowsOnScreen,
             visible: screen.visible.map(\.rawValue)
         )
-        let now = environment.nowMs()
-        if let told = toldLooks[chat], told.place == place, now - told.atMs < Self.lookAgainMs {
-            return
-        }
-        toldLooks[chat] = ToldLook(place: place, atMs: now)
-        try tx.leave(place, at: chat, by: owner)
+        guard screens.tell(look, at: chat, nowMs: environment.nowMs()) else { return }
+        try tx.leave(look, at: chat, by: owner)
     }
 
     /// Asks the connected process to send a request.

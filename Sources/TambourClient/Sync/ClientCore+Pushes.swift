@@ -106,7 +106,7 @@ extension ClientCore {
             // The account left and joined again in the meantime, so it may see other messages than
             // before.
             try tx.removeChat(chat.id, keepsDraft: true)
-            histories[chat.id] = nil
+            histories.forget(chat.id)
         }
         guard try tx.put(chat, from: .own, me: me) else {
             forgetHistory(of: chat.id)

@@ -1,0 +1,44 @@
+import TambourProtocol
+
+/// The histories of chats that were used, as stored. Every change of them is stored at once.
+struct Histories {
+    private var held: [ChatID: ChatHistory] = [:]
+
+    mutating func history(of chat: ChatID, _ tx: StoreTransaction) throws -> ChatHistory {
+        if let known = held[chat] { return known }
+        let read = try tx.history(of: chat)
+        held[chat] = read
+        return read
+    }
+
+    /// Changes a history, and stores the effects that `body` returns.
+    ///
+    /// - Parameters:
+    ///   - messages: the messages that the effects refer to, as received.
+    ///   - revision: the revision at which they were learned; nil for now.
+    mutating func change(
+        _ chat: ChatID,
+        with messages: [Message],
+        revision: Int64? = nil,
+        isPushed: Bool,
+        _ tx: StoreTransaction,
+        _ body: (inout ChatHistory) -> HistoryEffects
+    ) throws {
+        var history = try history(of: chat, tx)
+        let effects = body(&history)
+        try tx.carryOut(
+            effects,
+            with: messages,
+            in: chat,
+            revision: revision ?? tx.nextRevision(),
+            isPushed: isPushed
+        )
+        held[chat] = history
+    }
+
+    /// Forgets a history whose rows have been deleted.
+    mutating func forget(_ chat: ChatID) { held[chat] = nil }
+
+    /// Discards the histories in memory: they are read again.
+    mutating func forgetAll() { held = [:] }
+}

@@ -1,0 +1,82 @@
+import TambourProtocol
+
+/// A chat that is on a screen.
+struct Screen {
+    /// The row towards which the reader moves; nil for the newest.
+    var position: Position?
+    var direction: HistoryViewport.Direction
+    var rowsOnScreen: Int
+    /// The visible stored messages, oldest first.
+    var visible: [Position]
+    var reader: HistoryReader
+    /// Whether the changes of the stored messages were requested on this connection.
+    var hasAskedChanges = false
+}
+
+/// A process that looks at a chat.
+struct Looker: Hashable, Comparable {
+    let chat: ChatID
+    /// The `owner` of the process; empty for this one.
+    var process = ""
+
+    static func < (left: Self, right: Self) -> Bool {
+        (left.chat, left.process) < (right.chat, right.process)
+    }
+}
+
+/// The chats that are on screens, here and in other processes.
+struct Screens {
+    private var screens: [Looker: Screen] = [:]
+    private var told: [ChatID: (look: SharedLook, atMs: Int64)] = [:]
+    /// The time after which a look is passed on again: another process may be connected by then.
+    private static let tellAgainMs: Int64 = 5_000
+
+    /// The screen of a process that looks; nil when it does not.
+    subscript(looker: Looker) -> Screen? {
+        get { screens[looker] }
+        set { screens[looker] = newValue }
+    }
+
+    /// Those who look, in the order in which their screens are read.
+    var lookers: [Looker] { screens.keys.sorted() }
+
+    /// Whether pages of a chat are in flight.
+    func isReading(_ chat: ChatID) -> Bool {
+        screens.contains { $0.key.chat == chat && $0.value.reader.isReading }
+    }
+
+    /// Notes that the chat is no longer on the screen of this process.
+    mutating func lookAway(from chat: ChatID) {
+        screens[Looker(chat: chat)] = nil
+        told[chat] = nil
+    }
+
+    /// Closes all screens of a chat.
+    mutating func forget(_ chat: ChatID) {
+        screens = screens.filter { $0.key.chat != chat }
+    }
+
+    mutating func forgetAll() {
+        screens = [:]
+        told = [:]
+    }
+
+    /// Prepares for a new connection: no answer to an earlier request comes.
+    mutating func reconnected() {
+        for looker in lookers {
+            screens[looker]?.reader.disconnected()
+            screens[looker]?.hasAskedChanges = false
+        }
+    }
+
+    /// Notes that a look is passed on to the connected process.
+    ///
+    /// - Returns: false when it was passed on shortly before.
+    mutating func tell(_ look: SharedLook, at chat: ChatID, nowMs: Int64) -> Bool {
+        if let last = told[chat], last.look == look, nowMs - last.atMs < Self.tellAgainMs {
+            return false
+        }
+        told[chat] = (look, nowMs)
+        return true
+    }
+}
