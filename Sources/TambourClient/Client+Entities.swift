@@ -12,7 +12,7 @@ extension Client {
     /// The entities directly below a parent, or at the top, in the order in which they came to this
     /// device.
     public func entities(below parent: EntityID? = nil) async throws(ClientError) -> [LocalEntity] {
-        try await wish { core, tx in try core.useEntities(tx).entities(below: parent) }
+        try await wish { core, tx in try core.entities.use(tx).entities(below: parent) }
     }
 
     /// An entity with the user's changes applied.
@@ -20,7 +20,7 @@ extension Client {
     /// - Parameter id: may be a local id even after the entity got its id from the server.
     /// - Returns: nil if the entity, or one above it, is deleted or unknown.
     public func entity(_ id: EntityID) async throws(ClientError) -> LocalEntity? {
-        try await wish { core, tx in try core.useEntities(tx).entity(id) }
+        try await wish { core, tx in try core.entities.use(tx).entity(id) }
     }
 
     /// Creates an entity.
@@ -36,7 +36,7 @@ extension Client {
     ) async throws(ClientError) -> EntityID {
         try await wish { core, tx in
             let now = core.environment.wallMs()
-            return try core.changeEntities(tx) { entities throws(LocalEntityError) in
+            return try core.entities.change(tx) { entities throws(LocalEntityError) in
                 let creation = try entities.create(type, below: parent, fields: fields, at: now)
                 return (creation.id, creation.rows)
             }
@@ -74,7 +74,7 @@ extension Client {
 
     /// The conflicts that wait for the user's choice, oldest change first.
     public func entityConflicts() async throws(ClientError) -> [Conflict] {
-        try await wish { core, tx in try core.useEntities(tx).conflicts }
+        try await wish { core, tx in try core.entities.use(tx).conflicts }
     }
 
     /// Resolves a conflict.
@@ -94,7 +94,7 @@ extension Client {
     /// The number of changes of this device, deletions included, that the server has neither
     /// accepted nor refused. Conflicts wait for the user and do not count.
     public func pendingEntityChanges() async throws(ClientError) -> Int {
-        try await wish { core, tx in try core.useEntities(tx).pendingCount }
+        try await wish { core, tx in try core.entities.use(tx).pendingCount }
     }
 
     /// Whether other devices' changes to entities have arrived: no pull is in flight or needed.
@@ -106,7 +106,7 @@ extension Client {
             let mark = try? await wish { _, tx in try tx.value(of: .entitiesMark) as Int64? }
             return (mark ?? 0) > 0
         }
-        return (try? await call { core throws(ClientError) in core.hasEntitiesInSync }) ?? false
+        return (try? await call { core throws(ClientError) in core.entities.isInSync }) ?? false
     }
 
     /// The elements of a series from one position to another, in its order.
@@ -123,7 +123,7 @@ extension Client {
         guard let position = schema[type]?.position else {
             throw .invalid(reason: "\(type.rawValue) is not a series")
         }
-        let current = try await wish { core, tx in try core.useEntities(tx).current(parent) }
+        let current = try await wish { core, tx in try core.entities.use(tx).current(parent) }
         if case .server(let number) = current, case .online = state {
             try await pull(type, below: number, range)
         }
@@ -159,7 +159,7 @@ extension Client {
                 throw error
             }
             let elements = try reply.entities()
-            try await wish { core, tx in try core.keepElements(elements, tx) }
+            try await wish { core, tx in try core.entities.keep(elements, tx) }
             guard reply.more == true else { return }
             (from, after) = (reply.time, reply.last ?? 0)
         }
@@ -173,7 +173,7 @@ extension Client {
     ) async throws(ClientError) {
         try await wish { core, tx in
             let now = core.environment.wallMs()
-            return try core.changeEntities(tx) { entities throws(LocalEntityError) in
+            return try core.entities.change(tx) { entities throws(LocalEntityError) in
                 ((), try body(&entities, now))
             }
         }

@@ -26,9 +26,7 @@ package final class ClientCore {
     var tasks = TaskQueue()
     var histories = Histories()
     var screens = Screens()
-    /// The entities as stored; nil until they are used.
-    var entities: LocalEntities?
-    var entityLink = EntityLink()
+    private(set) lazy var entities = EntitySync(self)
     /// Counts connections and sign-outs. An answer is valid only in the life in which it was
     /// requested.
     var life = 0
@@ -201,7 +199,8 @@ package final class ClientCore {
         greeting.end()
         isForeign = false
         introductions.disconnected()
-        entitiesDisconnected()
+        life += 1
+        entities.disconnected()
         wire.disconnected()
     }
 
@@ -304,7 +303,7 @@ package final class ClientCore {
         try readHistories(of: tx.changes, tx)
         try askAboutStrangers(tx)
         try runTasks(tx)
-        try runEntities(tx)
+        try entities.run(tx)
     }
 
     /// Discards the state in memory if another process has written; it is read again when needed.
@@ -323,7 +322,7 @@ package final class ClientCore {
     func forgetWhatIsInMemory() {
         tasks.forget()
         histories.forgetAll()
-        entities = nil
+        entities.forget()
     }
 
     /// Runs `step` after the current transaction commits.

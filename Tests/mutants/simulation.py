@@ -97,7 +97,7 @@ MUTANTS = [
     ("client: what needs an entity that was refused goes with it", CLIENT + "Entities/LocalEntities+Push.swift",
      "        case .skipped, .replayed:\n            reopen(update, .pending)",
      "        case .skipped, .replayed:\n            if mutant == @ { forget(id) } else { reopen(update, .pending) }"),
-    ("client: what other devices do to entities is not heard", CLIENT + "Entities/ClientCore+Entities.swift",
+    ("client: what other devices do to entities is not heard", CLIENT + "Entities/EntitySync.swift",
      "        let told = try push.objects.map { try Entity($0) }",
      "        if mutant == @ { return }\n        let told = try push.objects.map { try Entity($0) }"),
     ("server: any base of an entity will do", MESSENGER + "Rules/EntityRules.swift",

@@ -76,7 +76,8 @@ extension ClientCore {
         }
         forgetWhatIsInMemory()
         whenCommitted { [self] in screens.forgetAll() }
-        entitiesSignedOut()
+        life += 1
+        entities.signedOut()
         forgetPhotos()
         awaitsSignIn()
     }

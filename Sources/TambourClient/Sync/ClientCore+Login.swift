@@ -63,7 +63,7 @@ extension ClientCore {
                 loggedIn()
                 try tx.set(.online, owner)
                 try wakeTasks(tx)
-                try syncEntities(tx)
+                try entities.loggedIn(tx)
                 try refreshDoubtful(tx)
                 try serveOthers(tx)
                 try syncRest(tx)

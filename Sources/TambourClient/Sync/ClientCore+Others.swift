@@ -53,7 +53,7 @@ extension ClientCore {
             )
         }
         try runErrands(tx)
-        try pullEntitiesForOthers(tx)
+        try entities.pullForOthers(tx)
     }
 
     private func runErrands(_ tx: StoreTransaction) throws {

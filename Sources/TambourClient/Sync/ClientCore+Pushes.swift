@@ -53,7 +53,7 @@ extension ClientCore {
                 let discarded = ChatDrafts(discarded: IDMap([(chat, push.time)]))
                 try tx.put(Drafts(chats: discarded), me: me)
                 tx.learned.insert(.draft(chat))
-            case .notifObj: try entitiesTold(read(NotifObj.self), tx)
+            case .notifObj: try entities.told(read(NotifObj.self), tx)
             case .notifMsgReactionsChanged: try reactions(read(NotifMsgReactionsChanged.self), tx)
             case .notifMsgYouReacted:
                 let push = try read(NotifMsgYouReacted.self)

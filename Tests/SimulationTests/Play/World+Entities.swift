@@ -207,7 +207,7 @@ extension World {
     private func look<Value>(on device: Device, _ body: @escaping (LocalEntities) -> Value)
         -> Value?
     {
-        device.wish { core, tx in body(try core.useEntities(tx)) }
+        device.wish { core, tx in body(try core.entities.use(tx)) }
     }
 
     private func edit<Value>(
@@ -219,7 +219,7 @@ extension World {
     ) -> Value? {
         device.wish { core, tx in
             let now = core.environment.wallMs()
-            return try core.changeEntities(tx) { entities throws(LocalEntityError) in
+            return try core.entities.change(tx) { entities throws(LocalEntityError) in
                 try body(&entities, now)
             }
         }
@@ -255,8 +255,8 @@ extension World {
     func hasSettledEntities(_ device: Device) -> Bool {
         guard owners.contains(where: { $0 === device }) else { return true }
         let isDone = device.wish { core, tx in
-            let entities = try core.useEntities(tx)
-            guard core.hasEntitiesInSync, !entities.awaitsReply else { return false }
+            let entities = try core.entities.use(tx)
+            guard core.entities.isInSync, !entities.awaitsReply else { return false }
             return !entities.conflicts.isEmpty || entities.pendingCount == 0
         }
         return isDone ?? false

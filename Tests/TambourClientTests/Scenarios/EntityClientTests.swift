@@ -186,7 +186,7 @@ struct EntityClientTests {
                 // Frozen and written down, as it is before it is sent.
                 try await phone.call { core throws(ClientError) in
                     try core.attempt { tx in
-                        var entities = try core.useEntities(tx)
+                        var entities = try core.entities.use(tx)
                         try tx.apply(entities.nextPush().rows)
                     }
                 }

@@ -177,7 +177,7 @@ struct EntitySyncTests {
                         modified: 1,
                         fields: ["at": .int(5)]
                     )
-                    try core.keepElements([ghost], tx)
+                    try core.entities.keep([ghost], tx)
                 }
             }
             #expect(
@@ -271,7 +271,7 @@ struct EntityBelowDeletionTests {
                 // Frozen as for a request that is under way when the deletion happens.
                 try await laptop.call { core throws(ClientError) in
                     try core.attempt { tx in
-                        var entities = try core.useEntities(tx)
+                        var entities = try core.entities.use(tx)
                         try tx.apply(entities.nextPush().rows)
                     }
                 }

@@ -1,9 +1,16 @@
 import TambourProtocol
 
 /// Synchronises entities with the server; one pull or push is in flight at a time.
-extension ClientCore {
-    /// The state of entities that belongs to the connection.
-    struct EntityLink {
+final class EntitySync {
+    private unowned let core: ClientCore
+    /// The entities as stored; nil until they are used.
+    private var held: LocalEntities?
+    private var link = Link()
+
+    init(_ core: ClientCore) { self.core = core }
+
+    /// The state that belongs to the connection.
+    private struct Link {
         enum Request {
             case pull
             case push
@@ -20,11 +27,11 @@ extension ClientCore {
         /// The pages of a full pull received so far; nil while changes are pulled.
         var everything: [Entity]?
         /// Where the next page begins; nil for the stored mark.
-        var next: EntityMark?
+        var next: Mark?
     }
 
     /// The change after which the next page begins.
-    struct EntityMark {
+    private struct Mark {
         var time: Int64
         var last: Int64
     }
@@ -34,14 +41,14 @@ extension ClientCore {
     /// Runs a call on the entities and stores the changed rows.
     ///
     /// - Throws: `ClientError` for an invalid call.
-    func changeEntities<Value>(
+    func change<Value>(
         _ tx: StoreTransaction,
         _ body: (inout LocalEntities) throws(LocalEntityError) -> (Value, [EntityRowChange])
     ) throws -> Value {
-        var entities = try useEntities(tx)
+        var entities = try use(tx)
         // A single reference avoids a copy. A call that throws has changed nothing.
-        self.entities = nil
-        defer { self.entities = entities }
+        held = nil
+        defer { held = entities }
         let (value, rows): (Value, [EntityRowChange])
         do throws(LocalEntityError) {
             (value, rows) = try body(&entities)
@@ -53,39 +60,39 @@ extension ClientCore {
     }
 
     /// Returns the stored entities, and keeps them up to date from now on.
-    func useEntities(_ tx: StoreTransaction) throws -> LocalEntities {
+    func use(_ tx: StoreTransaction) throws -> LocalEntities {
         if try tx.value(of: .entitiesMark) as Int64? == nil {
             try tx.set(.entitiesMark, 0)
             try tx.set(.entityTypes, LocalEntities.knownTypes)
-            entityLink.wantsPull = true
+            link.wantsPull = true
         }
-        return try storedEntities(tx)
+        return try stored(tx)
     }
 
-    private func storedEntities(_ tx: StoreTransaction) throws -> LocalEntities {
-        if let entities { return entities }
+    private func stored(_ tx: StoreTransaction) throws -> LocalEntities {
+        if let held { return held }
         var read = LocalEntities(
             schema: .standard(.standard),
-            rows: try tx.entityRows(random: environment.random)
+            rows: try tx.entityRows(random: core.environment.random)
         )
         // Read again while a batch is in flight: the reply belongs to this batch.
-        if entityLink.underWay == .push { read.resume() }
-        entities = read
+        if link.underWay == .push { read.resume() }
+        held = read
         return read
     }
 
     /// Whether all changes from the server have arrived. Own changes may still be queued.
-    var hasEntitiesInSync: Bool {
-        isLive && entityLink.hasPulled && !entityLink.isRefused && !entityLink.wantsPull
-            && entityLink.underWay != .pull
+    var isInSync: Bool {
+        core.isLive && link.hasPulled && !link.isRefused && !link.wantsPull
+            && link.underWay != .pull
     }
 
     // MARK: The connection
 
     /// Requests the changes since the last connection, after a login.
-    func syncEntities(_ tx: StoreTransaction) throws {
+    func loggedIn(_ tx: StoreTransaction) throws {
         guard try tx.value(of: .entitiesMark) as Int64? != nil else { return }
-        entityLink.wantsPull = true
+        link.wantsPull = true
         // Copies of unknown types were skipped, and no mark brings them again.
         let known: String? = try tx.value(of: .entityTypes)
         guard known != LocalEntities.knownTypes else { return }
@@ -94,54 +101,55 @@ extension ClientCore {
     }
 
     /// Pulls if another process is the first to use entities.
-    func pullEntitiesForOthers(_ tx: StoreTransaction) throws {
-        guard !entityLink.hasPulled, entityLink.underWay == nil,
+    func pullForOthers(_ tx: StoreTransaction) throws {
+        guard !link.hasPulled, link.underWay == nil,
             try tx.value(of: .entitiesMark) as Int64? != nil
         else { return }
-        entityLink.wantsPull = true
+        link.wantsPull = true
     }
 
-    func entitiesDisconnected() {
-        entityLink = EntityLink()
-        life += 1
-        entities?.dropped()
+    func disconnected() {
+        link = Link()
+        held?.dropped()
     }
 
     /// Resets the state. The next account has its own entities, and answers to this account's
     /// requests must be ignored.
-    func entitiesSignedOut() {
-        entityLink = EntityLink()
-        life += 1
-        entities = nil
+    func signedOut() {
+        link = Link()
+        held = nil
     }
 
+    /// Discards the entities in memory: they are read again.
+    func forget() { held = nil }
+
     /// Ends every transaction: sends what can be sent.
-    func runEntities(_ tx: StoreTransaction) throws {
-        guard isLive, entityLink.underWay == nil, !entityLink.isRefused else { return }
-        if entityLink.wantsPull {
-            entityLink.wantsPull = false
-            try pullEntities(tx)
-        } else if entities != nil || tx.changes.entities || tx.changes.everything {
-            try pushEntities(tx)
+    func run(_ tx: StoreTransaction) throws {
+        guard core.isLive, link.underWay == nil, !link.isRefused else { return }
+        if link.wantsPull {
+            link.wantsPull = false
+            try pull(tx)
+        } else if held != nil || tx.changes.entities || tx.changes.everything {
+            try push(tx)
         }
     }
 
-    private func pushEntities(_ tx: StoreTransaction) throws {
+    private func push(_ tx: StoreTransaction) throws {
         guard try tx.value(of: .entitiesMark) as Int64? != nil else { return }
-        var entities = try storedEntities(tx)
-        self.entities = nil
-        defer { self.entities = entities }
+        var entities = try stored(tx)
+        held = nil
+        defer { held = entities }
         let push = entities.nextPush()
         try tx.apply(push.rows)
         guard !push.operations.isEmpty else { return }
-        entityLink.underWay = .push
+        link.underWay = .push
         let request = ObjPushRequest(
-            clientNow: environment.wallMs(),
+            clientNow: core.environment.wallMs(),
             ops: push.operations.map { ObjectOperation($0) }
         )
-        let (asked, operations) = (life, push.operations.map(\.opID))
-        call(request) { [self] answer, tx in
-            guard asked == life else { return }
+        let (asked, operations) = (core.life, push.operations.map(\.opID))
+        core.call(request) { [self] answer, tx in
+            guard asked == core.life else { return }
             let results: [EntityResult]
             do {
                 results = try answer.get().results.map { try EntityResult($0) }
@@ -149,59 +157,59 @@ extension ClientCore {
                     throw ClientError(LocalEntityError.unexpectedReply)
                 }
             } catch {
-                entityLink.underWay = nil
+                link.underWay = nil
                 return try refused(error, tx)
             }
             // Not earlier: entities that are read again meanwhile must wait for this reply.
-            defer { entityLink.underWay = nil }
-            try keepEntities(tx) { entities throws(LocalEntityError) in
-                try entities.pushed(results, to: operations, at: environment.wallMs())
+            defer { link.underWay = nil }
+            try store(tx) { entities throws(LocalEntityError) in
+                try entities.pushed(results, to: operations, at: core.environment.wallMs())
             }
         }
     }
 
     private func refused(_ error: any Error, _ tx: StoreTransaction) throws {
-        self.entities?.dropped()
+        held?.dropped()
         switch error as? ClientError {
         case .disconnected: return
         // The link handles timeouts; the batch is sent again under the same operation ids.
         case .timedOut: return
-        case .refused(_, _, let pause?): return try rest(forMs: pause.wholeMilliseconds, tx)
+        case .refused(_, _, let pause?): return try core.rest(forMs: pause.wholeMilliseconds, tx)
         default: break
         }
-        entityLink.isRefused = true
-        publish(.refused("entities: \(error)"))
+        link.isRefused = true
+        core.publish(.refused("entities: \(error)"))
     }
 
-    private func keepEntities(
+    private func store(
         _ tx: StoreTransaction,
         _ body: (inout LocalEntities) throws(LocalEntityError) -> [EntityRowChange]
     ) throws {
-        try changeEntities(tx) { entities throws(LocalEntityError) in ((), try body(&entities)) }
+        try change(tx) { entities throws(LocalEntityError) in ((), try body(&entities)) }
     }
 
     // MARK: Pulling
 
-    private func pullEntities(_ tx: StoreTransaction) throws {
+    private func pull(_ tx: StoreTransaction) throws {
         guard let mark: Int64 = try tx.value(of: .entitiesMark) else { return }
-        pullEntities(behind: entityLink.next ?? EntityMark(time: mark, last: 0))
+        pull(behind: link.next ?? Mark(time: mark, last: 0))
     }
 
-    private func pullEntities(behind mark: EntityMark) {
-        entityLink.underWay = .pull
-        let asked = life
-        call(ObjPullRequest(since: mark.time, after: mark.last)) { [self] answer, tx in
-            guard asked == life else { return }
-            entityLink.underWay = nil
+    private func pull(behind mark: Mark) {
+        link.underWay = .pull
+        let asked = core.life
+        core.call(ObjPullRequest(since: mark.time, after: mark.last)) { [self] answer, tx in
+            guard asked == core.life else { return }
+            link.underWay = nil
             do {
                 let reply = try answer.get()
-                entityLink.hasPulled = true
+                link.hasPulled = true
                 let page = try reply.objects.map { try Entity($0) }
                 try take(page, of: reply, tx)
                 // Notifies those who wait for other devices' changes, even if there are none.
-                if hasEntitiesInSync { tx.changes.entities = true }
+                if isInSync { tx.changes.entities = true }
             } catch let error as ClientError {
-                entityLink.wantsPull = error == .timedOut
+                link.wantsPull = error == .timedOut
                 try refused(error, tx)
             } catch let error as PayloadError {
                 try refused(error, tx)
@@ -215,17 +223,17 @@ extension ClientCore {
         _ tx: StoreTransaction
     ) throws {
         let isMore = reply.more == true
-        let next = EntityMark(time: reply.time, last: reply.last ?? 0)
-        entityLink.next = isMore ? next : nil
-        if reply.resync == true { entityLink.everything = [] }
-        if var everything = entityLink.everything {
+        let next = Mark(time: reply.time, last: reply.last ?? 0)
+        link.next = isMore ? next : nil
+        if reply.resync == true { link.everything = [] }
+        if var everything = link.everything {
             everything += page
-            entityLink.everything = isMore ? everything : nil
-            if isMore { return pullEntities(behind: next) }
+            link.everything = isMore ? everything : nil
+            if isMore { return pull(behind: next) }
             let types = Set(LocalEntities.listedTypes)
             // If an entity changed between the pages, the later copy counts.
             let copies = Dictionary(everything.map { ($0.id, $0) }) { $1 }.values
-            try keepEntities(tx) {
+            try store(tx) {
                 $0.pulledAll(copies.filter { !$0.isDeleted }, of: types)
                     + $0.pulled([], tombstones: copies.filter(\.isDeleted))
                     // Elements of series are in no list, so the held ones may be gone. They are
@@ -233,40 +241,40 @@ extension ClientCore {
                     + $0.evictElements()
             }
             // Changes pushed during the pull may have been created after the last page.
-            entityLink.wantsPull = true
+            link.wantsPull = true
         } else {
-            try keepEntities(tx) {
+            try store(tx) {
                 $0.pulled(
                     page.filter { !$0.isDeleted },
                     tombstones: page.filter(\.isDeleted)
                 )
             }
-            if isMore { entityLink.wantsPull = true } else { try pruneEntities(tx) }
+            if isMore { link.wantsPull = true } else { try prune(tx) }
         }
         // A page may end within a millisecond, which is requested again after a restart.
         try tx.set(.entitiesMark, isMore ? max(0, next.time - 1) : next.time)
     }
 
-    private func pruneEntities(_ tx: StoreTransaction) throws {
-        let time = environment.wallMs() - Self.keptMs
-        try keepEntities(tx) { $0.prune(before: time) }
+    private func prune(_ tx: StoreTransaction) throws {
+        let time = core.environment.wallMs() - Self.keptMs
+        try store(tx) { $0.prune(before: time) }
     }
 
     /// How long tombstones and replaced ids are kept, in milliseconds.
     private static let keptMs: Int64 = 30 * 86_400_000
 
     /// Applies a change by another device of the account.
-    func entitiesTold(_ push: NotifObj, _ tx: StoreTransaction) throws {
+    func told(_ push: NotifObj, _ tx: StoreTransaction) throws {
         guard try tx.value(of: .entitiesMark) as Int64? != nil else { return }
         let told = try push.objects.map { try Entity($0) }
-        try keepEntities(tx) {
+        try store(tx) {
             $0.pulled(told.filter { !$0.isDeleted }, tombstones: told.filter(\.isDeleted))
         }
     }
 
     /// Stores a part of a series.
-    func keepElements(_ elements: [Entity], _ tx: StoreTransaction) throws {
-        try keepEntities(tx) { $0.pulled(elements) }
+    func keep(_ elements: [Entity], _ tx: StoreTransaction) throws {
+        try store(tx) { $0.pulled(elements) }
     }
 }
 
