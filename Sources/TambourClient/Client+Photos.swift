@@ -35,7 +35,7 @@ extension Client {
                 replyTo: message?.rawValue,
                 isSilent: isSilent
             )
-            return try core.queuePhoto(task, source: source, tx)
+            return try core.photos.queue(task, source: source, tx)
         }
     }
 }

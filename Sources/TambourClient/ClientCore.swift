@@ -11,6 +11,9 @@ import TambourProtocol
 ///
 /// A failed transaction changes nothing in memory either. The core reads its state from the store
 /// again and closes the connection, so that the server repeats what was lost.
+///
+/// The state belongs to its parts, such as `tasks` and `histories`: extensions of the core call
+/// their functions.
 package final class ClientCore {
     let store: LocalStore
     let environment: ClientEnvironment
@@ -30,9 +33,7 @@ package final class ClientCore {
     /// Counts connections and sign-outs. An answer is valid only in the life in which it was
     /// requested.
     var life = 0
-    /// The runs of photo tasks that the host is working on.
-    var photoRuns: Set<TaskRun> = []
-    let photos: PhotoFolder?
+    private(set) lazy var photos = PhotoRuns(self)
     var subjects = Subjects()
     var introductions = Introductions()
     /// The number of history pages requested.
@@ -57,7 +58,6 @@ package final class ClientCore {
         self.environment = environment
         self.options = options
         owner = String(environment.random(), radix: 36)
-        photos = PhotoFolder(store: store.path)
         link = LinkStateMachine(policy: options.link)
     }
 
@@ -85,7 +85,7 @@ package final class ClientCore {
         run { tx in
             self.perform(self.link.stop())
             try self.connectionLost(tx)
-            try self.releasePhotoRuns(tx)
+            try self.photos.releaseAll(tx)
         }
     }
 
@@ -263,7 +263,7 @@ package final class ClientCore {
             (value, changes, learned) = try store.write { tx in
                 let value = try body(tx)
                 try finish(tx)
-                removePhotos(tx.endedPhotos)
+                photos.remove(tx.endedPhotos)
                 return (value, tx.changes, tx.allLearned)
             }
         } catch {

@@ -16,7 +16,7 @@ from switch import ROOT, Mutant, switched
 
 CLIENT = "Sources/TambourClient/"
 TASKS = CLIENT + "Photos/PhotoTasks.swift"
-CORE = CLIENT + "Photos/ClientCore+Photos.swift"
+CORE = CLIENT + "Photos/PhotoRuns.swift"
 FILE = CLIENT + "Photos/PhotoFile.swift"
 FOLDER = CLIENT + "Photos/PhotoFolder.swift"
 WORKER = CLIENT + "Photos/PhotoWorker.swift"
@@ -92,14 +92,14 @@ MUTANTS = [
      "                if mutant == @, record.state == .done, record.kind == KeepPhotoTask.kind { endedPhotos.append(record.id) }\n"
      "                try put(record)"),
     ("what a dead process left stays", CORE,
-     "photos?.removeAll(but: keepers)",
-     "if mutant != @ { photos?.removeAll(but: keepers) }"),
+     "folder?.removeAll(but: keepers)",
+     "if mutant != @ { folder?.removeAll(but: keepers) }"),
     ("every start removes the copies", CORE,
      "but: keepers)",
      "but: mutant == @ ? [] : keepers)"),
     ("copies outlive signing out", SIGN_IN,
-     "        forgetPhotos()\n",
-     "        if mutant != @ { forgetPhotos() }\n"),
+     "        photos.forgetAll()\n",
+     "        if mutant != @ { photos.forgetAll() }\n"),
     ("the upload of a cancelled message goes on", CORE,
      "record?.isCancelRequested == true else",
      "mutant != @ && record?.isCancelRequested == true else"),
@@ -107,8 +107,8 @@ MUTANTS = [
      "guard !isCurrent ||",
      "guard mutant != @ && !isCurrent ||"),
     ("a cancelled upload keeps its lease", CORE,
-     "            if isCurrent { try tasks.change",
-     "            if mutant != @, isCurrent { try tasks.change"),
+     "            if isCurrent { try core.tasks.change",
+     "            if mutant != @, isCurrent { try core.tasks.change"),
     ("a run that is over is listened to", CORE,
      "guard let record = held, record.run == run else",
      "guard let record = held, mutant == @ || record.run == run else"),
@@ -116,8 +116,8 @@ MUTANTS = [
      "if case .kept = report, held == nil {",
      "if case .kept = report, mutant != @, held == nil {"),
     ("uploads go on when the client has stopped", LIVE,
-     "            try self.releasePhotoRuns(tx)",
-     "            if mutant != @ { try self.releasePhotoRuns(tx) }"),
+     "            try self.photos.releaseAll(tx)",
+     "            if mutant != @ { try self.photos.releaseAll(tx) }"),
     ("a run that is over stores its progress", SCHEDULER,
      "        try check(run)\n        table.update(run.task) { record in\n            record.payload",
      "        if mutant != @ { try check(run) }\n        table.update(run.task) { record in\n            record.payload"),

@@ -17,10 +17,10 @@ struct KeepPhotoTask: QueuedTask {
     var requires: TaskConditions { [] }
 
     func start(_ run: TaskRun, in core: ClientCore, _ tx: StoreTransaction) throws {
-        guard let folder = core.photos else {
+        guard let folder = core.photos.folder else {
             return try core.end(run, .never, "this account is not kept in a file", nil, tx)
         }
-        core.begin(.keep(source: source, path: folder.path(of: run.task)), for: run)
+        core.photos.begin(.keep(source: source, path: folder.path(of: run.task)), for: run)
     }
 }
 
@@ -40,13 +40,13 @@ struct UploadPhotoTask: QueuedTask {
 
     func start(_ run: TaskRun, in core: ClientCore, _ tx: StoreTransaction) throws {
         let inputs = try core.tasks.inputs(of: run.task, tx)
-        guard let record = try core.tasks.task(run.task, tx), let folder = core.photos,
+        guard let record = try core.tasks.task(run.task, tx), let folder = core.photos.folder,
             let (keeper, output) = inputs.first,
             let file = try? JSONDecoder().decode(PhotoFile.self, from: Data(output))
         else {
             return try core.end(run, .never, "there is no photo to upload", nil, tx)
         }
-        core.begin(
+        core.photos.begin(
             .upload(
                 file,
                 path: folder.path(of: keeper),

@@ -78,7 +78,7 @@ extension ClientCore {
         whenCommitted { [self] in screens.forgetAll() }
         life += 1
         entities.signedOut()
-        forgetPhotos()
+        photos.forgetAll()
         awaitsSignIn()
     }
 

@@ -180,7 +180,7 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
         lane.queue.async { [self] in
             // After `stop` the store is closed.
             guard isStarted else { return }
-            lane.round { core.photoReported(report, by: run) }
+            lane.round { core.photos.reported(report, by: run) }
         }
     }
 

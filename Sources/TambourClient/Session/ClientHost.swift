@@ -16,7 +16,7 @@ package protocol ClientHost: AnyObject {
     /// no alarm.
     func wake(afterMs: Int64?)
 
-    /// Starts long-running work, and reports its progress with `photoReported`.
+    /// Starts long-running work, and reports its progress with `PhotoRuns.reported`.
     func begin(_ work: PhotoWork)
 
     /// Cancels the work of this run, if it is not over yet.

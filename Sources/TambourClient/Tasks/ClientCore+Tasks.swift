@@ -67,7 +67,7 @@ extension ClientCore {
                 + next.review { TaskKinds.read($0) == nil ? .unknown : .known }
         }
         try ended(givenUp, tx)
-        try removeStrayPhotos(tx)
+        try photos.removeStray(tx)
     }
 
     /// Wakes the tasks that wait for a login.
@@ -79,7 +79,7 @@ extension ClientCore {
     func runTasks(_ tx: StoreTransaction) throws {
         let now = environment.wallMs()
         try tasks.change(tx) { $0.advance(nowMs: now) }
-        try endUnwantedPhotoRuns(tx)
+        try photos.endUnwanted(tx)
         let conditions: TaskConditions = isLive ? [.connected, .loggedIn] : []
         // A task that ends at once may unblock others.
         while let id = try tasks.startable(nowMs: now, conditions, tx) {

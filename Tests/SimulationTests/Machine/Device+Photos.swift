@@ -28,7 +28,7 @@ extension Device {
     private func tell(_ report: PhotoReport, of run: TaskRun) {
         guard photoRuns.contains(run) else { return }
         if case .reached = report {} else { photoRuns.remove(run) }
-        _ = call { $0.photoReported(report, by: run) }
+        _ = call { $0.photos.reported(report, by: run) }
     }
 
     /// Carries a piece, and then the next.

@@ -115,7 +115,7 @@ extension World {
         let task = device.wish { core, tx in
             let cid = core.nextClientID()
             let message = SendPhotoTask(chat: chat.rawValue, cid: cid, text: caption)
-            return try core.queuePhoto(message, source: source, tx)
+            return try core.photos.queue(message, source: source, tx)
         }
         guard let task, let place = devices.firstIndex(where: { $0 === device }) else { return }
         photos.sent.append(Photos.Sent(device: place, chat: chat, task: task, caption: caption))

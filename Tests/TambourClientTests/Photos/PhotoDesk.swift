@@ -125,7 +125,7 @@ final class PhotoDesk: ClientHost {
         try wish { core, tx in
             let cid = core.nextClientID()
             let task = SendPhotoTask(chat: chat.rawValue, cid: cid, text: caption)
-            return try core.queuePhoto(task, source: source, tx)
+            return try core.photos.queue(task, source: source, tx)
         }
     }
 
@@ -177,13 +177,13 @@ final class PhotoDesk: ClientHost {
 
     func reachUpload(_ offset: Int64) throws {
         let work = try #require(works.first { $0.upload != nil }, "nothing is uploaded")
-        core?.photoReported(.reached(offset), by: work.run)
+        core?.photos.reported(.reached(offset), by: work.run)
         settle()
     }
 
     func finish(_ work: PhotoWork, _ report: PhotoReport) {
         works.removeAll { $0.run == work.run }
-        core?.photoReported(report, by: work.run)
+        core?.photos.reported(report, by: work.run)
         settle()
     }
 
