@@ -1,4 +1,3 @@
-import TambourFraming
 import TambourProtocol
 
 /// The whole client except threads, sockets and clocks. A driver calls it, one call at a time, and
@@ -20,11 +19,10 @@ package final class ClientCore {
     let options: ClientOptions
     unowned let host: any ClientHost
 
-    private var link: LinkStateMachine
+    var link: LinkStateMachine
     var wire = Wire()
     var greeting = Greeting()
     private var afterCommit: [() -> Void] = []
-    private var attempt = 0
     private var dataVersion: Int64?
     var tasks = TaskQueue()
     var histories = Histories()
@@ -117,111 +115,6 @@ package final class ClientCore {
             if actions.contains(.disconnect) {
                 try self.notGreeted(.noAnswer, tx)
                 try self.connectionLost(tx)
-            }
-        }
-    }
-
-    // MARK: - Connection
-
-    /// Handles the opening of the requested connection.
-    package func connectionOpened() {
-        run { tx in
-            self.wire.connected()
-            self.link.opened(nowMs: self.environment.nowMs())
-            try self.greet(tx)
-        }
-    }
-
-    /// Handles the end of the connection, or a failure to open it.
-    ///
-    /// - Parameter failure: why it could not be opened.
-    package func connectionClosed(_ failure: ConnectionFailure? = nil) {
-        run { tx in
-            try self.notGreeted(failure ?? (self.wire.isSilent ? .closed : .otherProtocol), tx)
-            self.link.closed(nowMs: self.environment.nowMs(), random: self.environment.random())
-            try self.connectionLost(tx)
-        }
-    }
-
-    /// Handles received bytes, in the order in which they were sent.
-    package func connectionReceived(_ bytes: UnsafeRawBufferPointer) {
-        guard state != .stopped else { return }
-        link.heard(nowMs: environment.nowMs())
-        let packets: [Packet]
-        do {
-            packets = try wire.receive(bytes)
-        } catch {
-            // The start of the next packet is unknown.
-            run { tx in
-                try self.notGreeted(.otherProtocol, tx)
-                try self.breakConnection(tx)
-            }
-            return
-        }
-        guard !packets.isEmpty else { return scheduleWake() }
-        run { tx in
-            for packet in packets {
-                // After a packet has ended the connection, ignore the rest.
-                guard self.link.isConnected else { break }
-                try self.handle(packet, tx)
-            }
-        }
-    }
-
-    /// Reconnects after unreadable bytes or a missing answer.
-    func breakConnection(_ tx: StoreTransaction) throws {
-        link.closed(nowMs: environment.nowMs(), random: environment.random())
-        host.disconnect()
-        try connectionLost(tx)
-    }
-
-    private func connectionLost(_ tx: StoreTransaction) throws {
-        forgetConnection()
-        // When another process owns the connection, that process says who is online.
-        if try tx.value(of: .online) == owner {
-            try tx.set(.online, nil)
-            try tx.forgetWhoIsOnline()
-        }
-        try giveUpRequests(tx)
-        let waiters = greeting.takeWaiters()
-        let error = greeting.error ?? .disconnected
-        whenCommitted { for waiter in waiters { waiter(.failure(error)) } }
-    }
-
-    /// Notes why there is no connection, if the server has not answered SESSION_INIT.
-    func notGreeted(_ failure: ConnectionFailure, _ tx: StoreTransaction) throws {
-        guard !greeting.isDone else { return }
-        greeting.failed(.unreachable(server: try tx.value(of: .server) ?? "", failure))
-    }
-
-    /// Discards the state of the connection.
-    private func forgetConnection() {
-        greeting.end()
-        isForeign = false
-        introductions.disconnected()
-        life += 1
-        entities.disconnected()
-        wire.disconnected()
-    }
-
-    /// Fails all requests in flight. Their answers will be ignored.
-    func giveUpRequests(_ tx: StoreTransaction) throws {
-        for entry in wire.takeAll() { try entry.answer(.failure(.disconnected), tx) }
-    }
-
-    private func perform(_ actions: [LinkStateMachine.Action]) {
-        for action in actions {
-            switch action {
-            case .connect:
-                attempt += 1
-                afterCommit.append { [self] in
-                    guard
-                        let server = try? store.read({ try $0.value(of: .server) as String? })
-                    else { return }
-                    host.connect(to: server)
-                }
-            case .disconnect: host.disconnect()
-            case .ping: call(PingRequest()) { _, _ in }
             }
         }
     }
@@ -334,7 +227,7 @@ package final class ClientCore {
         afterCommit.append { [self] in host.publish(event) }
     }
 
-    private func scheduleWake() {
+    func scheduleWake() {
         let now = environment.nowMs()
         let tasksDue = link.phase == .stopped ? nil : tasksWakeAfterMs.map { now + $0 }
         let due = [link.nextWakeMs, wire.requests.nextDueMs, tasksDue].compactMap { $0 }.min()
@@ -345,7 +238,7 @@ package final class ClientCore {
         let now: ConnectionState =
             switch link.phase {
             case .stopped: .stopped
-            case .waiting, .connecting: .connecting(attempt: max(attempt, 1))
+            case .waiting, .connecting: .connecting(attempt: max(link.attempts, 1))
             case .open: link.awaitsPerson ? .signedOut : .syncing
             case .live where isForeign: link.awaitsPerson ? .signedOut : .syncing
             case .live: .online
@@ -354,38 +247,4 @@ package final class ClientCore {
         state = now
         host.publish(now)
     }
-
-    // MARK: - What the parts in other files ask of the link
-
-    /// Notes that the login succeeded.
-    func loggedIn() {
-        attempt = 0
-        link.awaitsPerson = false
-        link.loggedIn()
-    }
-
-    /// Notes that nobody is signed in: the connection waits for a sign-in.
-    func awaitsSignIn() {
-        link.awaitsPerson = true
-    }
-
-    /// Notes that somebody has signed in on this connection.
-    func signedIn() {
-        link.awaitsPerson = false
-    }
-
-    /// Disconnects for a while, as the server asks.
-    func rest(forMs pause: Int64, _ tx: StoreTransaction) throws {
-        perform(link.rest(forMs: pause, nowMs: environment.nowMs()))
-        try connectionLost(tx)
-    }
-
-    /// Whether the connection is logged in to the account held here.
-    var isLive: Bool { link.phase == .live && !isForeign }
-
-    /// Whether this process is connected for a signed-in account, or wants to be.
-    var isForSomebody: Bool { link.phase != .stopped && !link.awaitsPerson }
-
-    /// Whether the server has logged in an account on this connection, or is about to.
-    var hasSession: Bool { link.isConnected && isForSomebody }
 }

@@ -48,6 +48,8 @@ package struct LinkStateMachine: Sendable {
 
     package private(set) var phase = Phase.stopped
     private let policy: LinkPolicy
+    /// The number of attempts to connect since the last login, or the first one.
+    package private(set) var attempts = 0
     /// The number of consecutive connections that ended before a login.
     private var failures = 0
     private var lastReceivedMs: Int64 = 0
@@ -108,6 +110,7 @@ package struct LinkStateMachine: Sendable {
 
     /// Notes that the account is logged in.
     package mutating func loggedIn() {
+        attempts = 0
         guard case .open = phase else { return }
         phase = .live
         failures = 0
@@ -176,6 +179,7 @@ package struct LinkStateMachine: Sendable {
     }
 
     private mutating func connect(_ nowMs: Int64) -> [Action] {
+        attempts += 1
         phase = .connecting(sinceMs: nowMs)
         return [.connect]
     }

@@ -1,0 +1,142 @@
+import TambourFraming
+import TambourProtocol
+
+/// The connection, from its opening to its end.
+extension ClientCore {
+    /// Handles the opening of the requested connection.
+    package func connectionOpened() {
+        run { tx in
+            self.wire.connected()
+            self.link.opened(nowMs: self.environment.nowMs())
+            try self.greet(tx)
+        }
+    }
+
+    /// Handles the end of the connection, or a failure to open it.
+    ///
+    /// - Parameter failure: why it could not be opened.
+    package func connectionClosed(_ failure: ConnectionFailure? = nil) {
+        run { tx in
+            try self.notGreeted(failure ?? (self.wire.isSilent ? .closed : .otherProtocol), tx)
+            self.link.closed(nowMs: self.environment.nowMs(), random: self.environment.random())
+            try self.connectionLost(tx)
+        }
+    }
+
+    /// Handles received bytes, in the order in which they were sent.
+    package func connectionReceived(_ bytes: UnsafeRawBufferPointer) {
+        guard state != .stopped else { return }
+        link.heard(nowMs: environment.nowMs())
+        let packets: [Packet]
+        do {
+            packets = try wire.receive(bytes)
+        } catch {
+            // The start of the next packet is unknown.
+            run { tx in
+                try self.notGreeted(.otherProtocol, tx)
+                try self.breakConnection(tx)
+            }
+            return
+        }
+        guard !packets.isEmpty else { return scheduleWake() }
+        run { tx in
+            for packet in packets {
+                // After a packet has ended the connection, ignore the rest.
+                guard self.link.isConnected else { break }
+                try self.handle(packet, tx)
+            }
+        }
+    }
+
+    /// Reconnects after unreadable bytes or a missing answer.
+    func breakConnection(_ tx: StoreTransaction) throws {
+        link.closed(nowMs: environment.nowMs(), random: environment.random())
+        host.disconnect()
+        try connectionLost(tx)
+    }
+
+    /// Handles that the connection is gone: ends what waits for it.
+    func connectionLost(_ tx: StoreTransaction) throws {
+        forgetConnection()
+        // When another process owns the connection, that process says who is online.
+        if try tx.value(of: .online) == owner {
+            try tx.set(.online, nil)
+            try tx.forgetWhoIsOnline()
+        }
+        try giveUpRequests(tx)
+        let waiters = greeting.takeWaiters()
+        let error = greeting.error ?? .disconnected
+        whenCommitted { for waiter in waiters { waiter(.failure(error)) } }
+    }
+
+    /// Notes why there is no connection, if the server has not answered SESSION_INIT.
+    func notGreeted(_ failure: ConnectionFailure, _ tx: StoreTransaction) throws {
+        guard !greeting.isDone else { return }
+        greeting.failed(.unreachable(server: try tx.value(of: .server) ?? "", failure))
+    }
+
+    /// Discards the state of the connection.
+    func forgetConnection() {
+        greeting.end()
+        isForeign = false
+        introductions.disconnected()
+        life += 1
+        entities.disconnected()
+        wire.disconnected()
+    }
+
+    /// Fails all requests in flight. Their answers will be ignored.
+    func giveUpRequests(_ tx: StoreTransaction) throws {
+        for entry in wire.takeAll() { try entry.answer(.failure(.disconnected), tx) }
+    }
+
+    /// Does what the link asks for.
+    func perform(_ actions: [LinkStateMachine.Action]) {
+        for action in actions {
+            switch action {
+            case .connect:
+                whenCommitted { [self] in
+                    guard
+                        let server = try? store.read({ try $0.value(of: .server) as String? })
+                    else { return }
+                    host.connect(to: server)
+                }
+            case .disconnect: host.disconnect()
+            case .ping: call(PingRequest()) { _, _ in }
+            }
+        }
+    }
+
+    // MARK: - Login
+
+    /// Notes that the login succeeded.
+    func loggedIn() {
+        link.awaitsPerson = false
+        link.loggedIn()
+    }
+
+    /// Notes that nobody is signed in: the connection waits for a sign-in.
+    func awaitsSignIn() {
+        link.awaitsPerson = true
+    }
+
+    /// Notes that somebody has signed in on this connection.
+    func signedIn() {
+        link.awaitsPerson = false
+    }
+
+    /// Disconnects for a while, as the server asks.
+    func rest(forMs pause: Int64, _ tx: StoreTransaction) throws {
+        perform(link.rest(forMs: pause, nowMs: environment.nowMs()))
+        try connectionLost(tx)
+    }
+
+    /// Whether the connection is logged in to the account held here.
+    var isLive: Bool { link.phase == .live && !isForeign }
+
+    /// Whether this process is connected for a signed-in account, or wants to be.
+    var isForSomebody: Bool { link.phase != .stopped && !link.awaitsPerson }
+
+    /// Whether the server has logged in an account on this connection, or is about to.
+    var hasSession: Bool { link.isConnected && isForSomebody }
+}
