@@ -1,6 +1,7 @@
 package import TambourProtocol
 
-/// The compression that the receiver of a packet supports.
+/// The compression that the receiver of a packet supports. `encodePacket` decides whether a payload is
+/// compressed.
 package enum Compression: Hashable, Sendable {
     /// None: the payload is sent uncompressed.
     case none

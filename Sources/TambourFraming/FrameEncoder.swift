@@ -15,7 +15,7 @@ package func encodePacket(
     opcode: UInt16,
     payload: UnsafeRawBufferPointer,
     compression: Compression = .none,
-    compressFrom: Int = 512,
+    compressFrom: Int = Limits.standard.compressFromBytes,
     into output: inout [UInt8]
 ) -> Bool {
     guard payload.count <= PacketHeader.maxLength else { return false }
@@ -60,7 +60,7 @@ package func encodePacket(
     opcode: UInt16,
     payload: [UInt8],
     compression: Compression = .none,
-    compressFrom: Int = 512,
+    compressFrom: Int = Limits.standard.compressFromBytes,
     into output: inout [UInt8]
 ) -> Bool {
     payload.withUnsafeBytes {

@@ -33,8 +33,8 @@ MUTANTS = [
      "                row: box.row + cursor.row - rows.lowerBound\n            )\n        }\n"
      "        if mutant == @ { surface.cursor = box.origin }\n"),
     ("there is no line while no chat is open", "typed", SCREEN + "ScreenView+Chat.swift",
-     "            drawInput(state, &surface, &area)\n            surface.draw(",
-     "            if mutant != @ { drawInput(state, &surface, &area) }\n            surface.draw("),
+     "            drawInput(state, &surface, &area)\n            let hints",
+     "            if mutant != @ { drawInput(state, &surface, &area) }\n            let hints"),
     ("a panel has no cursor", "typed", SCREEN + "ScreenView+Panels.swift",
      "isFocused: state.focus == .panel,",
      "isFocused: mutant != @ && state.focus == .panel,"),

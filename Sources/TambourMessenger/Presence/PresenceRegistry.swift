@@ -6,8 +6,8 @@ package import TambourStore
 /// Who is online, and who follows whose presence. In memory only: `seen` is stored by a deferred
 /// command.
 ///
-/// A user is online while at least one live session is interactive. Going offline is pushed after a
-/// delay, so that a short reconnect causes no pushes. If the user comes back soon after that push,
+/// A user is online while at least one live session is interactive. Going offline is pushed after
+/// `presenceOfflineDelayMs`, so that a short reconnect causes no pushes. If the user comes back soon after that push,
 /// the next one follows only after another delay. A session follows its most recent dialog partners
 /// and those whose chats it opens.
 package final class PresenceRegistry: Sendable {

@@ -1,6 +1,7 @@
 import TambourProtocol
 
-/// The word index: which blocks of a chat's messages contain which words.
+/// The word index: which blocks of a chat's messages contain which words. Its tables are `search_word`
+/// and `search_part`.
 ///
 /// Messages are numbered without gaps in their chat. 16 make a block, 64 blocks a part, 64 parts an
 /// area. For each word of a part the index has a mask of its blocks, and for each word of an area a

@@ -6,7 +6,7 @@ struct DispatchSource {
     let specification: Specification
 
     func text() -> String {
-        var source = SourceText(from: "protocol-spec/opcodes/", imports: ["TambourProtocol"])
+        var source = SourceText(from: "protocol-spec/opcodes/", imports: ["import TambourProtocol"])
         source.block("extension Dispatcher") { source in
             write("command", .command, transaction: "tx", to: &source)
             source.line()

@@ -1,7 +1,8 @@
 import TambourProtocol
 import TerminalKit
 
-/// Which key does what: the default keys, except where the person has chosen others.
+/// Which key does what: the default keys (`KeyAction.usualKeys`), except where the person has chosen
+/// others.
 struct KeyBindings: Sendable {
     private var bindings: [(action: KeyAction, keys: [KeyPress])] = []
     /// Errors in the chosen keys; their actions keep the default keys unless those are taken.
@@ -83,9 +84,14 @@ struct KeyBindings: Sendable {
         action.usualKeys.split(separator: " ").compactMap { KeyPress(name: String($0)) }
     }
 
+    /// Returns the action of a key, or of the Latin key in its place.
     func action(of press: KeyPress, in scope: KeyAction.Scope) -> KeyAction? {
         let press = press.withoutTypedShift
-        return bindings.first { $0.action.scope == scope && $0.keys.contains(press) }?.action
+        return bound(press, in: scope) ?? bound(press.onLatinKeyboard, in: scope)
+    }
+
+    private func bound(_ press: KeyPress, in scope: KeyAction.Scope) -> KeyAction? {
+        bindings.first { $0.action.scope == scope && $0.keys.contains(press) }?.action
     }
 
     /// Returns whether a key is bound in a scope that overlaps `scope`.

@@ -144,9 +144,8 @@ extension ScreenController {
         }
         if prompt.isYesOrNo {
             closePrompt()
-            if press.key == .character("y") || press.key == .character("Y") {
-                prompt.answer(self, "y")
-            }
+            let key = press.onLatinKeyboard.key
+            if key == .character("y") || key == .character("Y") { prompt.answer(self, "y") }
             return
         }
         switch press.key {

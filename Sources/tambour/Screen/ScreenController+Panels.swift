@@ -109,6 +109,7 @@ extension ScreenController {
     /// - Returns: Whether the panel used the key.
     private func act(_ press: KeyPress, in panel: Panel) -> Bool {
         if case .goTo = panel.kind { return actOnChat(press, panel) }
+        let press = press.onLatinKeyboard
         guard case .character(let letter) = press.key else { return false }
         let wanted: KeyPress.Modifiers = panel.query == nil ? [] : .alt
         guard press.modifiers.subtracting(.shift) == wanted else { return false }

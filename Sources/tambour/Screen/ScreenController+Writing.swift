@@ -6,6 +6,7 @@ import TerminalKit
 extension ScreenController {
     func handleInput(_ press: KeyPress) {
         if state.keys.action(of: press, in: .line) == .editor { return editOutside() }
+        if state.open == nil, state.input.isEmpty, chooseChat(press) { return }
         switch press {
         case KeyPress(.escape):
             if state.suggestions != nil {
@@ -40,6 +41,17 @@ extension ScreenController {
             noteWriting()
         case .ignored: break
         }
+    }
+
+    /// Opens a chat with the keys that a list suggests; without one there is nothing to write to.
+    private func chooseChat(_ press: KeyPress) -> Bool {
+        guard let newest = state.chats.first else { return false }
+        switch press.key {
+        case .down, .up: open(newest.id)
+        case .enter: open((state.chats.first { $0.unread > 0 && !$0.isMuted } ?? newest).id)
+        default: return false
+        }
+        return true
     }
 
     /// Tells the person that the line has no room for the text.

@@ -13,10 +13,11 @@ extension ScreenView {
         guard state.open != nil else {
             // Commands can be typed without an open chat: /find begins the first one.
             drawInput(state, &surface, &area)
+            let hints = [(KeyAction.goToChat, "goes to a chat"), (.help, "shows all keys")]
+                .map { state.keys.hint($0, $1) }
+            let opening = state.chats.isEmpty ? "" : "Down opens a chat"
             surface.draw(
-                [(KeyAction.goToChat, "goes to a chat"), (.help, "shows all keys")]
-                    .map { state.keys.hint($0, $1) }.filter { !$0.isEmpty }
-                    .joined(separator: ", "),
+                ([opening] + hints).filter { !$0.isEmpty }.joined(separator: ", "),
                 at: Position(column: area.column + 2, row: area.row + 1),
                 style: state.theme[.secondary],
                 in: area

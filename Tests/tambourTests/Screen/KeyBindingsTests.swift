@@ -45,6 +45,17 @@ struct KeyBindingsTests {
     )
     func unread(name: String) { #expect(KeyPress(name: name) == nil) }
 
+    @Test("are found by their place in a Russian layout, unless the letter itself is chosen")
+    func russian() {
+        let bindings = KeyBindings()
+        #expect(bindings.action(of: KeyPress(.character("в")), in: .message) == .delete)
+        #expect(bindings.action(of: KeyPress(.character("К")), in: .message) == .retry)
+        #expect(bindings.action(of: .alt("п"), in: .chat) == .goToChat)
+        let chosen = KeyBindings(["react": "в"])
+        #expect(chosen.action(of: KeyPress(.character("в")), in: .message) == .react)
+        #expect(chosen.action(of: KeyPress(.character("d")), in: .message) == .delete)
+    }
+
     @Test("take the place of the usual ones, which others then lose")
     func chosen() {
         let bindings = KeyBindings(["next-unread": "Ctrl-n F5", "contacts": "Alt-g"])

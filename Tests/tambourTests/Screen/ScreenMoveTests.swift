@@ -53,6 +53,31 @@ struct ScreenMoveTests {
         }
     }
 
+    @Test(
+        "without an open chat the keys of a list open one",
+        arguments: [KeyPress.Key.down, .enter]
+    )
+    func firstChat(key: KeyPress.Key) async throws {
+        try await atDesk(after: Self.hello) { desk in
+            try await desk.display.wait(for: "the chat") { _ in desk.look { !$0.chats.isEmpty } }
+            #expect(desk.look { $0.open } == nil)
+            desk.press(KeyPress(key))
+            try await desk.display.waits(for: "hello")
+            #expect(desk.look { $0.openChat?.title } == "Bob")
+        }
+    }
+
+    @Test("a question is answered by the same key in a Russian layout")
+    func russianYes() async throws {
+        try await atDesk(after: Self.hello) { desk in
+            try await desk.openBob()
+            desk.type("gone soon\n")
+            try await desk.display.waits(for: "gone soon ✓")
+            desk.press(KeyPress(.escape), KeyPress(.character("в")), KeyPress(.character("н")))
+            try await desk.display.wait(for: "it is gone") { _ in desk.look { $0.rows.count == 1 } }
+        }
+    }
+
     @Test("the chosen chat stays chosen while others come before it")
     func goTo() async throws {
         try await atDesk(after: Self.groupAndHello) { desk in
