@@ -237,17 +237,17 @@ extension ScreenController {
     }
 
     private func editOutside() {
+        // Called on the queue, before any key that was typed since: that key belongs to the new text.
         display?.edit(state.input.text, maxBytes: 1 << 20) { [weak self] text in
-            self?.later {
-                if let text {
-                    if !$0.state.input.setText(text) { $0.tellLimit(of: $0.state.input) }
-                    $0.suggest()
-                    $0.noteWriting()
-                } else {
-                    $0.state.notice = ("the editor failed: the text is as it was", true)
-                }
-                $0.draw()
+            guard let self else { return }
+            if let text {
+                if !state.input.setText(text) { tellLimit(of: state.input) }
+                suggest()
+                noteWriting()
+            } else {
+                state.notice = ("the editor failed: the text is as it was", true)
             }
+            draw()
         }
     }
 }

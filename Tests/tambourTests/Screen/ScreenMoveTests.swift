@@ -72,7 +72,9 @@ struct ScreenMoveTests {
         try await atDesk(after: Self.hello) { desk in
             try await desk.openBob()
             desk.type("gone soon\n")
-            try await desk.display.waits(for: "gone soon ✓")
+            try await desk.display.wait(for: "sent") { _ in
+                desk.look { $0.rows.last?.message != nil && $0.rows.count == 2 }
+            }
             desk.press(KeyPress(.escape), KeyPress(.character("в")), KeyPress(.character("н")))
             try await desk.display.wait(for: "it is gone") { _ in desk.look { $0.rows.count == 1 } }
         }
