@@ -137,7 +137,8 @@ def in_editor(world: World, terminal: Terminal) -> str:
     edited.unlink(missing_ok=True)
     terminal.press("Alt-e")
     terminal.until("the editor", edited.exists)
-    terminal.until("the line", lambda: terminal.cursor)
+    # Before the client has the terminal back, Enter would arrive as a line feed.
+    terminal.until("the line", lambda: terminal.cursor and terminal.takes_keys)
     return edited.read_text()
 
 

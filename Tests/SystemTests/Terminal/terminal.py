@@ -115,6 +115,11 @@ class Terminal:
             if left <= 0 or not Terminal.listen(left, self):
                 raise Failure(f"never: {what}\n{self}")
 
+    @property
+    def takes_keys(self) -> bool:
+        """Whether the program reads keys as they are typed: lines are not put together for it."""
+        return not termios.tcgetattr(self.file)[3] & termios.ICANON
+
     def shows(self, *texts: str) -> None:
         self.until(" and ".join(map(repr, texts)), lambda: all(text in self.text for text in texts))
 
