@@ -41,7 +41,7 @@ extension Client {
         }
     }
 
-    /// The result of an errand; nil while there is none.
+    /// The result of an errand; nil until it arrives.
     private func answer(to errand: Int64) -> Result<[UInt8], ClientError>? {
         try? store.read { try $0.answer(toErrand: errand) }
     }

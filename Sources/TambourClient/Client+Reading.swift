@@ -19,7 +19,7 @@ extension Client {
         try store.read { try $0.value(of: .chatsMark) }
     }
 
-    /// The account held here; nil when there is none. It stays when the server signs the device
+    /// The account held here, if any. It stays when the server signs the device
     /// out: the same person can sign in again and finds everything.
     public func me() throws(ClientError) -> UserID? {
         try store.read { try $0.userID() }

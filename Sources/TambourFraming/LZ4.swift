@@ -11,7 +11,7 @@ package enum LZ4 {
         case tooLong(limit: Int)
     }
 
-    /// Returns a compressed block that is smaller than the input; nil if there is none.
+    /// Returns a compressed block; nil if compressing does not make the input smaller.
     package static func compress(_ bytes: UnsafeRawBufferPointer) -> [UInt8]? {
         guard bytes.count > 1 else { return nil }
         let block = [UInt8](unsafeUninitializedCapacity: bytes.count - 1) { room, count in

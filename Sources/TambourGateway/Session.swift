@@ -280,6 +280,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     }
 
     private func setTimer(at deadline: Int64) {
+        // The timer does not keep the session, and nothing cancels one that is set after the close.
+        guard requests.phase != .closed else { return }
         if let timer { gateway.lane.cancel(timer) }
         let delay = max(1, deadline - gateway.lane.now)
         timer = gateway.lane.schedule(after: .milliseconds(delay)) { [unowned self] in

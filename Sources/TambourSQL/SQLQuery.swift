@@ -183,7 +183,7 @@ public struct SQLQuery<Column: SQLColumn> {
 
     /// Reads the first row.
     ///
-    /// - Returns: nil when there is none.
+    /// - Returns: nil when the query has no result.
     @inlinable
     public func one<Value>(
         _ bind: (any SQLStatement) throws -> Void = { _ in },

@@ -44,8 +44,8 @@ package struct SQLFile: SQLSource {
 package protocol SQLFileConnection: SQLConnection {
     /// Copies the contents visible to this connection to a new file without any deleted data.
     ///
-    /// In an open snapshot it copies the snapshot, whatever others write meanwhile; their log grows
-    /// until the snapshot ends. The copy is one file without a log, and is on the disk when this
+    /// If a snapshot is open, copies that snapshot and ignores concurrent writes. The write-ahead log
+    /// grows until the snapshot ends. The copy is one file without a log, and is on the disk when this
     /// returns.
     /// - Throws: `SQLError`; an incomplete copy is then unusable.
     func copy(to path: String) throws(SQLError)

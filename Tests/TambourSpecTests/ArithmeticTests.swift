@@ -109,7 +109,7 @@ struct ArithmeticTests {
         Exception("tambourd/Settings.swift", "Int($0)", "a text: nil for what does not fit"),
     ]
 
-    /// Where ids are calculated with.
+    /// The files that may do arithmetic on ids.
     private static let calculations: [Exception] = [
         Exception(
             "TambourProtocol/Ids.swift",

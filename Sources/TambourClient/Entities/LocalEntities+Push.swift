@@ -232,8 +232,7 @@ extension LocalEntities {
             update.change = change
         }
         if update.change.kind == .create, var row = entities[update.id], row.server != nil {
-            // A pull had brought the result of an earlier delivery, which the server has lost
-            // since.
+            // An earlier pull stored a result that the server has since lost.
             row.server = nil
             put(row)
         }

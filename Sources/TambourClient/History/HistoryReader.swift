@@ -169,7 +169,7 @@ package struct HistoryViewport: Equatable, Sendable {
 
 /// The newest end of a chat, according to this session's login and the pushes since.
 package struct ChatEnd: Equatable, Sendable {
-    /// The newest message of the chat; nil when there is none.
+    /// The newest message of the chat, if any.
     package var newest: Position?
     /// `time` of the session's LOGIN, Unix milliseconds: up to it no new message can appear.
     package var safeTimeMs: Int64

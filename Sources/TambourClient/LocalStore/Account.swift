@@ -11,7 +11,7 @@ extension StoreTransaction {
         /// within it.
         case device
         case token
-        /// The process that is logged in; absent while there is none.
+        /// The process that is logged in; absent while none is.
         case online
         case user
         case phone
@@ -87,7 +87,7 @@ extension StoreReading {
     /// Whether the store holds a token.
     func isSignedIn() throws -> Bool { try value(of: .token) as String? != nil }
 
-    /// The account that is held; nil when there is none.
+    /// The account held here, if any.
     func userID() throws -> UserID? {
         let user: Int64? = try value(of: .user)
         return user.map(UserID.init)

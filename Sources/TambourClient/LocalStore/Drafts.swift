@@ -158,7 +158,7 @@ extension StoreTransaction {
 }
 
 extension StoreReading {
-    /// The shown draft of a chat; nil when there is none.
+    /// The shown draft of a chat, if any.
     func draft(of chat: ChatID) throws -> Client.Draft? {
         try row("SELECT text, replyTo FROM draft WHERE chat = ?", [chat.rawValue]).map { row in
             let replyTo: Int64? = row["replyTo"]

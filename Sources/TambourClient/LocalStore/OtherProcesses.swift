@@ -91,7 +91,7 @@ extension StoreTransaction {
 }
 
 extension StoreReading {
-    /// The answer to an errand; nil while there is none.
+    /// The answer to an errand; nil until it arrives.
     func answer(toErrand errand: Int64) throws -> Result<[UInt8], ClientError>? {
         let row = try row("SELECT reply, failure FROM errand WHERE id = ?", [errand])
         // Somebody has signed out.

@@ -12,7 +12,7 @@ extension Database: StoreReading {
 extension StoreTransaction: StoreReading {}
 
 extension StoreReading {
-    /// The first row of a query; nil when there is none.
+    /// The first row of a query, if any.
     func row(_ sql: String, _ arguments: StatementArguments = []) throws -> Row? {
         try Row.fetchOne(db.cachedStatement(sql: sql), arguments: arguments)
     }

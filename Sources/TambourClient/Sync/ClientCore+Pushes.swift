@@ -2,7 +2,7 @@ import TambourProtocol
 
 /// Pushes from the server, in the order in which the events happened.
 extension ClientCore {
-    /// Applies a push. Skips one that this build does not know: the next login brings its changes.
+    /// Applies a push. Skips one that this build does not know: the next login returns its changes.
     func push(_ opcode: Opcode, _ payload: [UInt8], _ tx: StoreTransaction) throws {
         guard let me = try tx.userID() else { return }
         func read<Push: WirePayload>(_ type: Push.Type) throws -> Push {
@@ -199,8 +199,8 @@ extension ClientCore {
         tx.changes.account = true
     }
 
-    /// Stores the reactions to a message from an answer. Requests them again if something newer was
-    /// learned, since others may have reacted after the answer was made.
+    /// Stores the reactions to a message from an answer. If the stored message has changed since the
+    /// request, requests them again: another user may have reacted after the server built the answer.
     ///
     /// - Parameter asked: the last revision at the time of the request.
     func learn(

@@ -31,7 +31,7 @@ protocol QueuedTask: Codable, Sendable {
 protocol ClientTask: QueuedTask {
     associatedtype Request: WireRequest
 
-    /// The chat that the task changes for all its members; nil when there is none.
+    /// The chat, if any, that the task changes for all its members.
     var changedChat: ChatID? { get }
     /// Whether the task stays visible after a refusal, for the user to retry or drop it.
     var staysWhenRefused: Bool { get }

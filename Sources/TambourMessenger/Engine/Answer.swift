@@ -43,7 +43,7 @@ package struct Answer: Sendable {
     package var rest: (@Sendable (WriteTransaction) throws -> Answer)?
     /// The same for a query.
     package var restOfQuery: (@Sendable (ReadTransaction) throws -> Answer)?
-    /// What a query tells others. A command leaves its events with its transaction.
+    /// The events of a query. A command records its events in its transaction instead.
     package var events: [Event] = []
     /// The number of rows that a query read; 0 for a command, whose declared price covers everything.
     package var rowsRead = 0

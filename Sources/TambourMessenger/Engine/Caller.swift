@@ -1,7 +1,7 @@
 package import TambourEvents
 package import TambourProtocol
 
-/// The user who makes a request, with their session and device; there is none before login.
+/// The logged-in user who makes a request, with session and device.
 ///
 /// Nearly all handlers get a `Caller`. The few that serve strangers as well, or depend on what the
 /// client said of itself, get a `Requester`.

@@ -118,7 +118,7 @@ package struct Dispatcher: Sendable {
 
     /// The password that has to be hashed before a command can run, and with what.
     ///
-    /// - Returns: nil when there is none, or nothing to compare it with.
+    /// - Returns: nil when no password has to be hashed.
     func passwordToHash(
         of request: CommandRequest,
         from requester: Requester,

@@ -211,7 +211,8 @@ package struct FeatureRule: Sendable, Hashable {
     package var appVersion: AppVersionRange?
     /// Languages: `de` also fits de-AT; empty means any.
     package var locales: Set<LocaleName>
-    /// Users; empty means anybody. Before login a non-empty set fits nobody.
+    /// Users; empty means anybody. Before login the user is unknown, so a non-empty set
+    /// matches nobody.
     package var userIDs: Set<Int64>
 
     package init(

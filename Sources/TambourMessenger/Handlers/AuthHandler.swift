@@ -30,7 +30,7 @@ struct AuthHandler: Sendable {
         try sendCode(to: request.phone, moving: nil, from: requester, in: tx)
     }
 
-    /// - Parameter user: the user whom the code moves to the phone; nil for a code to sign in with.
+    /// - Parameter user: the user who changes to this phone; nil when the code is for sign-in.
     func sendCode(
         to phone: String,
         moving user: UserID?,
@@ -314,8 +314,8 @@ struct AuthHandler: Sendable {
         return session
     }
 
-    /// Opens a session. At `maxSessions` it first closes others: unconnected ones before connected
-    /// ones, and among these the longest unseen.
+    /// Opens a session. At `maxSessions` it first closes old sessions: unconnected before connected,
+    /// and within each group the one seen longest ago.
     private func openSession(
         of user: UserID,
         from requester: Requester,

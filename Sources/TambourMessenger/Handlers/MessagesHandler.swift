@@ -182,7 +182,7 @@ struct MessagesHandler: Sendable {
         }
     }
 
-    /// Stores a message and notifies the members; creates the dialog first if there is none.
+    /// Stores a message and notifies the members; creates a missing dialog first.
     ///
     /// - Returns: the message as its author sees it.
     func deliver(

@@ -136,7 +136,7 @@ package final class LinkPreviews: Sendable {
     private func begin(_ link: String, _ source: LinkPreviewSource) {
         let cancel = source.look(link) { [self] in ended(link, source, $0) }
         let isTooLate = state.withLock { state in
-            // There is none any more if it has ended by now.
+            // It may have ended by now.
             state.looks[link]?.cancel = cancel
             return state.isClosed
         }

@@ -10,7 +10,7 @@ import TambourStore
 /// start.
 enum MessageSizeRules {
     /// - Parameters:
-    ///   - poll: the mark of the poll among the attachments; nil when there is none.
+    ///   - poll: the mark of the poll among the attachments, if any.
     ///   - path: the field of the request that an error names.
     /// - Throws: `proto.payload` when text, elements and attachments exceed
     ///   `maxMessageContentBytes`, or would with the most votes that the poll can show.

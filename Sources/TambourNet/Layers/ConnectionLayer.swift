@@ -14,7 +14,7 @@ package protocol ConnectionLayer: AnyObject {
     /// The layer keeps the bytes of an incomplete record, and bounds how many these are.
     /// - Parameters:
     ///   - bytes: valid only during the call.
-    ///   - input: gets what the delegate is to see.
+    ///   - input: gets what the delegate is to see; a layer that inflates bounds it.
     ///   - answer: gets what the peer has to be sent for it, also when the call throws.
     /// - Returns: whether the peer has ended its side of the stream in the layer's own way.
     func received(

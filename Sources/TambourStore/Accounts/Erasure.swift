@@ -190,7 +190,7 @@ extension AccountEnd {
         inactiveMs.map { max(account.seen, account.registered) + $0 <= now } ?? false
     }
 
-    /// Returns when the account must be checked, Unix milliseconds; the largest number for never.
+    /// Returns the time of the next check of the account, Unix milliseconds; `.max` for never.
     func due(for account: Account) -> Int64 {
         if isErasing { return 0 }
         let inactive = inactiveMs.map { max(account.seen, account.registered) + $0 }

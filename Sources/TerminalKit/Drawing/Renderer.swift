@@ -154,7 +154,7 @@ package struct Renderer: Sendable {
     }
 
     /// Returns the column from which erasing to the end of the line is correct and shorter than
-    /// writing spaces; the number of columns if there is none.
+    /// writing spaces; the number of columns without one.
     ///
     /// Only for the standard background: not every terminal erases with the background colour.
     private func columnToEraseFrom(

@@ -4,7 +4,7 @@
 /// characters, so that a message cannot reorder the text around it.
 package struct BidiParagraph: Sendable {
     package enum Direction: Sendable {
-        /// From the first strong character (rules P2 and P3), left to right if there is none.
+        /// From the first strong character (rules P2 and P3), left to right without one.
         case automatic
         case leftToRight
         case rightToLeft

@@ -16,7 +16,7 @@ struct PayloadText {
 
     static let secret = "(secret)"
 
-    /// A value and the schema's expectation; `field` is nil where there is none.
+    /// A value and the schema's expectation; `field` is nil for a value that no field holds.
     private struct Place {
         var name: String
         var node: WireNode

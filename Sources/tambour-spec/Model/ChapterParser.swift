@@ -102,7 +102,7 @@ enum ChapterParser {
     /// Returns the number of normative words in a text.
     static func norms(in text: String) -> Int { text.matches(of: /\b(MUST|SHOULD)\b/).count }
 
-    /// Returns the first normative word; nil when there is none.
+    /// Returns the first normative word, if any.
     static func level(of text: String) -> Requirement.Level? {
         text.firstMatch(of: /\b(MUST|SHOULD)\b/).flatMap { .init(rawValue: String($0.output.1)) }
     }

@@ -15,7 +15,7 @@ protocol Display: AnyObject, Sendable {
     /// - Returns: Whether the text was sent.
     func copy(_ text: String) -> Bool
     func notify(_ kind: TerminalMessage.Notification, title: String, body: String)
-    /// - Parameter completion: Receives the new text; nil if there is none.
+    /// - Parameter completion: Receives the new text; nil if the editor failed.
     func edit(_ text: String, maxBytes: Int, completion: @escaping @Sendable (String?) -> Void)
     /// - Parameter completion: Receives whether a browser was started.
     func browse(_ address: String, completion: @escaping @Sendable (Bool) -> Void)

@@ -6,7 +6,7 @@ enum Emoji {
         return table.filter { $0.name.hasPrefix(start) }
     }
 
-    /// Returns the emoji of a name; nil if there is none.
+    /// Returns the emoji of a name; nil for an unknown name.
     static func named(_ name: String) -> String? {
         table.first { $0.name == name.lowercased() }?.emoji
     }

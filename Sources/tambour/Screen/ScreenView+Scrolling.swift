@@ -11,7 +11,7 @@ extension ScreenView {
         let height: Int
     }
 
-    /// Returns the message line nearest the bottom of the pane; nil when there is none.
+    /// Returns the message line nearest the bottom of the pane, if any.
     func bottomLine(of state: ScreenState, _ width: Int) -> LineOfMessage? {
         let lines = lines(of: state, width)
         let end = max(0, lines.count - state.scroll)

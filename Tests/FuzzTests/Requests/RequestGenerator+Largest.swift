@@ -2,7 +2,7 @@
 
 /// Requests as large as they may be.
 extension RequestGenerator {
-    /// A value with every field and at every limit, as far as the frame holds it.
+    /// Returns a value with every field set and every limit reached, or as much as fits in the frame.
     mutating func largest(_ type: WireType, _ field: Field, depth: Int) -> WireNode {
         func limit(_ name: String?) -> Int? { name.flatMap { limits.name($0) } }
         switch type {

@@ -31,7 +31,7 @@ extension Device {
         _ = call { $0.photos.reported(report, by: run) }
     }
 
-    /// Carries a piece, and then the next.
+    /// Simulates the upload of a photo, one piece at a time.
     private func carry(_ file: PhotoFile, _ key: String, from offset: Int64, _ run: TaskRun) {
         loop.after(loop.random.from(10_000, to: 1_000_000)) { [weak self] in
             guard let self, photoRuns.contains(run) else { return }

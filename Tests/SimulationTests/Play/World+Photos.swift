@@ -3,7 +3,7 @@ import TambourProtocol
 
 @testable import TambourClient
 
-/// Photos that somebody sends, and what stands in for where they are uploaded to.
+/// Photos that devices send, and a fake upload server.
 ///
 /// The server takes none yet: each message that names one is refused in the end.
 struct Photos {

@@ -141,7 +141,7 @@ struct PowerCutTests {
 
     @Test("a signal cuts too")
     func signal() async throws {
-        // Without syncs all is lost wherever the signal falls, even the file's name.
+        // If the writer never syncs, a cut at any time loses everything, even the file's name.
         let outcome = try await cutWriter(synchronous: "OFF", seed: 1, after: nil, policy: .drop)
         #expect(outcome.acknowledged >= 20)
         #expect(outcome.stored == 0)

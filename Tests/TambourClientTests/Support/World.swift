@@ -121,7 +121,7 @@ extension Client {
                 return false
             }
             group.addTask {
-                // The deadline: nothing waits for it that holds.
+                // The deadline. It delays no test whose condition becomes true.
                 try await Task.sleep(for: .seconds(120))
                 return false
             }

@@ -46,7 +46,7 @@ struct FloodTests {
             }
             let refused = try #require(wait, "as many as anybody likes")
             #expect(refused > 0)
-            // Another device of the account pays from the same bucket, and others do not.
+            // All devices of an account share one bucket; other accounts have their own.
             if number != .login {
                 let laptop = try server.reconnect(alice).client
                 #expect(try waitOfRefusal(laptop, number, payload) != nil)

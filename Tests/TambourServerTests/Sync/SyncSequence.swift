@@ -299,7 +299,7 @@ final class SyncSequence: @unchecked Sendable {
             do {
                 try client.login(self.machine, count: 200)
                 self.counts.logins += 1
-                // SYNC_MORE may ask for a new beginning, which the next login brings.
+                // SYNC_MORE may answer `resync`: the client starts over at its next login.
                 guard client.isComplete else { return .done }
                 try client.check(self.machine, against: nil)
             } catch is RequestError {

@@ -18,7 +18,7 @@ extension Trials {
         }
     }
 
-    /// Another text in every cell.
+    /// Applies `change` to every cell of the role table.
     private static func forEachCell(
         _ specification: inout Specification,
         _ change: (String) -> String

@@ -220,6 +220,22 @@ struct ScreenFlowTests {
         }
     }
 
+    @Test("a key that was typed before the editor ended meets the edited text")
+    func typedAhead() async throws {
+        try await atDesk(after: Before { try Self.talk($0, ["hello"]) }) { desk in
+            try await desk.openBob()
+            desk.type("draft")
+            desk.display.editor.withLock { $0 = { _ in "from the editor" } }
+            desk.display.typedAhead.withLock { $0 = KeyPress(.enter) }
+            desk.press(.alt("e"))
+            try await desk.display.wait(for: "sent") { _ in
+                desk.look { $0.rows.last?.text == "from the editor" }
+            }
+            await desk.waitForWishes()
+            #expect(desk.look(\.input).text == "")
+        }
+    }
+
     @Test("keys that were chosen do it, wherever they count, and the usual ones no more")
     func chosenKeys() async throws {
         let keys = ["contacts": "F5", "editor": "Ctrl-x", "copy": "c", "pin": "F6", "help": "F2"]

@@ -24,6 +24,8 @@ final class LookedAtDisplay: Display, @unchecked Sendable {
     var handlers = TerminalDevice.Handlers()
     /// What the editor makes of a text; nil fails.
     let editor = Mutex<(@Sendable (String) -> String?)?>(nil)
+    /// A key that was pressed while the editor had the terminal.
+    let typedAhead = Mutex<KeyPress?>(nil)
     let state: Mutex<State>
     private let changed = DispatchSemaphore(value: 0)
 
@@ -90,6 +92,8 @@ final class LookedAtDisplay: Display, @unchecked Sendable {
     func edit(_ text: String, maxBytes: Int, completion: @escaping @Sendable (String?) -> Void) {
         change { $0.edited.append(text) }
         completion(editor.withLock { $0?(text) })
+        // The terminal passes on what was typed meanwhile before anything else gets its turn.
+        if let key = typedAhead.withLock({ $0.take() }) { handlers.input([.key(key)]) }
     }
 
     func browse(_ address: String, completion: @escaping @Sendable (Bool) -> Void) {
