@@ -103,8 +103,10 @@ package struct MessageRecord: Sendable {
     }
 }
 
-/// What its author puts into a message: a handler makes it of a `NewMessage`, and the store adds
-/// id, number and state when it makes it a `MessageRecord`. A scheduled message has it as well.
+/// The content of a message, as its author wrote it.
+///
+/// A handler builds it from a `NewMessage`; the store adds id, number and state to make a
+/// `MessageRecord`. A scheduled message holds one, too.
 package struct MessageContent: Sendable {
     package var cid: Int64
     package var text: Text
