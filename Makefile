@@ -97,7 +97,7 @@ format: deps-lint ## Formats the sources
 generate: deps ## Generates from protocol-spec the Swift in Sources and Tests, the dissector, and protocol.json of the conformance suite
 	swift run tambour-spec generate
 
-release-spec: deps ## Writes the surface of the next release again; only before it is published
+release-spec: deps ## Copies the specification into the next release again; only before it is published
 	swift run tambour-spec release --again
 
 record-sessions: deps-test deps-conformance ## Records the sessions of clients with the server, for the next release

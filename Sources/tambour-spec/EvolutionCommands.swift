@@ -4,7 +4,7 @@ import Foundation
 struct Release: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract:
-            "Writes the surface of the release that is being written to protocol-spec/released/.",
+            "Keeps a copy of the specification in protocol-spec/released/ as the release that is being written.",
         discussion: """
             Which release that is, `version` of protocol.yaml says. Raising it freezes the one before: this command \
             never writes it again.
@@ -32,7 +32,7 @@ struct Breaking: ParsableCommand {
 
     @Option(
         help:
-            "A release by its number, or a folder or file with a surface; the newest release unless given."
+            "A release by its number, or a folder with a specification; the newest release unless given."
     )
     var against: String?
 
@@ -40,13 +40,13 @@ struct Breaking: ParsableCommand {
         let specification = try root.load()
         let releases = Releases(root: root.url)
         try root.report(releases.folderProblems(for: specification.version))
-        let chosen = try against.map(releases.surface(named:))
+        let chosen = try against.map(releases.release(named:))
         try root.report(
             chosen.map { try releases.problems(of: specification, against: $0) }
                 ?? releases.compatibilityProblems(of: specification)
         )
         guard let release = try chosen ?? releases.newest() else { return }
-        let check = CompatibilityCheck(from: release, to: Surface(of: specification))
+        let check = CompatibilityCheck(from: release, to: specification)
         root.say(
             "release \(release.version): nothing of \(check.before.items.count) is broken, "
                 + "\(check.differences().count) differ"
@@ -61,7 +61,7 @@ struct Diff: ParsableCommand {
 
     @OptionGroup var root: RootOption
 
-    @Argument(help: "The older release: its number, or a folder or file with a surface.")
+    @Argument(help: "The older release: its number, or a folder with a specification.")
     var old: String
 
     @Argument(help: "The newer one; what the specification says now unless given.")
@@ -69,8 +69,8 @@ struct Diff: ParsableCommand {
 
     func run() throws {
         let releases = Releases(root: root.url)
-        let before = try releases.surface(named: old)
-        let after = try new.map(releases.surface(named:)) ?? writtenNow(releases)
+        let before = try releases.release(named: old)
+        let after = try new.map(releases.release(named:)) ?? writtenNow(releases)
         let notes = ChangeNote.load(
             after: before.version,
             through: after.version,
@@ -83,10 +83,10 @@ struct Diff: ParsableCommand {
         )
     }
 
-    private func writtenNow(_ releases: Releases) throws -> Surface {
+    private func writtenNow(_ releases: Releases) throws -> Specification {
         let specification = try root.load()
         try root.report(releases.folderProblems(for: specification.version))
-        return Surface(of: specification)
+        return specification
     }
 }
 
@@ -116,9 +116,9 @@ struct Schema: ParsableCommand {
 }
 
 extension Releases {
-    /// Returns the surface of a release given by its number, a folder or a file.
-    fileprivate func surface(named name: String) throws -> Surface {
-        if let version = Int(name) { return try surface(of: version) }
-        return try Self.surface(at: URL(filePath: name))
+    /// Returns a release given by its number or its folder.
+    fileprivate func release(named name: String) throws -> Specification {
+        if let version = Int(name) { return try release(version) }
+        return try Self.release(at: URL(filePath: name, directoryHint: .isDirectory))
     }
 }

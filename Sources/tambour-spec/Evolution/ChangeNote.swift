@@ -53,7 +53,7 @@ struct ChangeNote: Sendable {
     ) -> (notes: [ChangeNote], problems: [Problem]) {
         let folder = root.appending(path: "protocol-spec/changes")
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
-        // Lists the folders instead of counting versions: a surface from elsewhere may claim any
+        // Lists the folders instead of counting versions: a release from elsewhere may claim any
         // number.
         let versions = names.compactMap { Int($0) }.filter { $0 > old && $0 <= new }.sorted()
         let loaded = versions.map { load($0, root: root) }
@@ -93,8 +93,7 @@ struct ChangeNote: Sendable {
     /// Reports changes without a note, and notes without a change.
     static func problems(
         of notes: [ChangeNote],
-        for check: CompatibilityCheck,
-        origins: SurfaceOrigins
+        for check: CompatibilityCheck
     ) -> [Problem] {
         var changed: Set<String> = []
         var reworded: Set<String> = []
@@ -107,7 +106,7 @@ struct ChangeNote: Sendable {
             if changed.insert(subject).inserted, !explained.contains(subject) {
                 problems.append(
                     Problem(
-                        origin: origins.origin(of: item),
+                        origin: check.after.origin(of: item),
                         text:
                             "\(item.title) differs from release \(check.before.version), and no note in "
                             + "protocol-spec/changes/\(check.after.version) touches \(subject)"
@@ -137,7 +136,7 @@ struct ChangeNote: Sendable {
 extension CompatibilityCheck {
     /// Returns the name that a note uses to explain a change: the opcode, the type, or the thing
     /// itself.
-    func subject(of item: SurfaceItem) -> String {
+    func subject(of item: Promise) -> String {
         if let owner = item.owner.flatMap({ after[$0] ?? before[$0] }) { return subject(of: owner) }
         switch item.kind {
         case .opcode: return item[.name] ?? item.title

@@ -1,9 +1,9 @@
-/// Compares two surfaces by the rules of `CompatibilityRule.table`.
+/// Compares two specifications by the rules of `CompatibilityRule.table`.
 struct CompatibilityCheck {
     /// A change that breaks clients of the old release.
     struct Breakage: Sendable {
         var rule: CompatibilityRule
-        var item: SurfaceItem
+        var item: Promise
         /// The change, for example "removed" or "type int → text".
         var what: String
 
@@ -12,19 +12,19 @@ struct CompatibilityCheck {
 
     /// A change, compatible or not.
     struct Difference: Sendable {
-        var old: SurfaceItem?
-        var new: SurfaceItem?
+        var old: Promise?
+        var new: Promise?
         /// The facts that changed; empty when the thing was added or removed.
-        var facts: [SurfaceItem.Fact] = []
+        var facts: [Promise.Fact] = []
 
-        var item: SurfaceItem {
+        var item: Promise {
             guard let item = new ?? old else { preconditionFailure("of two nothings") }
             return item
         }
 
         /// Whether the wording of a normative text has changed.
         var changesWords: Bool {
-            let texts: Set<SurfaceItem.Fact> = [.text, .to, .when]
+            let texts: Set<Promise.Fact> = [.text, .to, .when]
             return facts.contains { fact in
                 texts.contains(fact)
                     && Wording.words(old?[fact] ?? "") != Wording.words(new?[fact] ?? "")
@@ -32,8 +32,8 @@ struct CompatibilityCheck {
         }
     }
 
-    let before: SurfaceIndex
-    let after: SurfaceIndex
+    let before: Promises
+    let after: Promises
     /// The rules by kind and change.
     private let rules: [Subject: [CompatibilityRule]]
     /// Things that notes declare reworded without a change of meaning: ids of requirements, names
@@ -41,21 +41,21 @@ struct CompatibilityCheck {
     private let reworded: Set<String>
 
     private struct Subject: Hashable {
-        var kind: SurfaceItem.Kind
+        var kind: Promise.Kind
         var change: CompatibilityRule.Change
     }
 
     init(
-        from before: Surface,
-        to after: Surface,
+        from before: Specification,
+        to after: Specification,
         reworded: Set<String> = []
     ) {
-        self.init(from: SurfaceIndex(before), to: SurfaceIndex(after), reworded: reworded)
+        self.init(from: Promises(of: before), to: Promises(of: after), reworded: reworded)
     }
 
     init(
-        from before: SurfaceIndex,
-        to after: SurfaceIndex,
+        from before: Promises,
+        to after: Promises,
         reworded: Set<String> = []
     ) {
         self.before = before
@@ -66,7 +66,7 @@ struct CompatibilityCheck {
         }
     }
 
-    /// Returns everything that was removed or changed, in the order of the old surface, then
+    /// Returns everything that was removed or changed, in the order of the old specification, then
     /// everything that was added.
     ///
     /// Parts of a thing that was itself added or removed are left out.
@@ -78,7 +78,7 @@ struct CompatibilityCheck {
                 result.append(Difference(old: old))
                 continue
             }
-            let facts = SurfaceItem.Fact.allCases.filter { old[$0] != new[$0] }
+            let facts = Promise.Fact.allCases.filter { old[$0] != new[$0] }
             if !facts.isEmpty { result.append(Difference(old: old, new: new, facts: facts)) }
         }
         for new in after.items where before[new.id] == nil {
@@ -125,26 +125,21 @@ extension CompatibilityCheck {
     ///   - reworded: Things that notes declare reworded without a change of meaning.
     static func problems(
         of specification: Specification,
-        against release: Surface,
-        after earlier: [Surface] = [],
+        against release: Specification,
+        after earlier: [Specification] = [],
         reworded: Set<String> = []
     ) -> [Problem] {
-        let origins = SurfaceOrigins(specification)
-        let check = CompatibilityCheck(
-            from: release,
-            to: Surface(of: specification),
-            reworded: reworded
-        )
+        let check = CompatibilityCheck(from: release, to: specification, reworded: reworded)
         let broken = check.breakages().map { breakage in
             Problem(
-                origin: origins.origin(of: breakage.item),
+                origin: check.after.origin(of: breakage.item),
                 text: "release \(release.version) is broken: \(breakage.text)"
             )
         }
         return broken
-            + check.reused(from: earlier.map { SurfaceIndex($0) }).map { item, version in
+            + check.reused(from: earlier.map { Promises(of: $0) }).map { item, version in
                 Problem(
-                    origin: origins.origin(of: item),
+                    origin: check.after.origin(of: item),
                     text:
                         "\(item.title): was something else in release \(version), and is never used again"
                 )
@@ -155,7 +150,7 @@ extension CompatibilityCheck {
     /// in use somewhere.
     ///
     /// An error, state or effect of an opcode may come back, because it is still the same thing.
-    private func reused(from earlier: [SurfaceIndex]) -> [(item: SurfaceItem, version: Int)] {
+    private func reused(from earlier: [Promises]) -> [(item: Promise, version: Int)] {
         let added = after.items.filter {
             before[$0.id] == nil
                 && ![.opcodeError, .opcodeState, .effect, .known].contains($0.kind)
@@ -167,8 +162,8 @@ extension CompatibilityCheck {
     }
 }
 
-extension SurfaceIndex {
-    fileprivate func hasOpcode(named name: String?, like item: SurfaceItem) -> Bool {
+extension Promises {
+    fileprivate func hasOpcode(named name: String?, like item: Promise) -> Bool {
         item.kind == .opcode && items.contains { $0.kind == .opcode && $0[.name] == name }
     }
 }

@@ -33,7 +33,7 @@ extension CompatibilityRule.Case {
     // MARK: Fields
 
     /// Whether a value written with one of the two types is read the same with the other.
-    func typeIsReadAlike(_ flow: SurfaceItem.Flow) -> Bool {
+    func typeIsReadAlike(_ flow: Promise.Flow) -> Bool {
         guard let was = was(.type).flatMap(WireType.init),
             let becomes = becomes(.type).flatMap(WireType.init)
         else { return false }
@@ -42,7 +42,7 @@ extension CompatibilityRule.Case {
 
     /// Whether the field's new limit allows less than the old one. Changes of a limit itself have
     /// their own rules.
-    func narrows(_ fact: SurfaceItem.Fact) -> Bool {
+    func narrows(_ fact: Promise.Fact) -> Bool {
         guard let becomes = becomes(fact) else { return false }
         guard let was = was(fact) else { return true }
         let old = was.split(separator: " ").map { value(of: String($0), in: before) }
@@ -52,7 +52,7 @@ extension CompatibilityRule.Case {
         }
     }
 
-    private func value(of limit: String, in index: SurfaceIndex) -> Int {
+    private func value(of limit: String, in index: Promises) -> Int {
         index["limit \(limit)"]?.number(.value) ?? .max
     }
 
@@ -114,12 +114,12 @@ extension CompatibilityRule.Case {
 
     /// Whether the wording of a normative text has changed, and no note declares the meaning
     /// unchanged.
-    func changesWords(_ fact: SurfaceItem.Fact) -> Bool {
+    func changesWords(_ fact: Promise.Fact) -> Bool {
         !isReworded && Wording.words(was(fact) ?? "") != Wording.words(becomes(fact) ?? "")
     }
 }
 
-extension SurfaceItem {
+extension Promise {
     /// The name without its kind; for an error, including one of an opcode, its code.
     var lastWord: String { String(id.split(separator: " ").last ?? "") }
 }
@@ -130,7 +130,7 @@ extension WireType {
     ///
     /// Values from clients may also be read with a wider type; values to clients must not be
     /// written with one.
-    func isReadAlike(_ older: WireType, _ flow: SurfaceItem.Flow) -> Bool {
+    func isReadAlike(_ older: WireType, _ flow: Promise.Flow) -> Bool {
         switch (older, self) {
         case (self, older): true
         case (.packed(let inner), _): isReadAlike(inner, flow)

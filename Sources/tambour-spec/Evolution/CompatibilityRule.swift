@@ -4,15 +4,15 @@
 struct CompatibilityRule: Sendable {
     enum Change: Hashable, Sendable {
         case added, removed
-        case changed(SurfaceItem.Fact)
+        case changed(Promise.Fact)
     }
 
     /// A thing before and after; `old` is nil when it was added, `new` when it was removed.
     struct Case: Sendable {
-        var old: SurfaceItem?
-        var new: SurfaceItem?
-        var before: SurfaceIndex
-        var after: SurfaceIndex
+        var old: Promise?
+        var new: Promise?
+        var before: Promises
+        var after: Promises
         /// Whether a note declares the meaning unchanged.
         var isReworded = false
 
@@ -21,11 +21,11 @@ struct CompatibilityRule: Sendable {
         /// Whether clients of the old release receive it.
         var isReceived: Bool { old?.flow.contains(.toClient) == true }
 
-        func was(_ fact: SurfaceItem.Fact) -> String? { old?[fact] }
-        func becomes(_ fact: SurfaceItem.Fact) -> String? { new?[fact] }
+        func was(_ fact: Promise.Fact) -> String? { old?[fact] }
+        func becomes(_ fact: Promise.Fact) -> String? { new?[fact] }
 
         /// Whether a number has become smaller.
-        func falls(_ fact: SurfaceItem.Fact) -> Bool {
+        func falls(_ fact: Promise.Fact) -> Bool {
             guard let was = old?.number(fact), let becomes = new?.number(fact) else { return false }
             return becomes < was
         }
@@ -33,7 +33,7 @@ struct CompatibilityRule: Sendable {
 
     /// A unique name, for tests and messages.
     let name: String
-    let kind: SurfaceItem.Kind
+    let kind: Promise.Kind
     let change: Change
     let reason: String
     /// The condition of the rule; without one, every such change is refused.
@@ -41,7 +41,7 @@ struct CompatibilityRule: Sendable {
 
     init(
         _ name: String,
-        _ kind: SurfaceItem.Kind,
+        _ kind: Promise.Kind,
         _ change: Change,
         _ reason: String,
         where applies: @escaping @Sendable (Case) -> Bool = { _ in true }
@@ -91,7 +91,7 @@ struct CompatibilityRule: Sendable {
 
     /// The rules that keep `since` correct.
     private static let releases = [
-        SurfaceItem.Kind.state, .capability, .feature, .limit, .error, .enumeration, .object,
+        Promise.Kind.state, .capability, .feature, .limit, .error, .enumeration, .object,
         .field, .roleBit, .entity, .entityField,
         .opcode,
     ].flatMap { kind in

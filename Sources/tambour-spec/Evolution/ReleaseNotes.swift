@@ -4,7 +4,7 @@ struct ReleaseNotes {
     private let notes: [ChangeNote]
 
     /// - Parameter notes: The reasons for the changes; the notes of every release after `before`.
-    init(from before: Surface, to after: Surface, notes: [ChangeNote] = []) {
+    init(from before: Specification, to after: Specification, notes: [ChangeNote] = []) {
         check = CompatibilityCheck(from: before, to: after)
         self.notes = notes
     }
@@ -67,7 +67,7 @@ struct ReleaseNotes {
             + ["Objects", "Entities", "Roles", "Limits", "Errors", "Requirements"]
     }
 
-    private func subject(of item: SurfaceItem) -> String {
+    private func subject(of item: Promise) -> String {
         switch item.kind {
         case .framing, .version, .range, .state, .capability, .feature: "Handshake"
         case .limit: "Limits"
@@ -76,9 +76,9 @@ struct ReleaseNotes {
         case .roleBit, .roleCell: "Roles"
         case .entity, .entityField: "Entities"
         case .enumeration, .value, .object: "Objects"
-        case .field where item.file == "types.yaml": "Objects"
+        case .field where item.origin.file == "types.yaml": "Objects"
         default:
-            "Opcodes: \(item.file.split(separator: "/").last?.prefix { $0 != "." } ?? "")"
+            "Opcodes: \(item.origin.file.split(separator: "/").last?.prefix { $0 != "." } ?? "")"
         }
     }
 
@@ -92,7 +92,7 @@ struct ReleaseNotes {
 
     // MARK: Lines
 
-    private func name(_ item: SurfaceItem) -> String {
+    private func name(_ item: Promise) -> String {
         switch item.kind {
         case .opcode: "`\(item.title)` (\(item[.number] ?? ""))"
         case .limit, .error, .capability, .feature, .state:
@@ -105,7 +105,7 @@ struct ReleaseNotes {
     }
 
     /// Returns the line of a thing and, below it, the lines of its parts.
-    private func added(_ item: SurfaceItem) -> [String] {
+    private func added(_ item: Promise) -> [String] {
         let head = [name(item) + traits(of: item), item.doc].filter { !$0.isEmpty }
         let parts = check.after.items.filter { $0.owner == item.id }
         return ["- " + head.joined(separator: ": ")]
@@ -113,7 +113,7 @@ struct ReleaseNotes {
     }
 
     private func changed(
-        _ fact: SurfaceItem.Fact,
+        _ fact: Promise.Fact,
         of difference: CompatibilityCheck.Difference
     ) -> (Verb, String) {
         let item = difference.item
@@ -128,7 +128,7 @@ struct ReleaseNotes {
     }
 
     /// Returns details that follow the name in parentheses.
-    private func traits(of item: SurfaceItem) -> String {
+    private func traits(of item: Promise) -> String {
         let traits: [String?] =
             switch item.kind {
             case .field:

@@ -1,13 +1,13 @@
 import Crypto
 import Foundation
 
-/// The folder `protocol-spec/released/`: one folder for each release, named by its number.
+/// The folder `protocol-spec/released/`: one folder for each release, named by its number, with a
+/// copy of the files that declare what the release promises.
 ///
 /// The release that `version:` of `protocol.yaml` names is a draft and may be rewritten; earlier
 /// ones are frozen.
 struct Releases {
-    static let surfaceFile = "surface.json"
-    /// A line for every frozen release: its number and the SHA-256 of its surface.
+    /// A line for every frozen release: its number and the SHA-256 of its files.
     static let digestFile = "digests"
 
     struct Failure: Error, CustomStringConvertible {
@@ -41,39 +41,37 @@ struct Releases {
         folder.appending(path: "\(version)", directoryHint: .isDirectory)
     }
 
-    /// Returns the surface of a release.
+    /// Returns a release as its copy declares it.
     ///
     /// - Throws: `Failure` if it is missing or cannot be read.
-    func surface(of version: Int) throws -> Surface {
-        try Self.surface(at: folder(of: version))
+    func release(_ version: Int) throws -> Specification {
+        try Self.release(at: folder(of: version))
     }
 
-    /// Returns the surface in a file or in a folder's `surface.json`.
-    static func surface(at place: URL) throws -> Surface {
-        var isFolder: ObjCBool = false
-        _ = FileManager.default.fileExists(atPath: place.path, isDirectory: &isFolder)
-        let file = isFolder.boolValue ? place.appending(path: surfaceFile) : place
-        do {
-            return try Surface(json: TextFile.read(file, as: file.relativePath))
-        } catch let problem as Problem {
-            throw Failure(description: "no surface can be read: \(problem)")
-        } catch {
-            throw Failure(description: "\(file.relativePath): no surface can be read: \(error)")
+    /// Returns the specification in a folder that has the files of `protocol-spec/`.
+    static func release(at folder: URL) throws -> Specification {
+        var loader = SpecificationLoader(root: folder)
+        let specification = loader.load()
+        if let problem = loader.problems.first {
+            throw Failure(description: "\(folder.relativePath): no release can be read: \(problem)")
         }
+        return specification
     }
 
     /// Returns the newest release below a version; nil before the first.
-    func newest(below version: Int = .max) throws -> Surface? {
-        try versions.last { $0 < version }.map { try surface(of: $0) }
+    func newest(below version: Int = .max) throws -> Specification? {
+        try versions.last { $0 < version }.map { try release($0) }
     }
 
-    /// Writes the surface of the draft release; the first write also records the digest of the
-    /// release before it.
+    /// Copies the files of the draft release; the first copy also records the digest of the release
+    /// before it.
     ///
-    /// - Parameter again: Whether an existing surface may be replaced.
+    /// - Parameters:
+    ///   - specification: What the files of the repository say.
+    ///   - again: Whether an existing copy may be replaced.
     /// - Returns: Whether anything changed.
-    /// - Throws: `Failure` if a different surface exists, if a frozen release was modified, or if
-    ///   the draft breaks one.
+    /// - Throws: `Failure` if a different copy exists, if a frozen release was modified, or if the
+    ///   draft breaks one.
     func write(_ specification: Specification, again: Bool) throws -> Bool {
         let version = specification.version
         if let problem = problemsOfFolders(for: version).first(where: { !$0.isOfWhatIsWritten }) {
@@ -84,30 +82,49 @@ struct Releases {
         {
             throw Failure(description: "\(broken)")
         }
-        let file = folder(of: version).appending(path: Self.surfaceFile)
-        let text = ProtocolBundle(specification: specification).surface()
-        if let present = try? String(contentsOf: file, encoding: .utf8) {
-            if present == text { return false }
-            guard again else {
-                throw Failure(
-                    description: "release \(version) is there and differs; "
-                        + "if it is not out yet, --again replaces it"
-                )
-            }
+        let place = folder(of: version)
+        let files = try Self.files(in: root.appending(path: "protocol-spec"))
+        let present = isWritten(version) ? try Self.files(in: place) : [:]
+        if present == files { return false }
+        guard again || present.isEmpty else {
+            throw Failure(
+                description: "release \(version) is there and differs; "
+                    + "if it is not out yet, --again replaces it"
+            )
         }
-        try FileManager.default.createDirectory(
-            at: folder(of: version),
-            withIntermediateDirectories: true
-        )
-        // The first write of a release seals the one before it, which is then never written again.
-        if version > 1, !hasSurface(of: version) { try seal(version - 1) }
-        try Data(text.utf8).write(to: file)
+        // The first copy of a release seals the one before it, which is then never written again.
+        if version > 1, present.isEmpty { try seal(version - 1) }
+        for path in present.keys where files[path] == nil {
+            try FileManager.default.removeItem(at: place.appending(path: path))
+        }
+        for (path, data) in files {
+            let file = place.appending(path: path)
+            try FileManager.default.createDirectory(
+                at: file.deletingLastPathComponent(),
+                withIntermediateDirectories: true
+            )
+            try data.write(to: file)
+        }
         return true
     }
 
-    private func hasSurface(of version: Int) -> Bool {
-        let file = folder(of: version).appending(path: Self.surfaceFile)
+    private func isWritten(_ version: Int) -> Bool {
+        let file = folder(of: version).appending(path: "protocol.yaml")
         return FileManager.default.fileExists(atPath: file.path)
+    }
+
+    /// Returns the files that declare promises, by path: everything that a loader reads but
+    /// examples and flows.
+    private static func files(in folder: URL) throws -> [String: Data] {
+        var files: [String: Data] = [:]
+        for (part, type) in [("", ".yaml"), ("opcodes/", ".yaml"), ("prose/", ".md")] {
+            let place = folder.appending(path: part).path
+            let names = (try? FileManager.default.contentsOfDirectory(atPath: place)) ?? []
+            for name in names where name.hasSuffix(type) {
+                files[part + name] = try Data(contentsOf: folder.appending(path: part + name))
+            }
+        }
+        return files
     }
 
     // MARK: Digests
@@ -121,10 +138,16 @@ struct Releases {
         try Data(lines.joined().utf8).write(to: folder.appending(path: Self.digestFile))
     }
 
-    /// Returns the SHA-256 of a surface file in lower-case hexadecimal digits.
-    private func digest(of version: Int) throws -> String {
-        let data = try Data(contentsOf: folder(of: version).appending(path: Self.surfaceFile))
-        return Hex.text(Array(SHA256.hash(data: data)))
+    /// Returns the SHA-256 of a release's files, with their paths and sizes, in lower-case
+    /// hexadecimal digits.
+    func digest(of version: Int) throws -> String {
+        var hash = SHA256()
+        let files = try Self.files(in: folder(of: version))
+        for (path, data) in files.sorted(by: { $0.key < $1.key }) {
+            hash.update(data: Data("\(path) \(data.count)\n".utf8))
+            hash.update(data: data)
+        }
+        return Hex.text(Array(hash.finalize()))
     }
 
     private func digests() throws -> [Int: String] {
@@ -204,11 +227,11 @@ struct Releases {
         guard found.isEmpty else { return found }
         for release in versions {
             do {
-                let surface = try surface(of: release)
-                if surface.version != release {
+                let stated = try self.release(release).version
+                if stated != release {
                     found.append(
                         problem(
-                            "\(release)/\(Self.surfaceFile) is of release \(surface.version)",
+                            "\(release)/protocol.yaml is of release \(stated)",
                             release == version
                         )
                     )
@@ -227,14 +250,14 @@ struct Releases {
                         problem(
                             "release \(frozen) has no digest in \(Self.digestFile); make release-spec writes it "
                                 + "when the next release begins, and never later",
-                            frozen == version - 1 && !hasSurface(of: version)
+                            frozen == version - 1 && !isWritten(version)
                         )
                     )
                     continue
                 }
                 if try digest != self.digest(of: frozen) {
                     found.append(
-                        problem("release \(frozen) is frozen, and its surface is not what it was")
+                        problem("release \(frozen) is frozen, and its files are not what they were")
                     )
                 }
             }
@@ -250,8 +273,8 @@ struct Releases {
     /// Reports what a specification breaks of one release, considering the notes since then.
     func problems(
         of specification: Specification,
-        against release: Surface,
-        after earlier: [Surface] = []
+        against release: Specification,
+        after earlier: [Specification] = []
     ) throws -> [Problem] {
         let notes = ChangeNote.load(
             after: release.version,
@@ -269,10 +292,10 @@ struct Releases {
     /// Reports what a specification breaks of the newest release and, while that is a draft, of the
     /// last frozen one: two steps that are each allowed may break it together.
     func compatibilityProblems(of specification: Specification) throws -> [Problem] {
-        var surfaces = try versions.map(surface(of:))
+        var releases = try versions.map(release)
         var problems: [Problem] = []
-        while let release = surfaces.popLast() {
-            for problem in try self.problems(of: specification, against: release, after: surfaces)
+        while let release = releases.popLast() {
+            for problem in try self.problems(of: specification, against: release, after: releases)
             where !problems.contains(problem) {
                 problems.append(problem)
             }
@@ -314,8 +337,7 @@ struct Releases {
         return problems
             + ChangeNote.problems(
                 of: notes,
-                for: CompatibilityCheck(from: frozen, to: Surface(of: specification)),
-                origins: SurfaceOrigins(specification)
+                for: CompatibilityCheck(from: frozen, to: specification)
             )
     }
 }

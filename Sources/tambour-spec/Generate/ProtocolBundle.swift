@@ -9,27 +9,6 @@ struct ProtocolBundle {
 
     func text() -> String { Self.text(of: document()) }
 
-    /// Returns a release's promises: everything but examples, flows, rate limits and costs. Edge
-    /// cases are included as requirements.
-    func surface() -> String {
-        var surface = document()
-        surface["examples"] = nil
-        surface["flows"] = nil
-        // Rate limits are up to the operator; clients read `retryAfter`.
-        surface["buckets"] = nil
-        surface["families"] = specification.families.map { entry in
-            var family = self.family(entry)
-            family["opcodes"] = entry.opcodes.map { entry in
-                var opcode = self.opcode(entry)
-                opcode["edges"] = nil
-                opcode["cost"] = nil
-                return opcode
-            }
-            return family
-        }
-        return Self.text(of: surface)
-    }
-
     static func text(of document: [String: Any]) -> String {
         CanonicalJSON.text(of: document, itemsOnOneLine: ["examples"])
     }

@@ -92,11 +92,11 @@ struct Site {
     /// Returns the notes of every release but the first, and of the changes since the newest.
     private func releases() throws -> [SiteGenerator.Release] {
         let releases = Releases(root: root)
-        var surfaces = try releases.versions.map { try releases.surface(of: $0) }
-        if let newest = surfaces.last, newest.version < specification.version {
-            surfaces.append(Surface(of: specification))
+        var written = try releases.versions.map { try releases.release($0) }
+        if let newest = written.last, newest.version < specification.version {
+            written.append(specification)
         }
-        return zip(surfaces, surfaces.dropFirst()).map { before, after in
+        return zip(written, written.dropFirst()).map { before, after in
             let notes = ChangeNote.load(after.version, root: root).notes
             let text = ReleaseNotes(from: before, to: after, notes: notes).text()
             return SiteGenerator.Release(version: after.version, notes: text)

@@ -96,7 +96,7 @@ def plain(value: Any) -> Any:
 
 
 class Specification:
-    """What `protocol.json` says, or the `surface.json` of a release: the two have one form here."""
+    """What `protocol.json` says."""
 
     def __init__(self, path: Path) -> None:
         document = json.loads(path.read_text())

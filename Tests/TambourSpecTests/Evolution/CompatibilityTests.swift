@@ -21,7 +21,7 @@ struct CompatibilityTests {
         trial.change(&changed)
         let check = CompatibilityCheck(
             from: trial.before,
-            to: SurfaceIndex(Surface(of: changed)),
+            to: Promises(of: changed),
             reworded: trial.reworded
         )
         let found = Set(
@@ -61,7 +61,7 @@ struct CompatibilityTests {
             specification.structs[index].fields.firstIndex { $0.key == "title" }
         )
         specification.structs[index].fields[field].type = .int
-        let problems = CompatibilityCheck.problems(of: specification, against: Trials.release)
+        let problems = CompatibilityCheck.problems(of: specification, against: Trials.old)
         let line = specification.structs[index].fields[field].origin.line
         #expect(
             problems.map(\.description) == [
@@ -70,24 +70,24 @@ struct CompatibilityTests {
             ]
         )
         specification.structs[index].fields.remove(at: field)
-        let removed = CompatibilityCheck.problems(of: specification, against: Trials.release)
+        let removed = CompatibilityCheck.problems(of: specification, against: Trials.old)
         #expect(removed.map(\.origin) == [specification.structs[index].origin])
     }
 
     @Test("takes another text under an old id for another requirement")
     func reusedIDs() throws {
         let requirements = Trials.old.requirements
-        let index = Trials.index
+        let promises = Trials.promises
         var noticed = 0
         var tried = 0
         for old in requirements {
             for new in requirements where new.id != old.id {
                 tried += 1
                 let reused = CompatibilityRule.Case(
-                    old: index[old.id],
-                    new: index[new.id],
-                    before: index,
-                    after: index
+                    old: promises[old.id],
+                    new: promises[new.id],
+                    before: promises,
+                    after: promises
                 )
                 if reused.changesWords(.text) { noticed += 1 }
             }

@@ -60,7 +60,7 @@ struct ReleaseNotesTests {
             text: "People write more.",
             origin: Origin(file: "", line: 0)
         )
-        let notes = ReleaseNotes(from: Trials.release, to: Surface(of: try next()), notes: [note])
+        let notes = ReleaseNotes(from: Trials.old, to: try next(), notes: [note])
         let expected = """
             # Release 2
 
@@ -130,7 +130,7 @@ struct ReleaseNotesTests {
 
     @Test("say so when nothing changed")
     func nothing() {
-        let text = ReleaseNotes(from: Trials.release, to: Trials.release).text()
+        let text = ReleaseNotes(from: Trials.old, to: Trials.old).text()
         #expect(text.hasSuffix("\n\nNothing.\n"))
     }
 }

@@ -7,8 +7,8 @@ import Testing
 
 @Suite("Releases")
 struct ReleasesTests {
-    /// A repository with no releases, gone when the test is over.
-    private func inRepository(_ body: (URL) throws -> Void) throws {
+    /// An empty folder, gone when the test is over.
+    private func inFolder(_ body: (URL) throws -> Void) throws {
         let root = FileManager.default.temporaryDirectory.appending(
             path: "tambour-releases-\(UUID())",
             directoryHint: .isDirectory
@@ -18,63 +18,111 @@ struct ReleasesTests {
         try body(root)
     }
 
+    /// A repository with the specification of this one, and no releases.
+    private func inRepository(_ body: (URL) throws -> Void) throws {
+        try inFolder { root in
+            let original = Repository.root.appending(path: "protocol-spec")
+            let copy = root.appending(path: "protocol-spec")
+            try FileManager.default.createDirectory(at: copy, withIntermediateDirectories: true)
+            for name in try FileManager.default.contentsOfDirectory(atPath: original.path)
+            where name.hasSuffix(".yaml") || ["opcodes", "prose"].contains(name) {
+                try FileManager.default.copyItem(
+                    at: original.appending(path: name).resolvingSymlinksInPath(),
+                    to: copy.appending(path: name)
+                )
+            }
+            try body(root)
+        }
+    }
+
+    /// Replaces the first place of a text in a file below `protocol-spec/`.
+    private func edit(_ file: String, in root: URL, _ old: String, _ new: String) throws {
+        let place = root.appending(path: "protocol-spec/\(file)")
+        var text = try String(contentsOf: place, encoding: .utf8)
+        text.replaceSubrange(try #require(text.firstRange(of: old)), with: new)
+        try Data(text.utf8).write(to: place)
+    }
+
     private func texts(_ problems: [Problem]) -> [String] { problems.map(\.description) }
 
-    /// Writes the digests of all surfaces there are, as if the next release had begun.
+    /// Writes the digests of all releases there are, as if the next one had begun.
     private func seal(_ root: URL) throws {
         let releases = Releases(root: root)
-        let lines = try releases.versions.map { version in
-            let file = releases.folder(of: version).appending(path: Releases.surfaceFile)
-            return "\(version) \(Hex.text(Array(SHA256.hash(data: try Data(contentsOf: file)))))\n"
-        }
+        let lines = try releases.versions.map { "\($0) \(try releases.digest(of: $0))\n" }
         try Data(lines.joined().utf8).write(
             to: releases.folder.appending(path: Releases.digestFile)
         )
     }
 
     /// A repository with a frozen release 1 and the draft of 2.
-    private func withDraft(_ body: (Releases, Specification) throws -> Void) throws {
+    private func withDraft(_ body: (URL, Releases, Specification) throws -> Void) throws {
         try inRepository { root in
             let releases = Releases(root: root)
             var specification = try Repository.specification()
             _ = try releases.write(specification, again: false)
+            try edit("protocol.yaml", in: root, "version: 1", "version: 2")
             specification.version = 2
             _ = try releases.write(specification, again: false)
             #expect(releases.problems(of: specification) == [])
-            try body(releases, specification)
+            try body(root, releases, specification)
+        }
+    }
+
+    @Test("keep what declares promises, and nothing else")
+    func kept() throws {
+        try inRepository { root in
+            let releases = Releases(root: root)
+            _ = try releases.write(try Repository.specification(), again: false)
+            let kept = try FileManager.default.subpathsOfDirectory(
+                atPath: releases.folder(of: 1).path
+            )
+            #expect(kept.contains("types.yaml") && kept.contains("opcodes/messages.yaml"))
+            #expect(kept.contains("prose/framing.md"))
+            // It says what the specification says.
+            let before = Promises(of: try releases.release(1))
+            let after = Promises(of: try Repository.specification())
+            #expect(before.items.count == after.items.count)
+            #expect(CompatibilityCheck(from: before, to: after).differences().isEmpty)
+
+            // What is gone from the draft is gone from its copy.
+            try FileManager.default.removeItem(
+                at: root.appending(path: "protocol-spec/prose/wireshark.md")
+            )
+            #expect(try releases.write(try Repository.specification(), again: true))
+            let left = try FileManager.default.subpathsOfDirectory(
+                atPath: releases.folder(of: 1).path
+            )
+            #expect(Set(kept).subtracting(left) == ["prose/wireshark.md"])
         }
     }
 
     @Test("are sealed when the next one begins")
     func sealed() throws {
-        try withDraft { releases, specification in
-            let first = releases.folder(of: 1).appending(path: Releases.surfaceFile)
+        try withDraft { root, releases, specification in
             let digests = releases.folder.appending(path: Releases.digestFile)
-            let surface = try String(contentsOf: first, encoding: .utf8)
             let lines = try String(contentsOf: digests, encoding: .utf8)
             #expect(lines.hasPrefix("1 "))
 
-            // Gone from both sides, so that nothing differs.
+            // On both sides and in the draft, so that nothing differs.
+            let (old, new) = ("value: 1048576", "value: 1048577")
             var other = specification
-            other.version = 1
-            other.structs[0].fields.removeLast()
-            try Data(ProtocolBundle(specification: other).surface().utf8).write(to: first)
-            other.version = 2
-            let draft = releases.folder(of: 2).appending(path: Releases.surfaceFile)
-            try Data(ProtocolBundle(specification: other).surface().utf8).write(to: draft)
+            other.limits[0].value += 1
+            for folder in ["", "released/1/", "released/2/"] {
+                try edit("\(folder)limits.yaml", in: root, old, new)
+            }
             #expect(
                 texts(releases.problems(of: other)) == [
-                    "protocol-spec/released: release 1 is frozen, and its surface is not what it was"
+                    "protocol-spec/released: release 1 is frozen, and its files are not what they were"
                 ]
             )
             #expect(throws: Releases.Failure.self) { try releases.write(other, again: true) }
 
-            // Nor is it sealed anew.
+            // Nor is it sealed a second time.
             try FileManager.default.removeItem(at: digests)
             #expect(texts(releases.problems(of: other)).contains { $0.contains("no digest") })
             #expect(throws: Releases.Failure.self) { try releases.write(other, again: true) }
 
-            try Data(surface.utf8).write(to: first)
+            try edit("released/1/limits.yaml", in: root, new, old)
             for wrong in ["1 12\n", lines + lines, "x \(lines)"] {
                 try Data(wrong.utf8).write(to: digests)
                 #expect(
@@ -88,13 +136,12 @@ struct ReleasesTests {
 
     @Test("are compared with before the draft hides them")
     func behindDraft() throws {
-        try withDraft { releases, specification in
-            var gone = specification
-            gone.limits.removeLast()
-            let draft = releases.folder(of: 2).appending(path: Releases.surfaceFile)
-            try Data(ProtocolBundle(specification: gone).surface().utf8).write(to: draft)
+        try withDraft { root, releases, specification in
+            var other = specification
+            other.limits[0].unit = "parsecs"
+            try edit("released/2/limits.yaml", in: root, "unit: bytes", "unit: parsecs")
             #expect(
-                texts(releases.problems(of: gone)).contains { $0.contains("release 1 is broken") }
+                texts(releases.problems(of: other)).contains { $0.contains("release 1 is broken") }
             )
         }
     }
@@ -112,7 +159,7 @@ struct ReleasesTests {
                 #expect(releases.folderProblems(for: version).count == 1)
             }
         }
-        try withDraft { releases, _ in
+        try withDraft { _, releases, _ in
             for version in [1, 2, 3] {
                 let problems = releases.folderProblems(for: version).map(\.text)
                 #expect(problems.isEmpty == (version == 2), "\(version): \(problems)")
@@ -163,7 +210,7 @@ struct ReleasesTests {
             ),
             ("opcodes/messages.yaml", "opcode: 65\n", "opcode: 70000\n", "opcode 70000 is outside"),
         ] {
-            try inRepository { root in
+            try inFolder { root in
                 let specification = root.appending(path: "protocol-spec")
                 try FileManager.default.copyItem(at: original, to: specification)
                 let place = specification.appending(path: file)
@@ -190,10 +237,16 @@ struct ReleasesTests {
 
     @Test("take other words for a requirement only by a note")
     func reworded() throws {
-        try withDraft { releases, specification in
+        try withDraft { root, releases, specification in
             var specification = specification
-            specification.chapters[0].requirements[0].text += " Always."
-            let id = specification.chapters[0].requirements[0].id
+            let id = "FRM-01"
+            for index in specification.chapters.indices {
+                for other in specification.chapters[index].requirements.indices
+                where specification.chapters[index].requirements[other].id == id {
+                    specification.chapters[index].requirements[other].text += " Always."
+                }
+            }
+            try edit("prose/framing.md", in: root, "[\(id)]", "Always. [\(id)]")
             #expect(
                 texts(releases.problems(of: specification)).contains {
                     $0.contains("release 1 is broken: requirement \(id)")
@@ -219,15 +272,14 @@ struct ReleasesTests {
             #expect(try releases.write(specification, again: false) == false)
             #expect(releases.versions == [1])
 
+            try edit("limits.yaml", in: root, "value: 1048576", "value: 1048577")
             specification.limits[0].value += 1
             #expect(throws: Releases.Failure.self) {
                 try releases.write(specification, again: false)
             }
-            #expect(
-                try releases.surface(of: 1).limits[0].value + 1 == specification.limits[0].value
-            )
+            #expect(try releases.release(1).limits[0].value + 1 == specification.limits[0].value)
             #expect(try releases.write(specification, again: true))
-            #expect(try releases.surface(of: 1).limits[0].value == specification.limits[0].value)
+            #expect(try releases.release(1).limits[0].value == specification.limits[0].value)
         }
     }
 
@@ -240,6 +292,8 @@ struct ReleasesTests {
             var second = first
             second.version = 2
             second.limits[0].value += 1
+            try edit("protocol.yaml", in: root, "version: 1", "version: 2")
+            try edit("limits.yaml", in: root, "value: 1048576", "value: 1048577")
             _ = try releases.write(second, again: false)
             #expect(releases.versions == [1, 2])
             #expect(try releases.newest()?.version == 2)
@@ -289,12 +343,15 @@ struct ReleasesTests {
             second.structs[chat].fields.remove(at: title)
             Trials.forEachOpcode(&second) { if $0.name == "LOG" { $0.number = 1024 } }
             // As if both had been deprecated long before.
-            let file = releases.folder(of: 2).appending(path: Releases.surfaceFile)
-            try FileManager.default.createDirectory(
-                at: releases.folder(of: 2),
-                withIntermediateDirectories: true
+            try FileManager.default.copyItem(
+                at: releases.folder(of: 1),
+                to: releases.folder(of: 2)
             )
-            try Data(ProtocolBundle(specification: second).surface().utf8).write(to: file)
+            try edit("released/2/protocol.yaml", in: root, "version: 1", "version: 2")
+            try edit("released/2/opcodes/session.yaml", in: root, "opcode: 5\n", "opcode: 1024\n")
+            let line = "{key: title, type: text, limit: maxTitleUnits, since: 1, doc: Title of"
+            let other = line.replacing("title,", with: "was,")
+            try edit("released/2/types.yaml", in: root, line, other)
 
             try seal(root)
             var third = second

@@ -15,9 +15,9 @@ struct Trial: Sendable, CustomTestStringConvertible {
     /// How many things are changed.
     var things: Int
     var breaks: Set<Broken>
-    /// What clients have, and its surface.
+    /// What clients have, and what it promises.
     var release: Specification
-    var before: SurfaceIndex
+    var before: Promises
     /// What notes say to mean the same in other words.
     var reworded: Set<String>
     var change: @Sendable (inout Specification) -> Void
@@ -25,6 +25,7 @@ struct Trial: Sendable, CustomTestStringConvertible {
 
 /// A change somebody could make to each field, opcode, enum, error, limit, name and requirement of the real specification.
 struct Trials {
+    /// What clients have: the specification as it is.
     static let old: Specification = {
         do {
             return try Repository.specification()
@@ -33,9 +34,7 @@ struct Trials {
         }
     }()
 
-    /// What clients have: the specification as it is.
-    static let release = Surface(of: old)
-    static let index = SurfaceIndex(release)
+    static let promises = Promises(of: old)
 
     /// The release after it, as yet without a change.
     static let next: Specification = {
@@ -78,7 +77,7 @@ struct Trials {
                 things: things.count,
                 breaks: Set(breaks),
                 release: release ?? Self.old,
-                before: release.map { SurfaceIndex(Surface(of: $0)) } ?? Self.index,
+                before: release.map { Promises(of: $0) } ?? Self.promises,
                 reworded: reworded,
                 change: change
             )

@@ -124,10 +124,10 @@ struct SiteTests {
     @Test("has a page for what each release changed, the newest first")
     func releases() throws {
         var specification = try Repository.specification()
-        let before = Surface(of: specification)
+        let before = specification
         specification.version = 2
         specification.limits[0].value += 1
-        let notes = ReleaseNotes(from: before, to: Surface(of: specification)).text()
+        let notes = ReleaseNotes(from: before, to: specification).text()
         let generator = SiteGenerator(
             specification,
             cases: ConformanceCases(source: ""),
