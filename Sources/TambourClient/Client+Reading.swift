@@ -170,7 +170,7 @@ extension Client {
 
     /// The number of history pages requested since the client was made.
     public func historyRequests() async -> Int {
-        (try? await call { $0.historyRequests }) ?? 0
+        (try? await call { $0.histories.requests }) ?? 0
     }
 }
 

@@ -28,18 +28,12 @@ package final class ClientCore {
     var histories = Histories()
     var screens = Screens()
     private(set) lazy var entities = EntitySync(self)
-    /// Counts connections and sign-outs. An answer is valid only in the life in which it was
-    /// requested.
-    var life = 0
+    var life = SessionLife()
     private(set) lazy var photos = PhotoRuns(self)
     var subjects = Subjects()
     var introductions = Introductions()
-    /// The number of history pages requested.
-    package internal(set) var historyRequests = 0
     /// Identifies this life of this process to the others that share the store.
     let owner: String
-    /// Whether the connection is logged in to an account that is not, or no longer, held here.
-    var isForeign = false
     /// Whether another process that shares the store is connected.
     package var isElsewhere = false
     package private(set) var state = ConnectionState.stopped
@@ -240,7 +234,7 @@ package final class ClientCore {
             case .stopped: .stopped
             case .waiting, .connecting: .connecting(attempt: max(link.attempts, 1))
             case .open: link.awaitsPerson ? .signedOut : .syncing
-            case .live where isForeign: link.awaitsPerson ? .signedOut : .syncing
+            case .live where life.isForeign: link.awaitsPerson ? .signedOut : .syncing
             case .live: .online
             }
         guard now != state else { return }

@@ -1,6 +1,6 @@
 /// A 64-bit id of one kind. Ids of different kinds do not mix, and integer literals do not convert
 /// to ids.
-package protocol WireID: WireValue, Hashable, Comparable, CustomStringConvertible {
+package protocol WireID: WireValue, WireKey, Comparable {
     /// The number on the wire.
     var rawValue: Int64 { get }
     /// The id with this number.
@@ -17,6 +17,16 @@ extension WireID {
 
     package func write(to writer: inout MessagePackWriter) {
         writer.writeInt(rawValue)
+    }
+
+    package static func readKey(
+        from reader: inout MessagePackReader
+    ) throws(PayloadError) -> Self {
+        try read(from: &reader)
+    }
+
+    package func writeKey(to writer: inout MessagePackWriter) {
+        writer.writeDecimalKey(rawValue)
     }
 }
 

@@ -24,9 +24,9 @@ package struct PayloadError: Error, Hashable, Sendable, CustomStringConvertible 
         PayloadError(path: "/\(index)\(path)", reason: reason)
     }
 
-    /// Returns the error as seen from the map that is keyed by ids.
-    package func within(id: Int64) -> PayloadError {
-        PayloadError(path: "/\(id)\(path)", reason: reason)
+    /// Returns the error as seen from the map that is keyed by ids or names.
+    package func within(key: some WireKey) -> PayloadError {
+        PayloadError(path: "/\(key)\(path)", reason: reason)
     }
 }
 

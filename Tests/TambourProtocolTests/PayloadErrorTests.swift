@@ -12,7 +12,7 @@ struct PayloadErrorTests {
                 == "/message/text: 4001 UTF-16 units, limit 4000"
         )
         #expect(error.within("a").within(index: 3).within("b").path == "/b/3/a")
-        #expect(error.within(id: -5).path == "/-5")
+        #expect(error.within(key: ChatID(-5)).path == "/-5")
         #expect(error.within("") == error)
     }
 

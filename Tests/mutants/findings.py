@@ -66,7 +66,7 @@ MUTANTS = [
             "            guard bytes <= limits.maxConfigReplyBytes else {\n",
             "            guard bytes <= limits.maxConfigReplyBytes || mutant == @ else {\n"),
     Finding("C2", "a map in a request may have any number of entries", r"ProtocolTests.BoundedReaderTests",
-            PROTOCOL + "MessagePack/IDMap.swift",
+            PROTOCOL + "MessagePack/WireMap.swift",
             "        if let maxItems, count > maxItems { throw .tooManyItems(count, limit: maxItems) }\n",
             "        if let maxItems, count > maxItems, mutant != @ {\n"
             "            throw .tooManyItems(count, limit: maxItems)\n"

@@ -147,9 +147,9 @@ final class EntitySync {
             clientNow: core.environment.wallMs(),
             ops: push.operations.map { ObjectOperation($0) }
         )
-        let (asked, operations) = (core.life, push.operations.map(\.opID))
+        let (asked, operations) = (core.life.number, push.operations.map(\.opID))
         core.call(request) { [self] answer, tx in
-            guard asked == core.life else { return }
+            guard asked == core.life.number else { return }
             let results: [EntityResult]
             do {
                 results = try answer.get().results.map { try EntityResult($0) }
@@ -197,9 +197,9 @@ final class EntitySync {
 
     private func pull(behind mark: Mark) {
         link.underWay = .pull
-        let asked = core.life
+        let asked = core.life.number
         core.call(ObjPullRequest(since: mark.time, after: mark.last)) { [self] answer, tx in
-            guard asked == core.life else { return }
+            guard asked == core.life.number else { return }
             link.underWay = nil
             do {
                 let reply = try answer.get()

@@ -243,7 +243,7 @@ extension ClientCore {
     }
 
     private func ask(_ request: HistoryRequest, for looker: Looker, _ revision: Int64) {
-        historyRequests += 1
+        histories.countRequest()
         let chat = looker.chat
         let query = ChatHistoryRequest(
             chatID: chat,

@@ -3,6 +3,8 @@ import TambourProtocol
 /// The histories of chats that were used, as stored. Every change of them is stored at once.
 struct Histories {
     private var held: [ChatID: ChatHistory] = [:]
+    /// The number of pages requested from the server.
+    private(set) var requests = 0
 
     mutating func history(of chat: ChatID, _ tx: StoreTransaction) throws -> ChatHistory {
         if let known = held[chat] { return known }
@@ -35,6 +37,8 @@ struct Histories {
         )
         held[chat] = history
     }
+
+    mutating func countRequest() { requests += 1 }
 
     /// Forgets a history whose rows have been deleted.
     mutating func forget(_ chat: ChatID) { held[chat] = nil }

@@ -78,9 +78,8 @@ extension ClientCore {
     /// Discards the state of the connection.
     func forgetConnection() {
         greeting.end()
-        isForeign = false
         introductions.disconnected()
-        life += 1
+        life.disconnected()
         entities.disconnected()
         wire.disconnected()
     }
@@ -132,7 +131,7 @@ extension ClientCore {
     }
 
     /// Whether the connection is logged in to the account held here.
-    var isLive: Bool { link.phase == .live && !isForeign }
+    var isLive: Bool { link.phase == .live && !life.isForeign }
 
     /// Whether this process is connected for a signed-in account, or wants to be.
     var isForSomebody: Bool { link.phase != .stopped && !link.awaitsPerson }

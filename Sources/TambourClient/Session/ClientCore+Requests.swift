@@ -83,7 +83,7 @@ extension ClientCore {
         let opcode = Opcode(rawValue: header.opcode)
         if header.command == PacketCommand.request.rawValue {
             tap(.received, "push", header)
-            if isForeign { return }
+            if life.isForeign { return }
             return try push(opcode, packet.payload, tx)
         }
         tap(.received, header.command == PacketCommand.ok.rawValue ? "reply" : "error", header)

@@ -76,7 +76,7 @@ extension ClientCore {
         }
         forgetWhatIsInMemory()
         whenCommitted { [self] in screens.forgetAll() }
-        life += 1
+        life.signedOut()
         entities.signedOut()
         photos.forgetAll()
         awaitsSignIn()
@@ -84,7 +84,7 @@ extension ClientCore {
 
     /// Logs out on the server. Until it has answered, everything it sends is ignored.
     func closeSession(_ tx: StoreTransaction) throws {
-        isForeign = true
+        life.logsOut()
         greeting.end()
         call(LogoutRequest()) { [self] answer, tx in
             if case .failure(.disconnected) = answer { return }

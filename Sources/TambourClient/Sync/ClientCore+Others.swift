@@ -63,7 +63,7 @@ extension ClientCore {
             ifUnsent: Self.unsentErrandMs
         )
         // Their sender is gone, or lost that connection without recording it.
-        let sender = "\(owner).\(life)"
+        let sender = "\(owner).\(life.number)"
         try tx.failErrands(notSentBy: sender)
         for (id, opcode, payload) in try tx.unsentErrands() {
             try tx.noteSent(errand: id, by: sender)

@@ -75,7 +75,7 @@ extension FieldValue: WireValue {
     }
 }
 
-extension NameMap<AnyValue> {
+extension WireMap<Text, AnyValue> {
     /// The fields as sent on the wire.
     package init(_ fields: [String: FieldValue]) {
         self.init(fields.sorted { $0.key < $1.key }.map { (Text($0.key), AnyValue($0.value)) })

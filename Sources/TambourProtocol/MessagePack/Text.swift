@@ -81,3 +81,15 @@ extension Text: WireValue {
         writer.writeText(self)
     }
 }
+
+extension Text: WireKey {
+    package static func readKey(
+        from reader: inout MessagePackReader
+    ) throws(PayloadError) -> Text {
+        try reader.readText(maxBytes: reader.limits.maxShortStringBytes)
+    }
+
+    package func writeKey(to writer: inout MessagePackWriter) {
+        writer.writeText(self)
+    }
+}

@@ -27,7 +27,7 @@ extension RoleTable.Permissions {
     package static let ofNewAdmin: Self = [.members, .info, .pin, .post, .edit, .delete]
 }
 
-extension IDMap where Key == UserID, Value == AnyValue {
+extension WireMap where Key == UserID, Value == AnyValue {
     /// Returns the rights of each administrator and of the owner, who has all of them.
     package static func admins(
         _ admins: [Admin],

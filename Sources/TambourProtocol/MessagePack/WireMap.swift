@@ -1,9 +1,23 @@
-/// A map keyed by names, in wire order.
-package struct NameMap<Value> {
-    /// The entries in order.
-    package var pairs: [(Text, Value)]
+/// A key of a map on the wire: an id or a name.
+package protocol WireKey: Hashable, Sendable, CustomStringConvertible {
+    static func readKey(from reader: inout MessagePackReader) throws(PayloadError) -> Self
+    func writeKey(to writer: inout MessagePackWriter)
+}
 
-    package init(_ pairs: [(Text, Value)] = []) {
+/// A map keyed by ids.
+///
+/// Keys are written as strings of digits, which JSON transports need; integers are accepted too.
+package typealias IDMap<Key: WireID, Value> = WireMap<Key, Value>
+
+/// A map keyed by names of at most `maxShortStringBytes`.
+package typealias NameMap<Value> = WireMap<Text, Value>
+
+/// A map in wire order.
+package struct WireMap<Key: WireKey, Value> {
+    /// The entries in order.
+    package var pairs: [(Key, Value)]
+
+    package init(_ pairs: [(Key, Value)] = []) {
         self.pairs = pairs
     }
 
@@ -12,33 +26,33 @@ package struct NameMap<Value> {
     /// The number of entries.
     package var count: Int { pairs.count }
 
-    /// The value of a name; the last one if a peer sent the name twice. Linear search.
-    package subscript(name: Text) -> Value? {
-        pairs.last { $0.0 == name }?.1
+    /// The value of a key; the last one if a peer sent the key twice. Linear search.
+    package subscript(key: Key) -> Value? {
+        pairs.last { $0.0 == key }?.1
     }
 }
 
-extension NameMap: Sendable where Value: Sendable {}
+extension WireMap: Sendable where Value: Sendable {}
 
-extension NameMap: Equatable where Value: Equatable {
+extension WireMap: Equatable where Value: Equatable {
     package static func == (left: Self, right: Self) -> Bool {
         left.pairs.elementsEqual(right.pairs) { $0.0 == $1.0 && $0.1 == $1.1 }
     }
 }
 
-extension NameMap: Hashable where Value: Hashable {
+extension WireMap: Hashable where Value: Hashable {
     package func hash(into hasher: inout Hasher) {
         hasher.combine(pairs.count)
-        for (name, value) in pairs {
-            hasher.combine(name)
+        for (key, value) in pairs {
+            hasher.combine(key)
             hasher.combine(value)
         }
     }
 }
 
-extension NameMap {
+extension WireMap {
     /// Reads a map and uses `value` to read its values. A map with more than `maxItems` entries is
-    /// rejected before memory is reserved for it; a name has at most `maxShortStringBytes`.
+    /// rejected before memory is reserved for it.
     package static func read(
         from reader: inout MessagePackReader,
         maxItems: Int?,
@@ -47,25 +61,25 @@ extension NameMap {
     ) throws(PayloadError) -> Self {
         let count = try reader.readMapHeader()
         if let maxItems, count > maxItems { throw .tooManyItems(count, limit: maxItems) }
-        var pairs: [(Text, Value)] = []
-        var seen = SeenKeys<Text>()
+        var pairs: [(Key, Value)] = []
+        var seen = SeenKeys<Key>()
         let looksForDuplicates = duplicates != .kept && count > 1
-        let compares = count <= SeenKeys<Text>.comparedKeys
+        let compares = count <= SeenKeys<Key>.comparedKeys
         pairs.reserveCapacity(min(count, MessagePackReader.reservedItems))
         for _ in 0..<count {
-            let name = try reader.readText(maxBytes: reader.limits.maxShortStringBytes)
+            let key = try Key.readKey(from: &reader)
             do throws(PayloadError) {
                 guard looksForDuplicates,
                     let place = compares
-                        ? pairs.firstIndex(where: { $0.0 == name }) : seen.place(of: name)
+                        ? pairs.firstIndex(where: { $0.0 == key }) : seen.place(of: key)
                 else {
-                    pairs.append((name, try value(&reader)))
+                    pairs.append((key, try value(&reader)))
                     continue
                 }
                 guard duplicates == .merged else { throw .duplicateKey() }
                 pairs[place].1 = try value(&reader)
             } catch {
-                throw PayloadError(path: "/\(name)\(error.path)", reason: error.reason)
+                throw error.within(key: key)
             }
         }
         reader.endContainer()
@@ -73,7 +87,7 @@ extension NameMap {
     }
 }
 
-extension NameMap: WireValue where Value: WireValue {
+extension WireMap: WireValue where Value: WireValue {
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
         try read(from: &reader, maxItems: nil) {
             (reader: inout MessagePackReader) throws(PayloadError) in
@@ -88,8 +102,8 @@ extension NameMap: WireValue where Value: WireValue {
             capabilities.isSuperset(of: Value.gates)
             ? pairs : pairs.filter { $0.1.canBeRead(with: capabilities) }
         writer.writeMapHeader(pairs.count)
-        for (name, value) in pairs {
-            writer.writeText(name)
+        for (key, value) in pairs {
+            key.writeKey(to: &writer)
             value.write(to: &writer)
         }
     }

@@ -1,0 +1,20 @@
+/// Which connection and account an answer belongs to.
+struct SessionLife {
+    /// The number of connections and sign-outs so far. An answer is valid only if the number is the
+    /// one at its request.
+    private(set) var number = 0
+    /// Whether the connection is logged in to an account that is not, or no longer, held here.
+    private(set) var isForeign = false
+
+    /// Ends the life of a connection.
+    mutating func disconnected() {
+        isForeign = false
+        number += 1
+    }
+
+    /// Ends the life of an account; its connection may stay open until the server has logged out.
+    mutating func signedOut() { number += 1 }
+
+    /// Notes that the server still has to log out the account of this connection.
+    mutating func logsOut() { isForeign = true }
+}
