@@ -1,3 +1,5 @@
+import TambourProtocol
+
 /// Which connection and account an answer belongs to.
 struct SessionLife {
     /// The number of connections and sign-outs so far. An answer is valid only if the number is the
