@@ -1,6 +1,6 @@
 public import TambourProtocol
 
-/// What has changed in the local store. Whoever shows these things reads them again.
+/// The parts of the local store that have changed. A screen that shows such a part reads it again.
 public struct ChangeSet: Hashable, Sendable {
     /// Chats of the list that changed, appeared or disappeared.
     public internal(set) var chats: Set<ChatID> = []
@@ -8,7 +8,7 @@ public struct ChangeSet: Hashable, Sendable {
     public internal(set) var histories: Set<ChatID> = []
     /// People whose name, presence or contact status has changed.
     public internal(set) var people: Set<UserID> = []
-    /// Chats whose draft was changed elsewhere.
+    /// Chats whose draft was changed by another device or process of the account.
     public internal(set) var drafts: Set<ChatID> = []
     /// The queue of actions has changed.
     public internal(set) var queue = false

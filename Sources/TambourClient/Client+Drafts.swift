@@ -1,12 +1,12 @@
 public import TambourProtocol
 
-/// Drafts: messages that somebody began to write.
+/// Drafts: messages that the user has begun to write.
 extension Client {
-    /// A message that is not sent yet, as the account's devices share it.
+    /// An unsent message, which all devices of the account share.
     public struct Draft: Hashable, Sendable {
         /// Empty when there is no draft.
         public let text: String
-        /// The message of the same chat that it will answer.
+        /// The message of the same chat that the draft answers.
         public let replyTo: MessageID?
 
         public init(text: String, replyTo: MessageID? = nil) {
@@ -18,16 +18,17 @@ extension Client {
         public static let empty = Draft(text: "")
     }
 
-    /// The draft of a chat, begun here or on another device of the account.
+    /// Returns the draft of a chat, from this device or another device of the account.
     public func draft(in chat: ChatID) throws(ClientError) -> Draft {
         try store.read { try $0.draft(of: chat) ?? .empty }
     }
 
-    /// Saves a draft, here and on the account's other devices; an empty text discards it.
+    /// Saves a draft on this device and on the account's other devices. An empty text discards the
+    /// draft.
     ///
-    /// A draft longer than a message stays on this device only, and drafts that other devices save
-    /// do not replace it: docs/decisions/0024-long-drafts.md. The same holds for a draft in a group
-    /// that the account is no longer in, until it is let in again.
+    /// A draft longer than a message stays on this device only. Drafts from other devices do not
+    /// replace such a draft: docs/decisions/0024-long-drafts.md. Both rules also hold for a draft
+    /// in a group that the account has lost, until the account joins the group again.
     public func saveDraft(
         _ text: String,
         in chat: ChatID,
@@ -55,14 +56,14 @@ extension Client {
         }
     }
 
-    /// Discards a draft, unless another one has replaced it.
+    /// Discards a draft, unless another draft has replaced it.
     public func discardDraft(_ draft: Draft, in chat: ChatID) async throws(ClientError) {
         try await wish { core, tx in try core.discardDraft(draft, in: chat, tx) }
     }
 }
 
 extension ClientCore {
-    /// Discards a draft, unless another one has replaced it.
+    /// Discards a draft, unless another draft has replaced it.
     func discardDraft(_ draft: Client.Draft, in chat: ChatID, _ tx: StoreTransaction) throws {
         guard try tx.draft(of: chat) == draft else { return }
         try queue(DiscardDraftTask(chat: chat.rawValue), tx)

@@ -4,9 +4,10 @@ public import TambourProtocol
 extension Client {
     /// Replaces the text of an own message.
     ///
-    /// Formatting and mentions are kept where the text does not change.
+    /// Unchanged parts of the text keep their formatting and mentions.
     ///
-    /// - Parameter mentions: the people named in the new text, and where.
+    /// - Parameter mentions: the people whom the new text mentions, and the ranges of these
+    ///   mentions.
     public func edit(
         _ message: MessageID,
         in chat: ChatID,
@@ -19,8 +20,7 @@ extension Client {
         }
     }
 
-    /// Replaces the text of an own message, whether it is sent or still queued. Retries it if it
-    /// was refused.
+    /// Replaces the text of an own message, sent or queued. A refused message is sent again.
     ///
     /// - Throws: `ClientError.invalid` when the message no longer exists.
     public func edit(
@@ -56,7 +56,8 @@ struct EditedText {
         self.mentions = mentions
     }
 
-    /// The formatting of the new text: what is kept of the old one, and the new mentions.
+    /// Returns the formatting of the new text: the kept formatting of the old text, and the new
+    /// mentions.
     func elements(insteadOf old: String, _ elements: [Element]) -> [Element] {
         let kept = TextChange(from: old, to: text).moved(elements)
         let named = kept.filter { $0.isMention }.map(\.range)
@@ -71,7 +72,7 @@ struct EditedText {
 struct TextChange: Equatable {
     /// The range of the old text that is replaced.
     let range: Range<Int>
-    /// How much longer the new text is.
+    /// The difference in length: positive when the new text is longer.
     let shift: Int
 
     init(from old: String, to new: String) {
@@ -90,7 +91,7 @@ struct TextChange: Equatable {
         shift = new.count - old.count
     }
 
-    /// Moves formatting of the old text to where it belongs in the new one.
+    /// Moves formatting of the old text to its place in the new text.
     ///
     /// Replaced text loses its formatting. A mention whose text changed is dropped.
     func moved(_ elements: [Element]) -> [Element] {
@@ -104,7 +105,7 @@ struct TextChange: Equatable {
         }
     }
 
-    /// - Parameter isWhole: whether the element is dropped when any of its text changes.
+    /// - Parameter isWhole: whether any change of the element's text drops the element.
     private func moved(_ old: Range<Int>, isWhole: Bool) -> Range<Int>? {
         if old.upperBound <= range.lowerBound { return old }
         if old.lowerBound >= range.upperBound {
@@ -122,7 +123,8 @@ struct TextChange: Equatable {
 extension Element {
     fileprivate var isMention: Bool { "\(type)" == "USER_MENTION" }
 
-    /// The range that it formats; far beyond any text when the server sends nonsense.
+    /// The range that the element formats. A nonsensical range from the server lies far beyond any
+    /// text.
     fileprivate var range: Range<Int> {
         let most = Int(Int32.max)
         let start = min(max(0, Int(clamping: from)), most)
@@ -131,7 +133,7 @@ extension Element {
 }
 
 extension ClientCore {
-    /// Queues an edit of an own message that the server has.
+    /// Queues an edit of an own message that has reached the server.
     fileprivate func edit(
         _ message: MessageID,
         in chat: ChatID,
@@ -159,7 +161,7 @@ extension ClientCore {
         )
     }
 
-    /// Changes the text of a message that is still queued.
+    /// Changes the text of a queued message.
     fileprivate func rewrite(
         cid: Int64,
         in chat: ChatID,

@@ -3,31 +3,31 @@ public import TambourProtocol
 /// Entities that several devices edit offline: accounts, profiles, notes, preferences, series of
 /// measurements.
 ///
-/// A change is stored and shown at once, and sent to the server when it can be reached. Nothing is
-/// undone silently: where two devices collide, `entityConflicts` keeps both sides until the user
-/// has chosen.
+/// A change is stored and shown at once, and sent to the server when it can be reached. The client
+/// undoes nothing silently: when changes of two devices collide, `entityConflicts` keeps both until
+/// the user has chosen.
 ///
-/// Entities are kept up to date from the first of these calls on; before that they cost nothing.
+/// The first of these calls starts the synchronisation of entities. Before that, entities cost
+/// nothing.
 extension Client {
-    /// The entities directly below a parent, or at the top, in the order in which they came to this
-    /// device.
+    /// Returns the entities directly below a parent, or at the top, in the order in which this
+    /// device received them.
     public func entities(below parent: EntityID? = nil) async throws(ClientError) -> [LocalEntity] {
         try await wish { core, tx in try core.entities.use(tx).entities(below: parent) }
     }
 
-    /// An entity with the user's changes applied.
+    /// Returns an entity with the user's changes applied.
     ///
-    /// - Parameter id: may be a local id even after the entity got its id from the server.
-    /// - Returns: nil if the entity, or one above it, is deleted or unknown.
+    /// - Parameter id: may be a local id even after the server has assigned an id.
+    /// - Returns: nil if the entity or one of its ancestors is deleted or unknown.
     public func entity(_ id: EntityID) async throws(ClientError) -> LocalEntity? {
         try await wish { core, tx in try core.entities.use(tx).entity(id) }
     }
 
     /// Creates an entity.
     ///
-    /// - Returns: its local id, which stays valid on this device.
-    /// - Throws: `ClientError.refused` with the protocol's error for fields that such an entity
-    ///   cannot have.
+    /// - Returns: the entity's local id, which stays valid on this device.
+    /// - Throws: `ClientError.refused` with the protocol's error for invalid fields.
     @discardableResult
     public func createEntity(
         _ type: EntityType,
@@ -43,7 +43,7 @@ extension Client {
         }
     }
 
-    /// Sets fields; `FieldValue.null` removes one.
+    /// Sets fields; the value `FieldValue.null` removes a field.
     public func updateEntity(
         _ id: EntityID,
         fields: [String: FieldValue]
@@ -62,7 +62,7 @@ extension Client {
 
     /// Undoes a deletion made on this device.
     ///
-    /// - Parameter fields: all fields that the entity shall have.
+    /// - Parameter fields: all fields of the restored entity.
     public func restoreEntity(
         _ id: EntityID,
         fields: [String: FieldValue]
@@ -79,8 +79,8 @@ extension Client {
 
     /// Resolves a conflict.
     ///
-    /// - Parameter parent: the new parent of the entity, for a choice of `mine` when its parent is
-    ///   gone.
+    /// - Parameter parent: the new parent of the entity, for a choice of `mine` when the old parent
+    ///   is deleted.
     public func resolveConflict(
         _ id: EntityID,
         _ choice: EntityChoice,
@@ -91,16 +91,17 @@ extension Client {
         }
     }
 
-    /// The number of changes of this device, deletions included, that the server has neither
-    /// accepted nor refused. Conflicts wait for the user and do not count.
+    /// Returns the number of changes of this device, deletions included, that the server has
+    /// neither accepted nor refused. Conflicts do not count.
     public func pendingEntityChanges() async throws(ClientError) -> Int {
         try await wish { core, tx in try core.entities.use(tx).pendingCount }
     }
 
-    /// Whether other devices' changes to entities have arrived: no pull is in flight or needed.
+    /// Returns whether the changes of other devices to entities have arrived: no pull is in flight
+    /// or needed.
     ///
     /// - Returns: false while there is no connection. If another process is connected: whether this
-    ///   account has ever pulled entities, since that process then keeps them up to date.
+    ///   account has ever pulled entities, because that process then keeps them up to date.
     public func isEntitySyncDone() async -> Bool {
         if state == .elsewhere {
             let mark = try? await wish { _, tx in try tx.value(of: .entitiesMark) as Int64? }
@@ -109,11 +110,12 @@ extension Client {
         return (try? await call { core throws(ClientError) in core.entities.isInSync }) ?? false
     }
 
-    /// The elements of a series from one position to another, in its order.
+    /// Returns the elements of a series from one position to another, in the order of the series.
     ///
-    /// Asks the server for the range. Offline, returns the elements that this device holds.
+    /// Requests the range from the server. Offline, returns the elements that this device holds.
     ///
-    /// - Parameter range: of the field that orders the series; for measurements, Unix milliseconds.
+    /// - Parameter range: values of the field that orders the series; for measurements, Unix
+    ///   milliseconds.
     public func elements(
         of type: EntityType,
         below parent: EntityID,
@@ -192,7 +194,7 @@ extension ObjPullReply {
 }
 
 extension Entity {
-    /// The value of the field that orders its series; 0 without one, as on the server.
+    /// The value of the field that orders the series; 0 without a value, as on the server.
     fileprivate func position(in field: String) -> Int64 {
         if case .int(let value) = fields[field] { value } else { 0 }
     }

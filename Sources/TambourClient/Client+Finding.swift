@@ -1,8 +1,8 @@
 public import TambourProtocol
 
-/// Queries that only the server can answer. These wait for it.
+/// Queries that only the server can answer. Every call waits for the server.
 extension Client {
-    /// The person with a phone number, if they allow others to find them by it.
+    /// Finds the person with a phone number, if that person allows it.
     ///
     /// - Throws: `ClientError.refused` when there is no such person.
     public func find(phone: String) async throws(ClientError) -> Person {
@@ -13,7 +13,7 @@ extension Client {
         return person
     }
 
-    /// The members of a group or channel, as many as the server returns at once.
+    /// Returns the members of a group or channel: the first page that the server sends.
     public func members(of chat: ChatID) async throws(ClientError) -> [Person] {
         let reply = try await askLoggedIn(ChatMembersRequest(chatID: chat, type: .member))
         return try await keep(reply.members.map(\.contact))
@@ -21,13 +21,13 @@ extension Client {
 
     /// Searches the server's messages for words that begin with the words of `query`, newest first.
     ///
-    /// The results are not stored here; to open one, `look` at its chat around it. A server that
-    /// has many messages to search answers with empty pages. The client then requests the next
-    /// ones, up to `pagesOfNothing`.
+    /// The results are not stored here; to open one, call `look` at its chat around the message. A
+    /// server that has many messages to search answers with empty pages. The client then requests
+    /// up to `pagesOfNothing` further pages.
     /// - Parameters:
     ///   - chat: nil for all chats.
-    ///   - marker: the marker that the previous page ended with; nil for the first page.
-    /// - Returns: a page, and the marker of the next one; nil at the end.
+    ///   - marker: the marker at the end of the previous page; nil for the first page.
+    /// - Returns: a page and the marker of the next page; a nil marker at the end.
     public func searchServer(
         _ query: String,
         in chat: ChatID? = nil,
@@ -47,7 +47,7 @@ extension Client {
         return (found, next)
     }
 
-    /// The number of empty pages of a search after which an empty result is returned.
+    /// The number of empty pages after which a search returns an empty result.
     private static let pagesOfNothing = 20
 
     private func searchPage(

@@ -2,7 +2,7 @@ public import TambourProtocol
 
 /// Members of groups and channels, and people whom this account has blocked.
 extension Client {
-    /// Somebody in a group or channel.
+    /// A member of a group or channel.
     public struct Member: Hashable, Sendable, Identifiable {
         public enum Role: Hashable, Sendable {
             case owner
@@ -17,10 +17,10 @@ extension Client {
         public var id: UserID { person.id }
     }
 
-    /// The members of a group or channel with their roles, at most `limit`. Waits for the
+    /// Returns at most `limit` members of a group or channel, with their roles. Waits for the
     /// server.
     ///
-    /// - Throws: `ClientError.refused` in channels, unless this account runs them.
+    /// - Throws: `ClientError.refused` for a channel that this account does not administer.
     public func roster(
         of chat: ChatID,
         limit: Int = 1_000
@@ -48,10 +48,11 @@ extension Client {
     }
 
     private static let rightsOfOwner: Int64 = 2047
-    /// Members, administrators, description, pins, posts, edits, deletions; see `roles.yaml`.
+    /// The rights to change members, administrators, description and pins, and to post, edit and
+    /// delete; see `roles.yaml`.
     private static let rightsOfAdministrator: Int64 = 2 | 4 | 8 | 16 | 256 | 512 | 1024
 
-    /// Gives somebody the rights of an administrator, or removes them.
+    /// Grants or revokes an administrator's rights.
     public func setAdministrator(
         _ user: UserID,
         in chat: ChatID,
@@ -66,13 +67,14 @@ extension Client {
         try await wish { core, tx in try core.queue(task, tx) }
     }
 
-    /// The people this account has blocked. Waits for the server.
+    /// Returns the people this account has blocked. Waits for the server.
     public func blocked() async throws(ClientError) -> [Person] {
         var people: [Person] = []
         var marker: Int64?
         repeat {
             let reply = try await askLoggedIn(ContactListRequest(status: .blocked, from: marker))
-            // Stored as people met, not as contacts: blocking does not make anybody a contact.
+            // Blocking does not make a person a contact, so these people are stored without that
+            // status.
             people += try await keep(reply.contacts)
             marker = reply.marker
         } while marker != nil

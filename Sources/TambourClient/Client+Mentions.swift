@@ -1,9 +1,9 @@
 import Foundation
 public import TambourProtocol
 
-/// Mentions of this account, and mentions that it writes.
+/// Mentions of this account, and mentions in its own messages.
 extension Client {
-    /// A range of a text that names somebody.
+    /// A range of a text that names a person.
     public struct Mention: Hashable, Sendable {
         public let user: UserID
         /// UTF-16 units from the start of the text.
@@ -15,7 +15,7 @@ extension Client {
         }
     }
 
-    /// Messages held here that mention this account or answer it, the newest first.
+    /// Returns messages on this device that mention this account or answer it, newest first.
     public func mentions(count: Int = 50) throws(ClientError) -> [Found] {
         try store.read { try Reader($0).mentions(count: count) }
     }
@@ -44,7 +44,7 @@ extension Reader {
 }
 
 extension Message {
-    /// Whether it mentions a person or answers one of their messages.
+    /// Returns whether the message mentions a person or answers a message of that person.
     func concerns(_ user: UserID) -> Bool {
         let isMentioned = (elements?.stored ?? []).contains {
             "\($0.type)" == "USER_MENTION" && $0.entityID == user

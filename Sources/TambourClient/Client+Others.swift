@@ -5,9 +5,10 @@ extension Client {
     /// The time limit for the other process to deliver the server's answer.
     private static let patience = Duration.seconds(30)
 
-    /// Has the connected process send a request to the server, and waits for the answer.
+    /// Has the connected process send a request to the server, and waits for the reply.
     ///
-    /// - Throws: `ClientError.timedOut`, also when that process is offline.
+    /// - Throws: `ClientError.timedOut` if no answer arrives, for example because that process is
+    ///   offline.
     func askByOther<Request: WireRequest & Sendable>(
         _ request: Request
     ) async throws(ClientError) -> Request.Reply where Request.Reply: Sendable {
@@ -41,7 +42,7 @@ extension Client {
         }
     }
 
-    /// The result of an errand; nil until it arrives.
+    /// Returns the result of an errand; nil until the result arrives.
     private func answer(to errand: Int64) -> Result<[UInt8], ClientError>? {
         try? store.read { try $0.answer(toErrand: errand) }
     }

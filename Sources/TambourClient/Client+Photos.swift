@@ -1,21 +1,21 @@
 import Foundation
 package import TambourProtocol
 
-/// Sending photos. Nothing here is public before the server accepts uploads: until then it refuses
-/// every message with a photo.
+/// Sending photos. These calls are not public yet, because the server refuses every message with a
+/// photo until it accepts uploads.
 extension Client {
-    /// Sends a photo as soon as it is uploaded. Later messages in the chat wait for it.
+    /// Sends a photo after its upload. Later messages in the chat wait for the photo.
     ///
-    /// Errors, such as a file that is not a photo, show as the failure of the message, which can be
-    /// retried or dropped. This becomes public when the server accepts uploads: `StandInUpload`
-    /// uploads nothing, and the server answers `error.message.invalid`.
+    /// Errors, such as a file that is not a photo, appear as the failure of the message. The user
+    /// can retry or discard the message. This call becomes public when the server accepts uploads:
+    /// today `StandInUpload` uploads nothing, and the server answers `error.message.invalid`.
     ///
     /// - Parameters:
-    ///   - path: a JPEG, PNG, GIF or WebP of at most `PhotoFile.maxBytes`. The client that is
-    ///     connected copies it at once; until then the file must stay where it is.
+    ///   - path: a JPEG, PNG, GIF or WebP of at most `PhotoFile.maxBytes`. The connected client
+    ///     copies the file at once; until then the file must stay in place.
     ///   - caption: at most 4,000 UTF-16 units.
-    /// - Returns: an id for the message until the server has it. The message is stored here by
-    ///   then.
+    /// - Returns: an id for the message until the server assigns one. The message is already stored
+    ///   when the call returns.
     @discardableResult
     package func sendPhoto(
         at path: String,
@@ -25,7 +25,7 @@ extension Client {
         isSilent: Bool = false
     ) async throws(ClientError) -> OutgoingID {
         try Self.requireRoom(for: caption)
-        // Another process, in another working directory, may do the upload.
+        // Another process, which has its own working directory, may upload the file.
         let source = URL(filePath: path).standardizedFileURL.path
         return try await wish { core, tx in
             let task = SendPhotoTask(

@@ -1,9 +1,9 @@
 public import TambourProtocol
 
-/// Reading what is stored on this device. Nothing here waits for the network.
+/// Reading the data stored on this device. These calls never wait for the network.
 extension Client {
-    /// Whether this device holds a token. False after `signOut`, and after the server has signed
-    /// the device out.
+    /// Returns whether this device holds a token. False after `signOut`, and after the server has
+    /// ended this device's session.
     public func isSignedIn() throws(ClientError) -> Bool {
         try store.read { try $0.isSignedIn() }
     }
@@ -13,19 +13,19 @@ extension Client {
         try store.read { try $0.value(of: .server) }
     }
 
-    /// The time of this device's last login, in Unix milliseconds of the server; nil if it never
-    /// logged in.
+    /// The time of this device's last login, in Unix milliseconds of the server's clock; nil before
+    /// the first login.
     public func lastLoginMs() throws(ClientError) -> Int64? {
         try store.read { try $0.value(of: .chatsMark) }
     }
 
-    /// The account held here, if any. It stays when the server signs the device
-    /// out: the same person can sign in again and finds everything.
+    /// The account stored on this device, if any. It stays when the server signs the device out:
+    /// the same person can sign in again and finds all data.
     public func me() throws(ClientError) -> UserID? {
         try store.read { try $0.userID() }
     }
 
-    /// The list of chats: pinned ones first, then by time, newest first.
+    /// Returns the list of chats: first pinned chats, then the other chats by time, newest first.
     ///
     /// - Parameter limit: the maximum number, from the top; nil for all.
     public func chats(
@@ -35,12 +35,12 @@ extension Client {
         try store.read { try Reader($0).chats(includingHidden: includingHidden, limit: limit) }
     }
 
-    /// One chat of the list; nil when it is not in the list.
+    /// Returns a chat of the list; nil when the list does not contain the chat.
     public func chat(_ chat: ChatID) throws(ClientError) -> ChatSummary? {
         try store.read { try Reader($0).chat(chat) }
     }
 
-    /// Where a page of a history is anchored.
+    /// The place from which a page of a history is read.
     public enum HistoryAnchor: Hashable, Sendable {
         /// The newest messages.
         case newest
@@ -56,8 +56,8 @@ extension Client {
         case firstUnread
     }
 
-    /// Returns a page of a chat's history as it is stored here, with gaps marked. Call `look` to
-    /// have gaps filled.
+    /// Returns a page of a chat's stored history, with gaps marked. Call `look` to have gaps
+    /// filled.
     public func history(
         of chat: ChatID,
         _ anchor: HistoryAnchor = .newest,
@@ -79,34 +79,34 @@ extension Client {
         }
     }
 
-    /// The read mark of this account in a chat, in Unix milliseconds of the server; 0 when it has
-    /// read nothing.
+    /// Returns the read mark of this account in a chat, in Unix milliseconds of the server's clock;
+    /// 0 before the first read message.
     public func readMark(of chat: ChatID) throws(ClientError) -> Int64 {
         try store.read { try $0.chatRow(chat)?.readMark ?? 0 }
     }
 
-    /// The contacts, by name.
+    /// Returns the contacts, sorted by name.
     public func people() throws(ClientError) -> [Person] {
         try store.read { try $0.contacts() }
     }
 
-    /// A person; nil when nothing about them is stored.
+    /// Returns a person; nil when this device stores nothing about them.
     public func person(_ user: UserID) throws(ClientError) -> Person? {
         try store.read { try $0.person(user) }
     }
 
-    /// The number of tasks that are queued or in flight.
+    /// Returns the number of tasks that are queued or in flight.
     public func queueLength() throws(ClientError) -> Int {
         try store.read { try $0.openTaskCount() }
     }
 
-    /// Whether an action is not done yet.
+    /// Returns whether an action is still pending.
     public func isWaiting(_ outgoing: OutgoingID) throws(ClientError) -> Bool {
         let task = try store.read { try $0.task(TaskID(outgoing.rawValue)) }
         return task.map { !$0.state.isTerminal } ?? false
     }
 
-    /// Why the server refused an action; nil when it did not.
+    /// Returns the reason why the server refused an action; nil if the action was not refused.
     public func failure(of outgoing: OutgoingID) throws(ClientError) -> String? {
         try store.read { try $0.task(TaskID(outgoing.rawValue))?.refusal }
     }
@@ -130,9 +130,9 @@ extension Client {
         try store.read { try Reader($0).search(query, in: chat, count: count) }
     }
 
-    // MARK: - What is on the screen
+    // MARK: - The screen
 
-    /// Tells the client which part of a chat is on the screen. It fetches the messages that are
+    /// Reports which part of a chat is on the screen. The client fetches the messages that are
     /// missing there, and those that the reader will reach next.
     ///
     /// - Parameters:
@@ -160,15 +160,15 @@ extension Client {
         }
     }
 
-    /// No screen shows more rows than this, so prefetching need not plan for more.
+    /// The maximum number of rows on a screen. Prefetching need not plan for more.
     private static let mostRowsOnScreen = 10_000
 
-    /// Tells the client that a chat is no longer on the screen.
+    /// Reports that a chat is no longer on the screen.
     public func lookAway(from chat: ChatID) {
         perform { $0.lookAway(from: chat) }
     }
 
-    /// The number of history pages requested since the client was made.
+    /// Returns the number of history pages requested since the client was created.
     public func historyRequests() async -> Int {
         (try? await call { $0.histories.requests }) ?? 0
     }

@@ -7,15 +7,15 @@ extension Client {
         public let client: String
         /// Device and system.
         public let device: String
-        /// The address from which it was last seen.
+        /// The address of the device's last connection.
         public let address: String
-        /// When it was last seen, in Unix milliseconds.
+        /// The time of the device's last activity, in Unix milliseconds.
         public let seenMs: Int64
-        /// Whether it is this device.
+        /// Whether this entry describes the calling device.
         public let isCurrent: Bool
     }
 
-    /// All devices, this one first. Waits for the server.
+    /// Returns all signed-in devices, this device first. Waits for the server.
     public func sessions() async throws(ClientError) -> [SignedInDevice] {
         try await askLoggedIn(SessionsInfoRequest()).sessions.map {
             SignedInDevice(

@@ -1,8 +1,8 @@
 import TambourProtocol
 
-/// Signing in and out. These wait for the server.
+/// Signing in and out. These calls wait for the server.
 extension Client {
-    /// A login code that was requested.
+    /// A requested login code.
     public struct CodeRequest: Sendable {
         /// The number of digits of the code.
         public let digits: Int
@@ -14,7 +14,7 @@ extension Client {
     public enum SignInStep: Sendable {
         /// The account is signed in.
         case done
-        /// The phone number is new: somebody has to enter a name.
+        /// The phone number is new: the user has to enter a name.
         case nameWanted(Registration)
         /// The account also has a password.
         case passwordWanted(PasswordRequest)
@@ -34,7 +34,8 @@ extension Client {
         let track: String
     }
 
-    /// Requests a login code, which the server sends to the phone's owner by another route.
+    /// Requests a login code, which the server sends to the owner of the phone outside of this
+    /// protocol.
     ///
     /// - Parameter phone: 5 to 15 digits, with or without a plus.
     public func requestCode(phone: String) async throws(ClientError) -> CodeRequest {
@@ -116,22 +117,22 @@ extension Client {
         try await signIn(token: token, phone: request.phone)
     }
 
-    /// Signs in with a token such as the one that an operator's `admin users create` prints.
+    /// Signs in with a token, for example one printed by an operator's `admin users create`.
     public func signIn(token: String, phone: String? = nil) async throws(ClientError) {
         try await call { (core: ClientCore) throws(ClientError) in
             try core.signIn(token: token, phone: phone)
         }
     }
 
-    /// Signs out. Erases everything of the account on this device, and signs out its other
-    /// processes here.
+    /// Signs out. Erases all data of the account on this device, and signs out its other processes
+    /// on this device.
     public func signOut() async throws(ClientError) {
         try await call { (core: ClientCore) throws(ClientError) in try core.signOut() }
     }
 
     /// Waits until this client, or another process of this account, is connected and logged in.
     ///
-    /// - Returns: false when nobody is signed in, or the client was stopped.
+    /// - Returns: false when no account is signed in, or the client was stopped.
     public func waitUntilOnline() async -> Bool {
         let changes = changes()
         for await state in states() {
@@ -158,8 +159,8 @@ extension Client {
 
     /// Waits until all changes have arrived and all actions are done or refused.
     ///
-    /// - Returns: false when that took longer than `limit`, when nobody is signed in, or when the
-    ///   client was stopped.
+    /// - Returns: false when this takes longer than `limit`, no account is signed in, or the client
+    ///   was stopped.
     public func settle(within limit: Duration) async -> Bool {
         let changes = changes()
         return await withTaskGroup(of: Bool?.self) { group in

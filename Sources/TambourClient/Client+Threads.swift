@@ -1,17 +1,17 @@
 public import TambourProtocol
 
-/// Reading threads: which messages answer which.
+/// Reading threads of messages and their answers.
 extension Client {
-    /// The thread of a message: the messages it answers, up to the one that began the thread, and
-    /// all answers to any of these.
+    /// Returns the thread of a message: the chain of answered messages up to the first message of
+    /// the thread, and all answers to messages of this chain.
     ///
-    /// It is read from the local store, including messages that are still queued. A message that is
-    /// not stored here, or was deleted, ends the way up and is then the first entry. Other deleted
-    /// messages are omitted; the answers to one form a thread of their own.
+    /// The thread is read from the local store, including queued messages. The chain ends at a
+    /// message that is deleted or not stored here, which is then the first entry. Other deleted
+    /// messages are omitted, and answers to a deleted message form a separate thread.
     /// - Parameters:
-    ///   - limit: the maximum number of entries, at least 2. A longer thread contains the message
-    ///     itself, the messages it answers as far as they fit into half of the limit, and the
-    ///     newest of the others.
+    ///   - limit: the maximum number of entries, at least 2. A longer thread is cut to the message
+    ///     itself, the nearest messages of the chain for up to half of the limit, and the newest of
+    ///     the remaining messages.
     public func thread(
         of message: MessageID,
         in chat: ChatID,
@@ -32,7 +32,7 @@ extension Reader {
         let answers = try store.answers(to: path[0], in: chat, limit: Self.mostAnswers)
         let sends = try unsent(overlays, in: chat)
         var tree = ThreadTree(root: path[0])
-        // The path to the message is always shown, however long the thread is.
+        // The path to the message is always shown, even in a long thread.
         let links = answers + zip(path.dropFirst(), path).map { ($0, $1) }
         for (id, answered) in links.sorted(by: { $0.id < $1.id }) where !overlays.isDeleted(id) {
             tree.add(.sent(id), to: answered)
@@ -68,9 +68,10 @@ extension Reader {
         )
     }
 
-    /// The chain of messages that leads to a message, starting with the one that began it.
+    /// Returns the chain of messages that leads to a message, starting with the first message of
+    /// the thread.
     ///
-    /// - Returns: the chain, never empty, and whether it reaches the start of the thread.
+    /// - Returns: the chain, which is never empty, and whether it reaches the start of the thread.
     private func path(
         to message: MessageID,
         in chat: ChatID,

@@ -1,9 +1,9 @@
 import Foundation
 public import TambourProtocol
 
-/// Actions that are not done yet.
+/// Actions that are not completed yet.
 extension Client {
-    /// An action that is queued, or that the server refused.
+    /// A queued or refused action.
     public struct Waiting: Hashable, Sendable, Identifiable {
         /// The kind of action.
         public enum Kind: Hashable, Sendable {
@@ -18,24 +18,26 @@ extension Client {
             case chat
             case contact
             case profile
-            /// A kind that this version does not know.
+            /// A kind that is unknown to this version.
             case other(String)
         }
 
-        /// The id with which to cancel or retry it.
+        /// The id with which to cancel or retry the action.
         public let id: OutgoingID
         public let kind: Kind
-        /// Nil for an action that belongs to no chat.
+        /// Nil for an action outside of any chat.
         public let chat: ChatID?
-        /// The title of the chat; nil for an action that belongs to no chat.
+        /// The title of the chat; nil for an action outside of any chat.
         public let chatTitle: String?
-        /// When it was queued, in Unix milliseconds of this device.
+        /// The time of queueing, in Unix milliseconds of this device.
         public let sinceMs: Int64
-        /// Why the server refused it, for people; nil while it waits.
+        /// The reason why the server refused the action, as text for the user; nil for a queued
+        /// action.
         public let failure: String?
     }
 
-    /// The actions that are queued, and those that were refused and not dropped yet, oldest first.
+    /// Returns the queued actions, and the refused actions that are not discarded yet, oldest
+    /// first.
     public func waiting() throws(ClientError) -> [Waiting] {
         try store.read { try Reader($0).waiting() }
     }
@@ -43,7 +45,7 @@ extension Client {
 
 extension Reader {
     func waiting() throws -> [Client.Waiting] {
-        // Steps of sending a photo; the message itself shows their state.
+        // Steps of sending a photo are omitted; the message itself shows their state.
         let steps = [KeepPhotoTask.kind, UploadPhotoTask.kind]
         let decoder = JSONDecoder()
         return try store.unfinishedTasks().filter { !steps.contains($0.kind) }.map { task in
@@ -88,11 +90,12 @@ extension Reader {
 }
 
 extension TaskRecord {
-    /// Why the server refused the task, for people; nil when it did not.
+    /// The reason why the server refused the task, as text for the user; nil if the task was not
+    /// refused.
     var refusal: String? { state.isFailed ? lastError ?? "it was refused" : nil }
 }
 
-/// The fields of a task's payload that are shown, for every kind of task.
+/// The fields of a task's payload that the queue shows, for every kind of task.
 private struct WaitingPayload: Decodable {
     let chat: Int64?
     let text: String?

@@ -3,9 +3,9 @@ public import TambourProtocol
 
 /// A messenger account on this device. It works from local storage, online or offline.
 ///
-/// Each action is stored before the call returns and is shown at once. The client carries it out on
-/// the server as soon as the server can be reached: once, however often the connection or the
-/// process dies before that.
+/// Each action is stored before the call returns and is shown at once. The client performs it on
+/// the server when the server can be reached. It takes effect once, even if the connection or the
+/// process dies in between.
 ///
 ///     let client = try Client(store: "/home/anna/.local/share/tambour/anna.db")
 ///     client.start()
@@ -23,7 +23,7 @@ public final class Client: Sendable {
     ///
     /// - Parameters:
     ///   - path: the account's file, created if it does not exist. Its folder must exist.
-    ///   - server: `HOST:PORT`, which the file remembers; nil for the remembered one.
+    ///   - server: `HOST:PORT`, which the file then stores; nil for the stored address.
     /// - Throws: `ClientError.store`; `ClientError.invalid` when no server is known or the address
     ///   is malformed.
     public init(
@@ -59,14 +59,14 @@ public final class Client: Sendable {
         }
     }
 
-    // MARK: - Life
+    // MARK: - Lifecycle
 
     /// Connects, and keeps connected until `stop`.
     public func start() {
         driver.start()
     }
 
-    /// Closes the connection and the file; the client is of no use afterwards.
+    /// Closes the connection and the file. The client cannot be used afterwards.
     public func stop() async {
         await withCheckedContinuation { continuation in
             driver.stop { continuation.resume() }
@@ -75,14 +75,14 @@ public final class Client: Sendable {
         store.close()
     }
 
-    /// Tells the client that the network has changed, as when a phone leaves its Wi-Fi. It retries
-    /// the connection at once.
+    /// Reports a change of network, for example when a phone leaves its Wi-Fi. The client
+    /// reconnects at once.
     public func networkChanged() {
         driver.perform { $0.networkChanged() }
     }
 
-    /// Retries the connection sooner, because somebody waits for it. The pause after a failure ends
-    /// two seconds after it began, at the latest. May be called on every keystroke.
+    /// Reconnects sooner, because the user waits for the connection. The pause after a failure ends
+    /// at most two seconds after its start. May be called on every keystroke.
     public func hurry() {
         driver.perform { $0.hurry() }
     }
@@ -90,30 +90,31 @@ public final class Client: Sendable {
     /// The state of the connection to the server.
     public var state: ConnectionState { listeners.state }
 
-    /// Why the server or another process signed this account out; nil if that has not happened
-    /// since the client was made.
+    /// The reason why the server or another process signed this account out; nil if this has not
+    /// happened since the client was created.
     public var signedOutReason: String? { listeners.signedOutReason }
 
-    /// The `signedOutReason` when somebody else signs in while this device still holds an account's
-    /// messages.
+    /// The `signedOutReason` when a different account signs in while this device still holds an
+    /// account's messages.
     public static let holdsAnother = "this device holds the messages of another account"
 
-    /// Bytes sent and received since the client was made.
+    /// Returns the number of bytes sent and received since the client was created.
     public func traffic() async -> (sent: Int, received: Int) {
         let both = try? await driver.call { [$0.bytesSent, $0.bytesReceived] }
         return (both?[0] ?? 0, both?[1] ?? 0)
     }
 
-    // MARK: - What happens
+    // MARK: - Streams
 
-    /// Returns the changes of the local store from now on. A slow reader gets several changes as
-    /// one.
+    /// Returns a stream of later changes to the local store. A slow reader receives several changes
+    /// merged into one.
     public func changes() -> AsyncStream<ChangeSet> { listeners.changes() }
 
-    /// Returns the states of the connection, starting with the current one.
+    /// Returns a stream of connection states, starting with the current state.
     public func states() -> AsyncStream<ConnectionState> { listeners.states() }
 
-    /// Returns events that are not stored, from now on. A slow reader misses the oldest.
+    /// Returns a stream of later events, which are not stored. A slow reader misses the oldest
+    /// events.
     public func events() -> AsyncStream<ClientEvent> { listeners.events() }
 
     // MARK: - Writing
@@ -122,12 +123,12 @@ public final class Client: Sendable {
     ///
     /// - Parameters:
     ///   - text: at most 4,000 UTF-16 units.
-    ///   - message: the message of the same chat that it answers.
-    ///   - mentions: the people named in the text, and where.
-    ///   - draft: the draft that became this message. It is discarded in the same transaction,
-    ///     unless another draft has replaced it.
-    /// - Returns: an id for the message until the server has it. The message is stored here by
-    ///   then.
+    ///   - message: the message of the same chat that the new message answers.
+    ///   - mentions: the people whom the text mentions, and the ranges of these mentions.
+    ///   - draft: the draft that became this message. The same transaction discards it, unless
+    ///     another draft has replaced it.
+    /// - Returns: an id for the message until the server assigns one. The message is already stored
+    ///   when the call returns.
     @discardableResult
     public func send(
         _ text: String,
@@ -150,11 +151,13 @@ public final class Client: Sendable {
         }
     }
 
-    /// Sends a text of any length, as several messages in order if it does not fit into one.
+    /// Sends a text of any length. A text too long for one message is sent as several messages in
+    /// order.
     ///
-    /// The first message answers `message`. The other parameters are those of `send`; `parts` says
-    /// where the text is cut.
-    /// - Returns: ids for the messages until the server has them. All are stored here by then.
+    /// The first message answers `message`. The other parameters are those of `send`; `parts`
+    /// defines where the text is cut.
+    /// - Returns: ids for the messages until the server assigns ids. All messages are already
+    ///   stored when the call returns.
     /// - Throws: `ClientError.invalid` when the text is empty or contains only white space.
     @discardableResult
     public func sendInParts(
@@ -203,7 +206,7 @@ public final class Client: Sendable {
         }
     }
 
-    /// - Throws: `ClientError.invalid` for an empty text or one that is too long.
+    /// - Throws: `ClientError.invalid` for a text that is empty or too long.
     static func check(_ text: String) throws(ClientError) {
         guard !text.isEmpty else { throw .invalid(reason: "there is nothing to send") }
         try requireRoom(for: text)
@@ -224,17 +227,17 @@ public final class Client: Sendable {
         )
     }
 
-    /// Marks everything up to a message as read.
+    /// Marks a message and all earlier messages as read.
     public func markRead(_ message: MessageID, in chat: ChatID) async throws(ClientError) {
         try await want(MarkTask(chat: chat.rawValue, message: message.rawValue, isUnread: false))
     }
 
-    /// Marks a message and everything after it as unread.
+    /// Marks a message and all later messages as unread.
     public func markUnread(from message: MessageID, in chat: ChatID) async throws(ClientError) {
         try await want(MarkTask(chat: chat.rawValue, message: message.rawValue, isUnread: true))
     }
 
-    /// Reacts to a message, replacing this account's earlier reaction; nil removes it.
+    /// Reacts to a message. The new reaction replaces this account's earlier one; nil removes it.
     public func react(
         _ emoji: String?,
         to message: MessageID,
@@ -249,7 +252,7 @@ public final class Client: Sendable {
         }
     }
 
-    /// Tells the other members that the user is typing. Not stored.
+    /// Notifies the other members that the user is typing. The notification is not stored.
     public func typing(in chat: ChatID) {
         driver.perform { core in
             core.run { _ in
@@ -260,7 +263,7 @@ public final class Client: Sendable {
 
     // MARK: - Chats and people
 
-    /// Creates a group or channel with these people and this account.
+    /// Creates a group or channel of this account and the given people.
     @discardableResult
     public func createChat(
         title: String,
@@ -280,7 +283,7 @@ public final class Client: Sendable {
         }
     }
 
-    /// Changes a chat's title, description or pinned message; nil leaves a field as it is.
+    /// Changes a chat's title, description or pinned message; nil keeps the current value.
     public func update(
         _ chat: ChatID,
         title: String? = nil,
@@ -350,7 +353,7 @@ public final class Client: Sendable {
 
     /// A change to a contact.
     public enum ContactChange: Sendable {
-        /// Makes somebody a contact, under a name of this account's choice if one is given.
+        /// Adds a contact, optionally under a name that this account chooses.
         case add(firstName: String?, lastName: String?)
         case rename(firstName: String, lastName: String?)
         case remove
@@ -358,7 +361,7 @@ public final class Client: Sendable {
         case unblock
     }
 
-    /// Adds, renames, removes, blocks or unblocks somebody.
+    /// Adds, renames, removes, blocks or unblocks a person.
     public func change(_ user: UserID, _ change: ContactChange) async throws(ClientError) {
         let task =
             switch change {
@@ -383,7 +386,7 @@ public final class Client: Sendable {
         try await want(task)
     }
 
-    /// Changes the account's own names and description; nil leaves a field as it is.
+    /// Changes the account's own names and description; nil keeps the current value.
     public func updateProfile(
         firstName: String? = nil,
         lastName: String? = nil,
@@ -394,20 +397,20 @@ public final class Client: Sendable {
         )
     }
 
-    // MARK: - What waits
+    // MARK: - Queued actions
 
-    /// Cancels an action that is not done yet, or drops one that was refused.
+    /// Cancels a pending action, or discards a refused one.
     public func cancel(_ outgoing: OutgoingID) async throws(ClientError) {
         try await wish { core, tx in try core.cancel(outgoing, tx) }
     }
 
-    /// Retries an action that the server refused. Does nothing if it is already being retried, or
-    /// gone.
+    /// Retries an action that the server refused. Does nothing if the action is already being
+    /// retried or no longer exists.
     public func retry(_ outgoing: OutgoingID) async throws(ClientError) {
         try await wish { core, tx in try core.retry(outgoing, tx) }
     }
 
-    // MARK: - How
+    // MARK: - Internals
 
     /// - Throws: `ClientError.invalid` when the text is too long for a message.
     static func requireRoom(for text: String) throws(ClientError) {
@@ -421,7 +424,7 @@ public final class Client: Sendable {
     }
 
     /// Runs `body` in one transaction, on the lane.
-    /// - Throws: `ClientError.signedOut` when nobody is signed in.
+    /// - Throws: `ClientError.signedOut` when no account is signed in.
     @discardableResult
     func wish<Value: Sendable>(
         _ body: @escaping @Sendable (ClientCore, StoreTransaction) throws -> Value
@@ -434,8 +437,8 @@ public final class Client: Sendable {
         }
     }
 
-    /// Sends the server a request and waits for the answer. The request is not stored, so it fails
-    /// offline.
+    /// Sends the server a request and waits for the reply. The request is not stored, and therefore
+    /// fails offline.
     func ask<Request: WireRequest & Sendable>(
         _ request: Request
     ) async throws(ClientError) -> Request.Reply where Request.Reply: Sendable {
@@ -463,7 +466,7 @@ public final class Client: Sendable {
 extension ClientCore {
     /// Queues a message.
     ///
-    /// - Parameter draft: discarded, unless another draft has replaced it.
+    /// - Parameter draft: discarded in the same transaction, unless another draft has replaced it.
     fileprivate func send(
         _ part: MessagePart,
         to chat: ChatID,
@@ -487,7 +490,7 @@ extension ClientCore {
         )
     }
 
-    /// A client id that no other message of this installation has.
+    /// Returns a new client id, unique among the messages of this installation.
     func nextClientID() -> Int64 {
         tasks.nextID(environment).rawValue
     }

@@ -1,18 +1,18 @@
 import TambourProtocol
 
-/// The whole client except threads, sockets and clocks. A driver calls it, one call at a time, and
-/// carries out what it asks of its host.
+/// The whole client except threads, sockets and clocks. A driver makes one call at a time, and
+/// performs the effects that the core requests from its host.
 ///
-/// Every call is one transaction of the local store. It is preceded by another one when a different
-/// process has signed out. Nothing is sent before the commit:
+/// Every call is one transaction of the local store. When another process has signed out, a
+/// separate transaction handles that first. Nothing is sent before the commit:
 ///
 ///     bytes, time, an action ──▶ one transaction ──▶ commit ──▶ bytes, changes, the next alarm
 ///
-/// A failed transaction changes nothing in memory either. The core reads its state from the store
-/// again and closes the connection, so that the server repeats what was lost.
+/// A failed transaction changes nothing in memory either. The core rereads its state from the store
+/// and closes the connection. After the reconnect, the server sends the lost data again.
 ///
-/// The state belongs to its parts, such as `tasks` and `histories`: extensions of the core call
-/// their functions.
+/// The state belongs to the parts of the core, such as `tasks` and `histories`. Extensions of the
+/// core call the functions of these parts.
 package final class ClientCore {
     let store: LocalStore
     let environment: ClientEnvironment
@@ -32,7 +32,7 @@ package final class ClientCore {
     private(set) lazy var photos = PhotoRuns(self)
     var subjects = Subjects()
     var introductions = Introductions()
-    /// Identifies this life of this process to the others that share the store.
+    /// Identifies this run of the process to other processes that share the store.
     let owner: String
     /// Whether another process that shares the store is connected.
     package var isElsewhere = false
@@ -53,18 +53,18 @@ package final class ClientCore {
         link = LinkStateMachine(policy: options.link)
     }
 
-    /// Bytes sent and received since the core was made.
+    /// Bytes sent and received since the core was created.
     package var bytesSent: Int { wire.bytesSent }
     package var bytesReceived: Int { wire.bytesReceived }
 
-    // MARK: - Life
+    // MARK: - Lifecycle
 
     /// Connects, and stays connected from now on.
     package func start() {
         run { tx in
             self.isElsewhere = false
             self.link.awaitsPerson = try !tx.isSignedIn()
-            // The process that was online before may have been killed.
+            // The process that was last online may have been killed.
             try tx.set(.online, nil)
             try tx.forgetWhoIsOnline()
             try self.adoptTasks(tx)
@@ -72,7 +72,7 @@ package final class ClientCore {
         }
     }
 
-    /// Closes the connection, and does not reconnect.
+    /// Closes the connection and does not reconnect.
     package func stop() {
         run { tx in
             self.perform(self.link.stop())
@@ -86,7 +86,7 @@ package final class ClientCore {
         run { _ in self.perform(self.link.networkChanged(nowMs: self.environment.nowMs())) }
     }
 
-    /// Reconnects sooner, because somebody waits for the connection.
+    /// Reconnects sooner, because the user waits for the connection.
     package func hurry() {
         run { _ in self.perform(self.link.hurry(nowMs: self.environment.nowMs())) }
     }
@@ -97,7 +97,7 @@ package final class ClientCore {
         run { _ in }
     }
 
-    /// Handles the alarm of `wake(afterMs:)`. It may also be called at other times.
+    /// Handles the alarm of `wake(afterMs:)`. May be called at other times too.
     package func wake() {
         run { tx in
             let now = self.environment.nowMs()
@@ -115,9 +115,9 @@ package final class ClientCore {
 
     // MARK: - Transactions
 
-    /// Runs `body` in one transaction, then the steps it left for after the commit.
+    /// Runs `body` in one transaction, then the deferred steps after the commit.
     ///
-    /// - Returns: nil when the transaction failed; then nothing has changed.
+    /// - Returns: nil when the transaction failed and nothing has changed.
     @discardableResult
     func run<Value>(_ body: @escaping (StoreTransaction) throws -> Value) -> Value? {
         do {
@@ -127,13 +127,13 @@ package final class ClientCore {
         }
     }
 
-    /// Runs `body` in one transaction, then the steps it left for after the commit.
+    /// Runs `body` in one transaction, then the deferred steps after the commit.
     ///
-    /// - Throws: what `body` throws, or `ClientError.store`; then nothing has changed.
+    /// - Throws: an error of `body`, or `ClientError.store`. In both cases nothing has changed.
     func attempt<Value>(_ body: (StoreTransaction) throws -> Value) throws(ClientError) -> Value {
         while true {
-            // Another process may have signed out. Ending that account's session is a transaction
-            // of its own, so that a `body` that throws does not roll it back.
+            // Another process may have signed out. The end of that account's session has its own
+            // transaction, so that a `body` that throws does not roll it back.
             let value: Value? = try transaction { tx in
                 try noticeOthers(tx) && noticeSignOut(tx) ? nil : try body(tx)
             }
@@ -183,7 +183,7 @@ package final class ClientCore {
         return value
     }
 
-    /// Ends every transaction: starts the work that can start now.
+    /// Completes every transaction: starts the work that is now possible.
     private func finish(_ tx: StoreTransaction) throws {
         guard link.phase != .stopped else { return }
         if tx.changes.everything { try serveOthers(tx) }
@@ -193,7 +193,8 @@ package final class ClientCore {
         try entities.run(tx)
     }
 
-    /// Discards the state in memory if another process has written; it is read again when needed.
+    /// Discards the state in memory if another process has written. The state is reread when it is
+    /// needed.
     ///
     /// - Returns: whether another process has written.
     private func noticeOthers(_ tx: StoreTransaction) throws -> Bool {

@@ -2,24 +2,24 @@ import TambourProtocol
 
 /// The reason a call failed.
 public enum ClientError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The server refused the request. `code` is one of the protocol's, such as `chat.not.found`;
-    /// `text` is for people.
+    /// The server refused the request. `code` is an error code of the protocol, such as
+    /// `chat.not.found`; `text` is for the user.
     case refused(code: String, text: String, retryAfter: Duration? = nil)
-    /// There is no connection to the server; `server` is its `HOST:PORT`.
+    /// No connection to the server at the address `server`, a `HOST:PORT`.
     case unreachable(server: String, ConnectionFailure)
-    /// The connection was lost before an answer came; the server may have carried out the request.
+    /// The connection was lost before the reply. The server may have carried out the request.
     case disconnected
-    /// No answer came in time; the server may have carried out the request.
+    /// The reply did not arrive in time. The server may have carried out the request.
     case timedOut
-    /// The answer cannot be decoded; `reason` says why.
+    /// The reply cannot be decoded; `reason` says why.
     case unreadable(reason: String)
-    /// Nobody is signed in.
+    /// No account is signed in.
     case signedOut
     /// The local store could not be read or written, for example because the disk is full.
     case store(reason: String)
-    /// The call makes no sense, or names something that does not exist.
+    /// The arguments are invalid, or name something that does not exist.
     case invalid(reason: String)
-    /// The request was cancelled before it was done.
+    /// The request was cancelled before it completed.
     case cancelled
 
     public var description: String {
@@ -39,7 +39,7 @@ public enum ClientError: Error, Hashable, Sendable, CustomStringConvertible {
 }
 
 extension ClientError {
-    /// Converts a server's refusal.
+    /// Converts an error reply of the server.
     init(_ reply: ErrorReply) {
         let text = reply.localizedMessage ?? reply.title ?? reply.message
         self = .refused(
@@ -49,7 +49,7 @@ extension ClientError {
         )
     }
 
-    /// The protocol's code of a refusal, if this client knows it.
+    /// The protocol's code of a refusal, if this client knows the code.
     var code: RequestError.Code? {
         guard case .refused(let code, _, _) = self else { return nil }
         return RequestError.Code(rawValue: code)

@@ -1,12 +1,12 @@
 /// Options of a client.
 public struct ClientOptions: Sendable {
-    /// The app name that the server lists for this device.
+    /// The app name of this device in the server's list of sessions.
     public var appName = "Tambour"
     public var appVersion = "0.1"
     public var deviceName = ""
-    /// The language of the server's refusals, such as `ru` or `en`.
+    /// The language of the server's error texts, such as `ru` or `en`.
     public var locale = ""
-    /// The maximum number of chats in the first answer; the others follow.
+    /// The maximum number of chats in the reply to LOGIN. The remaining chats follow.
     public var chatsAtOnce = 40
     /// The number of messages to request at once.
     public var historyPage = 50

@@ -1,17 +1,17 @@
 public import TambourProtocol
 
-/// A change by the user that the server cannot accept as it is. It waits for the user's choice and
-/// does not delay other changes.
+/// A user's change that the server cannot accept unmodified. The conflict waits for the user's
+/// choice and does not delay other changes.
 public struct Conflict: Hashable, Sendable {
     public let id: EntityID
     public let type: EntityType
     public let kind: Kind
     /// The user's change, with the copy it was based on.
     public let mine: EntityChange
-    /// The server's copy: live, a tombstone, or nil if even that is gone. For a duplicate it is
-    /// another entity.
+    /// The server's copy: live, a tombstone, or nil if the server has not even a tombstone. For a
+    /// duplicate, the copy of a different entity.
     public let theirs: Entity?
-    /// The choices that the user has.
+    /// The choices offered to the user.
     public let choices: Set<EntityChoice>
 
     public enum Kind: Hashable, Sendable {
@@ -29,13 +29,13 @@ public struct Conflict: Hashable, Sendable {
     }
 }
 
-/// The user's answer to a `Conflict`.
+/// The user's choice for a `Conflict`.
 public enum EntityChoice: Hashable, Sendable {
-    /// Applies the change on top of the server's copy. An entity that was deleted there is created
-    /// again, below another parent if its own is gone.
+    /// Applies the change on top of the server's copy. An entity that was deleted on the server is
+    /// created again, below another parent if its own parent is deleted.
     case mine
-    /// Drops the change.
+    /// Discards the user's change.
     case theirs
-    /// Keeps the server's copy, and stores the user's as a separate entity.
+    /// Keeps the server's copy, and stores the user's version as a separate entity.
     case both
 }

@@ -1,6 +1,6 @@
 public import TambourProtocol
 
-/// The user's change of one entity since the server last agreed, in however many steps.
+/// The user's accumulated change of one entity since the last state that the server confirmed.
 public struct EntityChange: Hashable, Sendable {
     public var kind: EntityChangeKind
     /// The server's copy that the user saw at the start of the change; nil for a creation.
@@ -28,7 +28,7 @@ extension EntityChange {
     /// An impossible pair of steps: changing a deleted entity, or creating an existing one.
     package struct Impossible: Error, Hashable {}
 
-    /// This change and a later one as one change; nil if they cancel out.
+    /// Combines this change with a later one; nil if they cancel out.
     ///
     /// | this \ next | create | update | delete |
     /// | --- | --- | --- | --- |
@@ -36,8 +36,8 @@ extension EntityChange {
     /// | update | - | update | delete |
     /// | delete | update | - | delete |
     ///
-    /// The base stays that of the first change. Creating a deleted entity gives it exactly the
-    /// created fields.
+    /// The result keeps the base of the first change. Creating a deleted entity gives it exactly
+    /// the created fields.
     package func followed(by next: EntityChange) throws(Impossible) -> EntityChange? {
         var change = self
         change.modified = next.modified
@@ -60,26 +60,29 @@ extension EntityChange {
         return change
     }
 
-    /// The entity after this change; nil unless the change is an update and the entity exists.
+    /// Returns the entity after this change; nil unless the change is an update and the entity
+    /// exists.
     func applied(to entity: Entity?) -> Entity? {
         guard kind == .update, var entity else { return nil }
         entity.fields = entity.fields.patched(with: fields)
         return entity
     }
 
-    /// Whether the copy that the user saw is no predecessor of `entity`: the server has lost it.
+    /// Returns whether `entity` does not descend from the copy that the user saw, because the
+    /// server has lost that copy.
     func isUnfounded(on entity: Entity) -> Bool {
         guard let base else { return false }
         return base.version > entity.version
             || (base.version == entity.version && base.modified != entity.modified)
     }
 
-    /// Whether `entity` already has all values that this update sets.
+    /// Returns whether `entity` already has all values that this update sets.
     func isContained(in entity: Entity) -> Bool {
         fields.allSatisfy { entity.fields[$0.key, default: .null] == $0.value }
     }
 
-    /// Whether somebody has, since the base, set a field to a value other than this update's.
+    /// Returns whether another change has, since the base, set a field to a value other than this
+    /// update's.
     func collides(with entity: Entity) -> Bool {
         fields.contains { name, value in
             let theirs = entity.fields[name, default: .null]

@@ -26,8 +26,8 @@ package struct EntityRow: Hashable, Sendable {
     package var type: EntityType
     package var parent: EntityID?
     package var uiKey: Int64
-    /// The newest copy that the server sent; nil for an entity that exists only here. A tombstone
-    /// prevents an older copy from restoring the entity.
+    /// The newest copy from the server; nil for an entity that exists only on this device. A
+    /// tombstone prevents an older copy from restoring the entity.
     package var server: Entity?
 }
 
@@ -55,7 +55,7 @@ package struct EntityCounters: Hashable, Sendable {
     }
 }
 
-/// One write to the database. Write those of one call in one transaction, in order.
+/// One write to the database. All writes of one call belong in one transaction, in order.
 package enum EntityRowChange: Hashable, Sendable {
     case putEntity(EntityRow)
     case removeEntity(EntityID)

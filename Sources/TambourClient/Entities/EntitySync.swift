@@ -3,13 +3,13 @@ import TambourProtocol
 /// Synchronises entities with the server; one pull or push is in flight at a time.
 final class EntitySync {
     private unowned let core: ClientCore
-    /// The entities as stored; nil until they are used.
+    /// The stored entities; nil until they are used.
     private var held: LocalEntities?
     private var link = Link()
 
     init(_ core: ClientCore) { self.core = core }
 
-    /// The state that belongs to the connection.
+    /// The state of the current connection.
     private struct Link {
         enum Request {
             case pull
@@ -17,26 +17,26 @@ final class EntitySync {
         }
 
         var underWay: Request?
-        /// Whether the server may have changes that are not held here.
+        /// Whether the server may have changes that this device lacks.
         var wantsPull = false
-        /// Whether a page was pulled on this connection.
+        /// Whether this connection has pulled a page.
         var hasPulled = false
-        /// Whether the server does not support entities, or refused a request. Then there are no
-        /// further attempts on this connection.
+        /// Whether the server does not support entities or refused a request. Then this connection
+        /// makes no further attempts.
         var isRefused = false
         /// The pages of a full pull received so far; nil while changes are pulled.
         var everything: [Entity]?
-        /// Where the next page begins; nil for the stored mark.
+        /// The start of the next page; nil for the stored mark.
         var next: Mark?
     }
 
-    /// The change after which the next page begins.
+    /// The change that precedes the next page.
     private struct Mark {
         var time: Int64
         var last: Int64
     }
 
-    // MARK: What the user does
+    // MARK: The user's changes
 
     /// Runs a call on the entities and stores the changed rows.
     ///
@@ -46,7 +46,7 @@ final class EntitySync {
         _ body: (inout LocalEntities) throws(LocalEntityError) -> (Value, [EntityRowChange])
     ) throws -> Value {
         var entities = try use(tx)
-        // A single reference avoids a copy. A call that throws has changed nothing.
+        // Holding a single reference avoids a copy. A call that throws has changed nothing.
         held = nil
         defer { held = entities }
         let (value, rows): (Value, [EntityRowChange])
@@ -75,13 +75,13 @@ final class EntitySync {
             schema: .standard(.standard),
             rows: try tx.entityRows(random: core.environment.random)
         )
-        // Read again while a batch is in flight: the reply belongs to this batch.
+        // Reread while a batch is in flight: the expected reply belongs to this batch.
         if link.underWay == .push { read.resume() }
         held = read
         return read
     }
 
-    /// Whether all changes from the server have arrived. Own changes may still be queued.
+    /// Whether all changes from the server have arrived. The user's changes may still be queued.
     var isInSync: Bool {
         core.isLive && link.hasPulled && !link.isRefused && !link.wantsPull
             && link.underWay != .pull
@@ -89,18 +89,19 @@ final class EntitySync {
 
     // MARK: The connection
 
-    /// Requests the changes since the last connection, after a login.
+    /// After a login, requests the changes since the last connection.
     func loggedIn(_ tx: StoreTransaction) throws {
         guard try tx.value(of: .entitiesMark) as Int64? != nil else { return }
         link.wantsPull = true
-        // Copies of unknown types were skipped, and no mark brings them again.
+        // Older versions skipped entities of types they did not know. The stored mark excludes
+        // them, so a new type requires a full pull.
         let known: String? = try tx.value(of: .entityTypes)
         guard known != LocalEntities.knownTypes else { return }
         try tx.set(.entitiesMark, 0)
         try tx.set(.entityTypes, LocalEntities.knownTypes)
     }
 
-    /// Pulls if another process is the first to use entities.
+    /// Pulls if another process is the first that uses entities.
     func pullForOthers(_ tx: StoreTransaction) throws {
         guard !link.hasPulled, link.underWay == nil,
             try tx.value(of: .entitiesMark) as Int64? != nil
@@ -113,17 +114,17 @@ final class EntitySync {
         held?.dropped()
     }
 
-    /// Resets the state. The next account has its own entities, and answers to this account's
+    /// Resets the state. The next account has its own entities, and replies to this account's
     /// requests must be ignored.
     func signedOut() {
         link = Link()
         held = nil
     }
 
-    /// Discards the entities in memory: they are read again.
+    /// Discards the entities in memory. The next use rereads them.
     func forget() { held = nil }
 
-    /// Ends every transaction: sends what can be sent.
+    /// Completes every transaction: sends the requests that are now possible.
     func run(_ tx: StoreTransaction) throws {
         guard core.isLive, link.underWay == nil, !link.isRefused else { return }
         if link.wantsPull {
@@ -160,7 +161,8 @@ final class EntitySync {
                 link.underWay = nil
                 return try refused(error, tx)
             }
-            // Not earlier: entities that are read again meanwhile must wait for this reply.
+            // This runs last: entities that are reread in the meantime must still wait for this
+            // reply.
             defer { link.underWay = nil }
             try store(tx) { entities throws(LocalEntityError) in
                 try entities.pushed(results, to: operations, at: core.environment.wallMs())
@@ -206,7 +208,8 @@ final class EntitySync {
                 link.hasPulled = true
                 let page = try reply.objects.map { try Entity($0) }
                 try take(page, of: reply, tx)
-                // Notifies those who wait for other devices' changes, even if there are none.
+                // Notifies callers that wait for other devices' changes, even if there are no
+                // changes.
                 if isInSync { tx.changes.entities = true }
             } catch let error as ClientError {
                 link.wantsPull = error == .timedOut
@@ -236,8 +239,8 @@ final class EntitySync {
             try store(tx) {
                 $0.pulledAll(copies.filter { !$0.isDeleted }, of: types)
                     + $0.pulled([], tombstones: copies.filter(\.isDeleted))
-                    // Elements of series are in no list, so the held ones may be gone. They are
-                    // requested again.
+                    // A full list omits elements of series, so the stored elements may have been
+                    // deleted. They are requested again.
                     + $0.evictElements()
             }
             // Changes pushed during the pull may have been created after the last page.
@@ -251,7 +254,8 @@ final class EntitySync {
             }
             if isMore { link.wantsPull = true } else { try prune(tx) }
         }
-        // A page may end within a millisecond, which is requested again after a restart.
+        // A page may end in the middle of a millisecond. After a restart, that millisecond is
+        // requested again.
         try tx.set(.entitiesMark, isMore ? max(0, next.time - 1) : next.time)
     }
 
@@ -260,7 +264,7 @@ final class EntitySync {
         try store(tx) { $0.prune(before: time) }
     }
 
-    /// How long tombstones and replaced ids are kept, in milliseconds.
+    /// The retention of tombstones and replaced ids, in milliseconds.
     private static let keptMs: Int64 = 30 * 86_400_000
 
     /// Applies a change by another device of the account.

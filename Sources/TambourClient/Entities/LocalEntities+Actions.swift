@@ -23,7 +23,7 @@ extension LocalEntities {
         return Creation(id: id, rows: finish())
     }
 
-    /// - Parameter fields: The changed fields; `null` removes one.
+    /// - Parameter fields: The changed fields; the value `null` removes a field.
     package mutating func update(
         _ id: EntityID,
         fields: [String: FieldValue],
@@ -55,10 +55,10 @@ extension LocalEntities {
         return finish()
     }
 
-    /// Undoes a deletion made on this device. Entities below come back too, if the deletion has not
+    /// Undoes a deletion made on this device. Descendants return too, if the deletion has not
     /// reached the server yet.
     ///
-    /// - Parameter fields: All fields that the entity shall have.
+    /// - Parameter fields: All fields of the restored entity.
     package mutating func restore(
         _ id: EntityID,
         fields: [String: FieldValue],
@@ -86,7 +86,7 @@ extension LocalEntities {
         return kind
     }
 
-    /// - Throws: `LocalEntityError.refused` unless an entity of this kind may be below that parent.
+    /// - Throws: `LocalEntityError.refused` unless this parent may have children of this kind.
     func check(_ parent: EntityID?, for kind: EntitySchema.Kind) throws(LocalEntityError) {
         if let parent, entities[parent]?.type == kind.parent {
             guard isShown(parent) else { throw .refused(.parentDeleted, at: "/parent") }
@@ -117,7 +117,7 @@ extension LocalEntities {
         touch(id)
     }
 
-    /// Merges a change into the open one, or opens a new one.
+    /// Merges a change into the open change, or opens a new one.
     mutating func record(_ next: EntityChange, on id: EntityID) throws(LocalEntityError) {
         do throws(EntityChange.Impossible) {
             if var update = open[id] {
@@ -125,7 +125,8 @@ extension LocalEntities {
                     return withdrawCreation(of: id)
                 }
                 update.change = change
-                // The user's change may have fixed what the server refused; send it again.
+                // The user's change may have fixed the cause of the refusal, so send the update
+                // again.
                 if case .rejected = update.cause { update.state = .pending }
                 open[id] = update
                 touch(id)
@@ -144,8 +145,8 @@ extension LocalEntities {
         }
     }
 
-    /// Withdraws a creation that the user has deleted. If an earlier update is in flight, drops
-    /// only the open one.
+    /// Withdraws a creation that the user has deleted. If an earlier update of the entity is in
+    /// flight, drops only the open update.
     private mutating func withdrawCreation(of id: EntityID) {
         if sent[id] == nil {
             forget(id)
@@ -154,7 +155,7 @@ extension LocalEntities {
         }
     }
 
-    /// The copy that the server should have after applying a frozen update.
+    /// Returns the expected server copy after a frozen update.
     private func expected(from frozen: LocalUpdate) -> Entity? {
         guard let row = entities[frozen.id] else { return nil }
         switch frozen.change.kind {

@@ -1,11 +1,11 @@
 package import TambourProtocol
 
-/// Applying what the server sends.
+/// Applying data from the server.
 extension LocalEntities {
     /// Applies a page of changes. Pages and replies may arrive in any order; an older copy never
     /// replaces a newer one.
     ///
-    /// - Parameter tombstones: Their fields are ignored.
+    /// - Parameter tombstones: The fields of tombstones are ignored.
     package mutating func pulled(
         _ copies: [Entity],
         tombstones: [Entity] = []
@@ -21,11 +21,11 @@ extension LocalEntities {
         return finish()
     }
 
-    /// Applies the list of all live entities of these types. Entities not in the list are deleted.
-    /// Those in it count even if their version is lower, as after a restored backup.
+    /// Applies the list of all live entities of these types. Entities that the list lacks are
+    /// deleted. Its copies win even with a lower version, as after a restored backup.
     ///
-    /// The list must have been requested after the last reply to a push. Series are usually not
-    /// listed: their ranges are pulled.
+    /// The list must have been requested after the last reply to a push. Full lists usually omit
+    /// series, because their ranges are pulled separately.
     package mutating func pulledAll(
         _ copies: [Entity],
         of types: Set<EntityType>
@@ -40,8 +40,9 @@ extension LocalEntities {
         return finish()
     }
 
-    /// A frozen update whose base the server no longer has, as after a restored backup, was not
-    /// applied there. It must not be applied because a version happens to be equal.
+    /// Reopens frozen updates whose base the server no longer has, as after a restored backup. The
+    /// server has not applied such an update, and must not apply it because a version happens to be
+    /// equal.
     private mutating func reopenUnfounded() {
         guard !awaitsReply else { return }
         for update in sent.values.values where update.change.kind != .create {
@@ -52,7 +53,7 @@ extension LocalEntities {
         }
     }
 
-    /// Forgets all elements of series, since no full list contains them: their ranges are pulled
+    /// Discards all elements of series, because no full list contains them. Their ranges are pulled
     /// again. Pending elements stay.
     package mutating func evictElements() -> [EntityRowChange] {
         for row in entities.values.values where isIdleElement(row) { remove(row.id) }
@@ -64,11 +65,11 @@ extension LocalEntities {
             && sent[row.id] == nil
     }
 
-    /// Forgets older tombstones and replaced local ids. Elements of a series below such a tombstone
-    /// are forgotten too, since they have no tombstones of their own.
+    /// Discards old tombstones and replaced local ids. Also discards elements of series below such
+    /// a tombstone, because these have no tombstones of their own.
     ///
     /// - Parameter time: Unix milliseconds. All pages requested before this time must have arrived,
-    ///   and nobody may still hold a local id that was replaced before it.
+    ///   and no caller may still hold a local id that was replaced before it.
     package mutating func prune(before time: Int64) -> [EntityRowChange] {
         let tombstones = entities.values.values
             .filter { $0.server.map { $0.isDeleted && $0.modified < time } ?? false }
@@ -92,8 +93,8 @@ extension LocalEntities {
 }
 
 extension LocalEntities {
-    /// Stores a server's copy if it is newer. Skips types that this version of the app does not
-    /// know.
+    /// Stores a server's copy if it is newer. Skips types that are unknown to this version of the
+    /// app.
     mutating func adopt(_ copy: Entity, inAnyCase: Bool = false) {
         guard !copy.id.isLocal, hasPlace(copy) else { return }
         let known = entities[copy.id] ?? creation(of: copy)
@@ -114,8 +115,8 @@ extension LocalEntities {
         }
     }
 
-    /// Whether the type is known and fits the types of the parent and the children. Then every step
-    /// up is a step up the tree of types, so nothing is its own ancestor.
+    /// Returns whether the type is known and fits the types of the parent and the children. The
+    /// types form a tree, so no entity can become its own ancestor.
     private func hasPlace(_ copy: Entity) -> Bool {
         guard let kind = schema[copy.type], (copy.parent == nil) == (kind.parent == nil),
             copy.parent != copy.id
@@ -129,22 +130,23 @@ extension LocalEntities {
     }
 
     private func isNews(_ copy: Entity, after known: Entity) -> Bool {
-        // A tombstone has its own version, unless it was only inferred from an absence.
+        // A tombstone from the server has a version of its own; an inferred tombstone repeats the
+        // last version.
         let isBack = known.isDeleted && !copy.isDeleted
-        // A version has one time, unless the server lost the version and assigned it again.
+        // A version has one time, unless the server lost the version and assigned the number again.
         let isOther = copy.modified != known.modified || isBack
         return copy.version > known.version || (copy.version == known.version && isOther)
     }
 
-    /// The row of an entity created on this device, if its copy arrives before the reply. It keeps
-    /// the local id until the reply, which also contains the children's ids.
+    /// Returns the row of an entity created on this device, if its copy arrives before the reply.
+    /// The row keeps its local id until the reply, which also contains the children's ids.
     private func creation(of copy: Entity) -> EntityRow? {
         guard let opID = copy.createdBy else { return nil }
         let update = sent.values.values.first { $0.opID == opID && $0.change.kind == .create }
         return update.flatMap { entities[$0.id] }
     }
 
-    /// Marks an entity as deleted that the server no longer has and sends no tombstone for.
+    /// Marks an entity as deleted when the server no longer has it and sends no tombstone.
     mutating func markDeleted(_ id: EntityID) {
         guard var copy = entities[id]?.server, !copy.isDeleted else { return }
         copy.isDeleted = true
@@ -152,18 +154,18 @@ extension LocalEntities {
         adopt(copy, inAnyCase: true)
     }
 
-    /// Makes pending an update that waited for its parent.
+    /// Makes an update pending again that waited for its parent.
     mutating func unblock(_ id: EntityID) {
         guard var update = open[id], update.cause == .parentDeleted else { return }
         update.state = .pending
         open[id] = update
     }
 
-    /// Updates conflicts over a natural key. A creation can be sent again when the entity that has
-    /// the key is deleted.
+    /// Updates conflicts over a natural key. When the entity with the key is deleted, the creation
+    /// can be sent again.
     ///
-    /// Not before this copy arrives: the reply that names the entity may itself be newer than the
-    /// copy here.
+    /// This waits for the arrival of that copy, because the reply that named the entity may be
+    /// newer than the copy stored here.
     private mutating func settleDuplicates(of copy: Entity) {
         for var update in open.values.values {
             guard case .duplicate(let theirs) = update.cause, theirs.id == copy.id else { continue }

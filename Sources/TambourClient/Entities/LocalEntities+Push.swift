@@ -3,7 +3,7 @@ package import TambourProtocol
 /// Sending changes to the server.
 extension LocalEntities {
     package struct Push: Hashable, Sendable {
-        /// The operations to send; nothing is sent if there are none.
+        /// The operations to send; empty when nothing is to be sent.
         package var operations: [EntityOperation]
         /// Row changes to commit before the operations are sent.
         package var rows: [EntityRowChange]
@@ -12,7 +12,7 @@ extension LocalEntities {
     /// Returns the next batch: first deletions, then creations with parents before children, then
     /// updates.
     ///
-    /// After `dropped`, a batch without a reply is returned again with the same `opID`s, since it
+    /// After `dropped`, returns a batch without a reply again, under the same `opID`s, because it
     /// may have arrived. One batch is in flight at a time.
     package mutating func nextPush() -> Push {
         guard !awaitsReply else { return Push(operations: [], rows: []) }
@@ -22,21 +22,20 @@ extension LocalEntities {
         return Push(operations: batch.compactMap { operation($0) }, rows: finish())
     }
 
-    /// Notes that the connection is gone: no reply will come.
+    /// Records the loss of the connection: no reply will arrive.
     package mutating func dropped() {
         awaitsReply = false
     }
 
-    /// Continues to wait for the reply to the batch that was in flight before this value was
-    /// rebuilt.
+    /// Waits again for the reply to the batch that was in flight when this value was rebuilt.
     package mutating func resume() {
         awaitsReply = !sent.values.isEmpty
     }
 
     /// Applies the reply to the batch: the results of the operations, in order.
     ///
-    /// - Parameter operations: the `opID`s of the batch that it answers. The reply to another batch
-    ///   is ignored.
+    /// - Parameter operations: the `opID`s of the answered batch. A reply to a different batch is
+    ///   ignored.
     package mutating func pushed(
         _ results: [EntityResult],
         to operations: [Int64]? = nil,
@@ -48,7 +47,7 @@ extension LocalEntities {
         awaitsReply = false
         for update in batch { sent[update.id] = nil }
         for (update, result) in zip(batch, results) {
-            // Entities below a failed creation are gone already.
+            // Entities below a failed creation are already removed.
             if entities[update.id] != nil { settle(update, with: result, at: now) }
         }
         return finish()
@@ -87,7 +86,7 @@ extension LocalEntities {
     private struct Candidate {
         var update: LocalUpdate
         var parent: EntityID?
-        /// The phase, then the order within it.
+        /// The phase, then the order within that phase.
         var order: (phase: Int, depth: Int, sequence: Int64)
     }
 
@@ -98,7 +97,7 @@ extension LocalEntities {
             var update = candidate.update
             if let parent = candidate.parent, parent.isLocal, !batch.contains(parent) { continue }
             room -= FieldValue.encodedSize(of: update.change.fields)
-            // Skipping this one and sending later ones would break the order.
+            // Skipping this update and sending later ones would break the order.
             if room < 0, !batch.isEmpty { break }
             update.state = .inFlight(opID: counters.nextOpID, position: batch.count)
             counters.nextOpID &+= 1
@@ -108,14 +107,14 @@ extension LocalEntities {
         }
     }
 
-    /// The updates that could be sent, in order.
+    /// Returns the updates that can be sent, in order.
     private func candidates() -> [Candidate] {
         var candidates: [Candidate] = []
         for update in open.values.values where update.state == .pending {
             guard let row = entities[update.id], let kind = schema[row.type] else { continue }
             let isBelowDeletion = isBelowDeletion(row)
-            // A change below a deletion is void with it, or is needed again if the deletion fails.
-            // Only deletions that do not cascade must be sent before the parent's.
+            // If the deletion succeeds, it voids changes below it; if it fails, they are needed
+            // again. Only deletions without a cascade must precede the parent's deletion.
             if isBelowDeletion, kind.cascades || update.change.kind != .delete { continue }
             let depth = schema.depth(of: row.type)
             candidates.append(
@@ -162,11 +161,11 @@ extension LocalEntities {
             if let server { adopt(server) } else { markDeleted(id) }
             reopen(update, .conflict(.version))
         case .rejected(let refusal) where refusal.error == .parentDeleted:
-            // The server has nothing below that parent any more.
+            // The server no longer has any entity below that parent.
             markDeleted(id)
             reopen(update, .conflict(.parentDeleted))
         case .rejected(let refusal):
-            // The user's later change may have fixed it.
+            // A later change by the user may have fixed the cause.
             reopen(update, open[id] == nil ? .conflict(.rejected(refusal)) : .pending)
         case .skipped, .replayed:
             reopen(update, .pending)
@@ -210,8 +209,8 @@ extension LocalEntities {
         touch(row.id)
     }
 
-    /// Drops a frozen update because the server has a later write, and bases the next one on that
-    /// write.
+    /// Drops a frozen update because the server has a later write. That write becomes the base of
+    /// the next update.
     private mutating func giveWay(_ update: LocalUpdate, to server: Entity?) {
         guard var next = open[update.id] else { return }
         if next.change.kind == .create, let change = try? update.change.followed(by: next.change) {
@@ -222,7 +221,7 @@ extension LocalEntities {
         touch(update.id)
     }
 
-    /// Reopens a frozen update, merged with the one that follows it.
+    /// Reopens a frozen update, merged with the open update that follows it.
     mutating func reopen(_ update: LocalUpdate, _ state: LocalUpdate.State) {
         var update = update
         if let next = open[update.id] {
@@ -232,7 +231,7 @@ extension LocalEntities {
             update.change = change
         }
         if update.change.kind == .create, var row = entities[update.id], row.server != nil {
-            // An earlier pull stored a result that the server has since lost.
+            // An earlier pull stored this result, but the server has since lost it.
             row.server = nil
             put(row)
         }

@@ -7,7 +7,7 @@ extension LocalEntities {
         case stays
         /// There is nothing left to send.
         case done
-        /// Send it, and let the server decide.
+        /// Send the change, and let the server decide.
         case pending
         case rebased(on: Entity)
         case conflict(LocalUpdate.Cause)
@@ -24,8 +24,8 @@ extension LocalEntities {
             return
         case .pending:
             update.state = .pending
-            // No version identifies what the user saw; the server must not mistake it for one of
-            // its own.
+            // No version of the server identifies the copy that the user saw. Version 0 prevents
+            // the server from mistaking it for one of its own.
             if let server = row.server, update.change.isUnfounded(on: server) {
                 update.change.base?.version = 0
             }
@@ -124,8 +124,8 @@ extension LocalEntities {
         touch(id)
     }
 
-    /// Creates a deleted entity again, in the same place on the screen and with its children that
-    /// exist only here.
+    /// Creates a deleted entity again. The entity keeps its place on the screen and its children
+    /// that exist only on this device.
     mutating func recreate(
         _ id: EntityID,
         _ fields: [String: FieldValue],
@@ -140,7 +140,7 @@ extension LocalEntities {
         open[id] = nil
         openUpdate(.init(kind: .create, fields: fields, modified: now), on: new)
         for child in sortedChildren(of: id) {
-            // An update in flight must not change.
+            // An update in flight must not be modified.
             guard var row = entities[child], row.server == nil, sent[child] == nil else { continue }
             row.parent = new
             put(row)

@@ -2,8 +2,8 @@ package import TambourProtocol
 
 /// Resolving conflicts.
 extension LocalEntities {
-    /// - Parameter parent: The parent below which `mine` creates an entity whose own parent is
-    ///   gone.
+    /// - Parameter parent: The new parent for the choice `mine`, when the entity's own parent is
+    ///   deleted.
     package mutating func resolve(
         _ id: EntityID,
         _ choice: EntityChoice,
@@ -78,7 +78,7 @@ extension LocalEntities {
 }
 
 extension EntityChange {
-    /// All fields of the entity as the user wants it.
+    /// All fields of the entity in the user's version.
     fileprivate var whole: [String: FieldValue] {
         (base?.fields ?? [:]).patched(with: fields)
     }

@@ -3,27 +3,27 @@ package import TambourProtocol
 /// The entities of one account on one device, edited offline and synchronised with the server.
 ///
 /// A value without I/O. Every mutating call returns the changed rows, for one database transaction.
-/// A value rebuilt from the rows continues where the old one stopped; the batch in flight is sent
-/// again.
+/// A value rebuilt from the rows continues where the previous value stopped, and sends the batch in
+/// flight again.
 ///
 /// A change starts as `open` (pending). `nextPush` freezes it into `sent`, and `pushed` applies the
 /// server's verdict. Changes that the user makes in between become the next open change. A conflict
 /// is an open change that waits for `resolve`.
 package struct LocalEntities: Sendable {
     package let schema: EntitySchema
-    /// Whether a batch was handed out on this connection and has no reply yet.
+    /// Whether this connection has sent a batch that has no reply yet.
     package internal(set) var awaitsReply = false
 
     var entities: Journal<EntityID, EntityRow>
     /// Frozen updates, all of the same batch.
     var sent: Journal<EntityID, LocalUpdate>
-    /// Pending updates and conflicts. The base of one that follows a frozen update is the expected
-    /// result of that update, until its reply arrives.
+    /// Pending updates and conflicts. The base of an update that follows a frozen one is the
+    /// expected result of the frozen update, until its reply arrives.
     var open: Journal<EntityID, LocalUpdate>
     var aliases: Journal<EntityID, EntityAlias>
     var counters: EntityCounters
     private var storedCounters: EntityCounters
-    /// The children of each entity; top-level ones are under nil.
+    /// The children of each entity; the key nil holds top-level entities.
     private(set) var children: [EntityID?: Set<EntityID>] = [:]
     /// Entities whose open update must be compared again with the server's copy.
     private var unsettled: Set<EntityID> = []
@@ -48,9 +48,9 @@ package struct LocalEntities: Sendable {
         for row in known.values { children[row.parent, default: []].insert(row.id) }
     }
 
-    /// The rows without those that are corrupt: the second row of an id, and rows whose parent has
-    /// the wrong type, as in a cycle. Also omits types that this version of the app does not know;
-    /// their rows stay in the file.
+    /// Returns the rows without corrupt ones: duplicates of an id, and rows whose parent has the
+    /// wrong type, as in a cycle. Also omits types that are unknown to this version of the app. The
+    /// rows of unknown types stay in the file.
     private static func sound(
         _ rows: [EntityRow],
         _ schema: EntitySchema
@@ -64,7 +64,7 @@ package struct LocalEntities: Sendable {
         }
     }
 
-    /// All rows, as a database that applied every change has them.
+    /// All rows, equal to those of a database that has applied every change.
     package var rows: EntityRows {
         EntityRows(
             entities: entities.values.values.sorted { $0.id < $1.id },
@@ -76,11 +76,11 @@ package struct LocalEntities: Sendable {
     }
 }
 
-// MARK: What the app sees
+// MARK: Reading
 
 extension LocalEntities {
-    /// The entity with the user's changes; nil if it or one of its ancestors is deleted, or not
-    /// known yet.
+    /// Returns the entity with the user's changes; nil if the entity or one of its ancestors is
+    /// deleted or unknown.
     ///
     /// - Parameter id: May be a local id that the server has replaced.
     package func entity(_ id: EntityID) -> LocalEntity? {
@@ -94,8 +94,8 @@ extension LocalEntities {
         )
     }
 
-    /// The entities directly below the parent, or at the top, in the order in which they came to
-    /// this device.
+    /// Returns the entities directly below the parent, or at the top, in the order in which this
+    /// device received them.
     package func entities(below parent: EntityID?) -> [LocalEntity] {
         children[parent.map(current), default: []]
             .compactMap { entity($0) }
@@ -109,7 +109,7 @@ extension LocalEntities {
             .compactMap { conflict($0.id) }
     }
 
-    /// The number of changes that the server has not answered.
+    /// The number of changes without a reply from the server.
     package var pendingCount: Int {
         sent.values.count + open.values.values.filter { $0.cause == nil }.count
     }
@@ -149,7 +149,7 @@ extension LocalEntities {
         )
     }
 
-    /// The present id of an entity.
+    /// Returns the current id of an entity.
     package func current(_ id: EntityID) -> EntityID {
         aliases[id]?.server ?? id
     }
@@ -160,7 +160,7 @@ extension LocalEntities {
         return isShown(row.parent)
     }
 
-    /// The entity with the user's changes, whatever has happened to its parent; nil if it is
+    /// Returns the entity with the user's changes, regardless of its parent; nil if the entity is
     /// deleted.
     func content(of row: EntityRow) -> Entity? {
         var entity = row.server.flatMap { $0.isDeleted ? nil : $0 }
@@ -177,7 +177,7 @@ extension LocalEntities {
                     fields: update.change.fields
                 )
             case .update:
-                // In a conflict the user sees their own version, not a mixture with another one.
+                // In a conflict, users see their own version, without fields of the server's copy.
                 let ground = update.cause == nil ? entity ?? update.change.base : update.change.base
                 entity = update.change.applied(to: ground)
             case .delete:
@@ -225,7 +225,7 @@ extension LocalEntities {
         return counters.nextSequence
     }
 
-    /// Marks an entity whose open update must be compared again.
+    /// Marks an entity whose open update must be compared with the server's copy.
     mutating func touch(_ id: EntityID) {
         unsettled.insert(id)
     }

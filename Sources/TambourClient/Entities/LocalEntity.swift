@@ -1,9 +1,9 @@
 public import TambourProtocol
 
-/// An entity as this device shows it: the server's copy with the user's own changes applied.
+/// An entity as this device shows it: the server's copy with the user's changes applied.
 public struct LocalEntity: Hashable, Sendable {
-    /// Identifies the row on the screen. It stays the same when the entity gets its id from the
-    /// server, and when it is created again after a conflict.
+    /// Identifies the row on the screen. The key does not change when the server assigns the
+    /// entity's id, or when the entity is created again after a conflict.
     public let uiKey: Int64
     public let entity: Entity
     public let state: State

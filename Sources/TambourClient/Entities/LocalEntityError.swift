@@ -6,14 +6,14 @@ package enum LocalEntityError: Error, Hashable, Sendable {
     case notFound
     /// The entity to restore is not deleted, or was not deleted on this device.
     case notDeleted
-    /// The server would refuse it too.
+    /// The server would also refuse the call.
     case refused(EntityRefusal)
     case noConflict
-    /// `Conflict.choices` does not contain it.
+    /// `Conflict.choices` does not contain the choice.
     case choiceNotOffered
-    /// The choice creates the entity below another parent, and no parent was named.
+    /// The choice creates the entity below another parent, but the caller named no parent.
     case parentNeeded
-    /// No batch waits for a reply, or the batch has another number of operations.
+    /// No batch waits for a reply, or the reply has a different number of results.
     case unexpectedReply
 
     static func refused(_ error: ObjectError, at path: String) -> Self {

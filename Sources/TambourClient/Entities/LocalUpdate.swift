@@ -1,27 +1,28 @@
 package import TambourProtocol
 
-/// A change on its way to the server. An entity has at most one sent and one open update.
+/// A change that is waiting to be sent or in flight. An entity has at most one sent and one open
+/// update.
 package struct LocalUpdate: Hashable, Sendable {
     package var id: EntityID
     package var change: EntityChange
     package var state: State
-    /// The order in which changes began; breaks ties in a push.
+    /// The order in which changes began. It breaks ties in a push.
     package var sequence: Int64
 
     package enum State: Hashable, Sendable {
         /// Open to further changes.
         case pending
-        /// Frozen: it is sent, and retried under the same `opID`, until an answer comes. `position`
-        /// is its place in the batch.
+        /// Frozen: the update is sent, and retried under the same `opID` until the server answers.
+        /// `position` is its place in the batch.
         case inFlight(opID: Int64, position: Int)
         case conflict(Cause)
     }
 
     package enum Cause: Hashable, Sendable {
-        /// A conflict with the entity's own server copy. The copy and the change determine which of
-        /// the three kinds it is.
+        /// A conflict with the entity's own server copy. The copy and the change together determine
+        /// which of the three kinds of conflict it is.
         case version
-        /// `theirs` is the entity that has the same natural key.
+        /// `theirs` is the other entity with the same natural key.
         case duplicate(theirs: Entity)
         case parentDeleted
         case rejected(EntityRefusal)
