@@ -1,17 +1,17 @@
 import Synchronization
 import TambourProtocol
 
-/// The streams that listen to a client.
+/// The streams of a client's listeners.
 final class Listeners: Sendable {
     private struct State {
         var changes: [Int: AsyncStream<ChangeSet>.Continuation] = [:]
         var states: [Int: AsyncStream<ConnectionState>.Continuation] = [:]
         var events: [Int: AsyncStream<ClientEvent>.Continuation] = [:]
         var state = ConnectionState.stopped
-        /// Why the account was signed out by the server or another process.
+        /// The reason why the server or another process signed the account out.
         var signedOutReason: String?
         var lastID = 0
-        /// Changes that a listener has not taken yet.
+        /// Changes that a listener has not consumed yet.
         var untold: [Int: ChangeSet] = [:]
     }
 
@@ -22,17 +22,17 @@ final class Listeners: Sendable {
 
     var signedOutReason: String? { guarded.withLock { $0.signedOutReason } }
 
-    /// Passes a notice on to the listeners. Called on the lane only, so notices keep their order.
+    /// Passes a notice on to the listeners. Called on the lane only, which keeps notices in order.
     ///
-    /// Notifies listeners after releasing the lock. A stream that terminates takes this lock while
-    /// it holds one that `yield` needs.
+    /// Notifies listeners after releasing this object's lock. A stream that terminates holds a lock
+    /// that `yield` needs, and waits for this object's lock.
     func tell(_ notice: ClientDriver.Notice) {
         switch notice {
         case .changes(let changes):
             let (listeners, untold) = guarded.withLock { ($0.changes, $0.untold) }
             for (id, listener) in listeners {
-                // The buffered set, if the listener has not taken it, is replaced by its union with
-                // the new one, so nothing is lost.
+                // If the listener has not consumed the buffered set, replaces it by its union with
+                // the new set. No change is lost.
                 var whole = untold[id] ?? ChangeSet()
                 whole.formUnion(changes)
                 var isDropped = false

@@ -1,9 +1,9 @@
 import TambourProtocol
 
-/// A part of a text that fits into one message.
+/// A part of a text, short enough for one message.
 public struct MessagePart: Hashable, Sendable {
     public let text: String
-    /// The people named in it, and where.
+    /// The people whom the part mentions, and the ranges of these mentions.
     public let mentions: [Client.Mention]
 }
 
@@ -13,19 +13,20 @@ extension Client {
 
     /// Whether a text fits into one message.
     public static func fitsMessage(_ text: String) -> Bool {
-        // A UTF-16 unit is at most three bytes, so `maxTextBytes` always suffices.
+        // A UTF-16 unit takes at most three bytes, so the text never exceeds `maxTextBytes`.
         text.utf16.count <= maxMessageUnits
     }
 
     /// Cuts a text into parts that each fit into a message.
     ///
-    /// A text that fits stays as it is. A longer one is cut after a paragraph, else after a line,
-    /// else between words, else between characters; a mention is never cut. White space at the cuts
-    /// and at the end is removed, but not the indentation of a line. No part is empty.
+    /// A text that fits is not changed. A longer text is cut after a paragraph, otherwise after a
+    /// line, otherwise between words, otherwise between characters. A mention is never cut. White
+    /// space at the cuts and at the end is removed, but the indentation of a line stays. No part is
+    /// empty.
     ///
     /// - Parameters:
     ///   - text: a text of any length.
-    ///   - mentions: the people named in the text, and where.
+    ///   - mentions: the people whom the text mentions, and the ranges of these mentions.
     ///   - limit: the maximum number of UTF-16 units in a part, at least 2.
     /// - Returns: the parts in order; empty for an empty text.
     public static func parts(
@@ -43,7 +44,7 @@ extension Client {
 /// Cuts a long text. Indices count characters.
 private struct TextCutter {
     private let characters: [Character]
-    /// Where each character begins, in UTF-16 units, and where the text ends.
+    /// The start of each character and the end of the text, in UTF-16 units.
     private let offsets: [Int]
     private let mentions: [Client.Mention]
     private let limit: Int
@@ -75,12 +76,12 @@ private struct TextCutter {
         return parts
     }
 
-    /// The end of the part that begins at `start`.
+    /// Returns the end of the part that begins at `start`.
     private func cut(after start: Int) -> Int {
         guard offsets[characters.count] - offsets[start] > limit else { return characters.count }
         var end = start + 1
         while offsets[end + 1] - offsets[start] <= limit { end += 1 }
-        // A paragraph or line break counts only if the part stays at least half full.
+        // The cut uses a paragraph or line break only if the part is then at least half full.
         let half = offsets[start] + limit / 2
         var line: Int?
         var word: Int?
@@ -108,8 +109,8 @@ private struct TextCutter {
         return !mentions.contains { $0.range.lowerBound < offset && offset < $0.range.upperBound }
     }
 
-    /// The start of the part after a cut: after white space, but with the indentation of its first
-    /// line.
+    /// Returns the start of the part after a cut: after white space, but before the indentation of
+    /// its first line.
     private func next(after cut: Int) -> Int {
         guard cut < characters.count else { return cut }
         let text = characters[cut...].firstIndex { !$0.isBlank } ?? characters.count
@@ -119,7 +120,7 @@ private struct TextCutter {
         return line ?? (isAfterLine ? cut : text)
     }
 
-    /// The part without trailing white space; nil when nothing is left.
+    /// Returns the part without trailing white space; nil when only white space remains.
     private func part(_ range: Range<Int>) -> MessagePart? {
         guard let last = characters[range].lastIndex(where: { !$0.isBlank }) else {
             return nil

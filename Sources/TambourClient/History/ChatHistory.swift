@@ -1,30 +1,31 @@
 import TambourProtocol
 
-/// The intervals of a chat's history that are held completely.
+/// The intervals of a chat's history that are stored completely.
 ///
-/// The messages themselves are in a database; this value contains positions only. It computes what
-/// a reply or a push means for the stored rows. The caller applies these effects and writes the
-/// changed rows of this value in the same transaction (`HistoryEffects`).
+/// The messages themselves are in a database; this value contains positions only. It computes the
+/// effects of a reply or a push on the stored rows. In one transaction, the caller applies these
+/// effects and writes the changed rows of this value (`HistoryEffects`).
 ///
 /// It consists of two kinds of knowledge, which only grow:
 ///
-/// - *chunks*: intervals in which all visible messages are stored, and no others;
+/// - *chunks*: intervals in which all visible messages are stored, and no other messages;
 /// - *tombs* (tombstones): messages outside of all chunks that are known to be deleted. A page that
 ///   was read before the deletion may still contain them.
 ///
-/// One law underlies it: where no new message can appear, messages can only disappear. So no row is
-/// ever added to a chunk, a row that any evidence lacks is gone for good, and the order in which
-/// evidence arrives does not matter. Whatever breaks the law (a restored server, joining again,
-/// evicted rows) starts a new `generation`, and replies to earlier requests are ignored.
+/// It relies on one law: where no new message can appear, messages can only disappear. Therefore no
+/// row is ever added to a chunk, a row that any evidence lacks is deleted permanently, and the
+/// order of evidence does not matter. Any event that breaks the law (a restored server, joining
+/// again, evicted rows) starts a new `generation`. Replies to requests of an earlier generation are
+/// ignored.
 ///
 /// The rules are in docs/client-sync.md, section 6.
 package struct ChatHistory: Equatable, Sendable {
-    /// Sorted; between two chunks there is always a position that is in neither.
+    /// Sorted. At least one position lies between two chunks.
     package private(set) var chunks: [PositionInterval] = []
-    /// Sorted; none is in a chunk.
+    /// Sorted. No tomb is in a chunk.
     package private(set) var tombs: [Position] = []
-    /// The number of times that knowledge was discarded. Replies to requests of an earlier
-    /// generation are ignored.
+    /// Counts how often knowledge was discarded. Replies to requests of an earlier generation are
+    /// ignored.
     package private(set) var generation: Int64 = 0
 
     package init() {}
@@ -40,9 +41,9 @@ package struct ChatHistory: Equatable, Sendable {
         self.generation = generation
     }
 
-    // MARK: - What happened
+    // MARK: - Applying evidence
 
-    /// Applies what a reply or a push proves.
+    /// Applies the evidence of a reply or a push.
     package mutating func apply(_ evidence: Evidence) -> HistoryEffects {
         guard isCurrent(evidence.generation) else { return HistoryEffects() }
         return change { history, effects in
@@ -57,8 +58,8 @@ package struct ChatHistory: Equatable, Sendable {
         change { history, effects in history.delete(positions, &effects) }
     }
 
-    /// Adds a message whose predecessor is unknown: a search result, the target of an answer, the
-    /// text of a notification.
+    /// Adds a message whose predecessor is unknown: a search result, the target of an answer, or a
+    /// message from a notification.
     ///
     /// - Parameter asked: the generation at the time of the request; nil for a push.
     package mutating func island(_ position: Position, asked: Int64? = nil) -> HistoryEffects {
@@ -68,8 +69,8 @@ package struct ChatHistory: Equatable, Sendable {
 
     /// Applies changes of messages' content: NOTIF_MESSAGE with the status EDITED.
     ///
-    /// A change of a message that is not stored is ignored, unless a page in flight may contain the
-    /// old version. Then the message is stored now.
+    /// Ignores a change of a message that is not stored, unless a page in flight may contain the
+    /// old version. In that case the message is stored now.
     /// - Parameter isReading: whether pages of the chat are in flight (`HistoryReader.isReading`).
     package mutating func edit(_ positions: [Position], isReading: Bool) -> HistoryEffects {
         change { history, effects in history.edit(positions, isReading, &effects) }
@@ -80,7 +81,7 @@ package struct ChatHistory: Equatable, Sendable {
     /// - Parameters:
     ///   - asked: the generation at the time of the request.
     ///   - isReading: as in `edit`.
-    /// - Returns: nil when the reply is stale and ignored; then the cursor stays.
+    /// - Returns: nil for a stale reply, which is ignored; the cursor then stays.
     package mutating func apply(
         _ changes: MessageChanges,
         asked: Int64,
@@ -96,14 +97,14 @@ package struct ChatHistory: Equatable, Sendable {
                 history.cover(interval)
             }
             history.delete(changes.removed, &effects)
-            // Messages in the cleared interval are removed, whatever else the reply says about
-            // them.
+            // Messages in the cleared interval are removed, even if the reply also lists them as
+            // changed.
             let left = changes.changed.filter { effects.cleared?.contains($0) != true }
             history.edit(left, isReading, &effects)
         }
     }
 
-    // MARK: - What is given up
+    // MARK: - Discarding
 
     /// Discards all claims. The messages stay on screen.
     package mutating func resync() -> HistoryEffects {
@@ -123,7 +124,7 @@ package struct ChatHistory: Equatable, Sendable {
         }
     }
 
-    /// Deletes everything before a row, to free space; never an interval in the middle.
+    /// Deletes all rows below a row, to free space. It never cuts an interval out of the middle.
     package mutating func evict(below row: Position) -> HistoryEffects {
         let floor = Position.first(at: row.timeMs)
         guard let end = floor.previous else { return HistoryEffects() }
@@ -135,14 +136,14 @@ package struct ChatHistory: Equatable, Sendable {
         }
     }
 
-    /// Drops the tombs. Call this when no request of the chat is in flight; a reply that still
-    /// arrives is ignored.
+    /// Drops the tombs. Call this when no request of the chat is in flight; a later reply is
+    /// ignored.
     package mutating func settle() -> HistoryEffects {
         guard !tombs.isEmpty else { return HistoryEffects() }
         return change { history, _ in history.beginGeneration() }
     }
 
-    // MARK: - What is known
+    // MARK: - Lookup
 
     package func chunk(containing position: Position) -> PositionInterval? {
         let index = chunks.partition { $0.upper >= position }
@@ -152,7 +153,7 @@ package struct ChatHistory: Equatable, Sendable {
 
     package func covers(_ position: Position) -> Bool { chunk(containing: position) != nil }
 
-    /// Whether a message that is not stored is known to be deleted.
+    /// Returns whether a message that is not stored is known to be deleted.
     func isGone(_ position: Position) -> Bool { covers(position) || isTomb(position) }
 
     /// The newest chunk below the position.
@@ -174,8 +175,8 @@ package struct ChatHistory: Equatable, Sendable {
         return asked >= generation
     }
 
-    /// Adds a message from a reply or a push. Inside a chunk it is stored already, or gone for
-    /// good.
+    /// Adds a message from a reply or a push. A message inside a chunk is either stored already or
+    /// permanently deleted.
     private func admit(_ position: Position, to effects: inout HistoryEffects) {
         if covers(position) {
             effects.refresh.append(position)
@@ -190,8 +191,8 @@ package struct ChatHistory: Equatable, Sendable {
         _ effects: inout HistoryEffects
     ) {
         for position in positions {
-            // Pages in flight, and the push of a message after all chunks, may be older than the
-            // change.
+            // Pages in flight, or the push of a message after all chunks, may contain a version
+            // before this change.
             if isReading || isBehindAll(position) {
                 admit(position, to: &effects)
             } else {
@@ -247,7 +248,7 @@ package struct ChatHistory: Equatable, Sendable {
 }
 
 extension Array {
-    /// The index of the first element that satisfies a predicate. All elements after it must
+    /// Returns the index of the first element that satisfies the predicate. All later elements must
     /// satisfy it too.
     fileprivate func partition(where isBehind: (Element) -> Bool) -> Int {
         var range = startIndex..<endIndex

@@ -1,19 +1,19 @@
 import TambourProtocol
 
-/// Learning histories, and requesting what is missing.
+/// Applying knowledge about histories, and requesting missing messages.
 extension ClientCore {
-    /// The place of a message in its chat, as far as it is known.
+    /// The known place of a message in its chat.
     enum Predecessor {
         case unknown
-        /// The id of the message before it, visible or not; nil when it is the chat's first.
+        /// The id of the preceding message, visible or not; nil for the chat's first message.
         case known(MessageID?)
     }
 
     // MARK: - Learning
 
-    /// Stores a message. No message lies between it and a known predecessor.
+    /// Stores a message. If its predecessor is known, no message lies between the two.
     ///
-    /// - Returns: whether the message is new here.
+    /// - Returns: whether the message is new on this device.
     @discardableResult
     func learn(
         _ message: Message,
@@ -24,8 +24,7 @@ extension ClientCore {
     ) throws -> Bool {
         let position = Position(message.id.rawValue)
         let isNew = try !tx.holds(message.id, in: chat)
-        // Until the chat is in the list, there is no mark from which to request changes of its
-        // messages.
+        // A chat outside of the list has no mark from which to request changes of its messages.
         let isListed = try tx.isListed(chat)
         try change(chat, with: [message], isPushed: isPushed, tx) { history in
             guard isListed, case .known(let before) = previous else {
@@ -38,7 +37,7 @@ extension ClientCore {
         return isNew
     }
 
-    /// Stores the newest message of a chat, as a list of chats contains it.
+    /// Stores the newest message of a chat, as received with a list of chats.
     func learnNewest(
         _ message: Message?,
         after previous: MessageID?,
@@ -58,7 +57,7 @@ extension ClientCore {
         try startChanges(of: chat, tx)
     }
 
-    /// Handles a change of a message, which may be stored here.
+    /// Handles a change of a message that may be stored here.
     func learnEdit(
         of message: Message,
         in chat: ChatID,
@@ -78,7 +77,7 @@ extension ClientCore {
             $0.delete(messages.map { Position($0.rawValue) })
         }
         guard let known = try tx.chatRow(chat) else { return }
-        // One of them may have been the newest, or unread.
+        // A deleted message may have been the newest or an unread one.
         if known.unread > 0 || known.newest.map({ messages.contains($0) }) == true {
             try refresh(chat, tx)
         }
@@ -97,7 +96,7 @@ extension ClientCore {
         screens.forget(chat)
     }
 
-    /// Handles a server that lost data: the stored messages stay visible but prove nothing.
+    /// Handles data loss on the server: the stored messages stay visible but prove nothing.
     func distrustHistories(_ tx: StoreTransaction) throws {
         histories.forgetAll()
         try tx.distrustHistories()
@@ -119,28 +118,28 @@ extension ClientCore {
             tx,
             body
         )
-        // A push to all members lacks this account's reaction, and the page may be older than the
+        // A push to all members lacks this account's reaction, and the page may be older than that
         // push.
         for message in tx.outrun { try askReactions(to: message, in: chat, tx) }
         tx.outrun = []
     }
 
-    /// Starts the cursor for changes of a chat's messages at the latest login before its first
-    /// message was stored.
+    /// Starts the cursor for changes of a chat's messages. It starts at the latest login before the
+    /// first stored message.
     private func startChanges(of chat: ChatID, _ tx: StoreTransaction) throws {
         guard let mark: Int64 = try tx.value(of: .chatsMark) else { return }
         try tx.startChanges(of: chat, sinceMs: mark)
     }
 
-    // MARK: - Asking
+    // MARK: - Requesting
 
-    /// Notes what is on the screen, and requests the messages that are missing there.
+    /// Records which messages are on the screen, and requests the missing ones.
     ///
     /// - Parameters:
     ///   - position: the message at the edge of the screen towards which the reader moves; nil at
     ///     the newest end.
-    ///   - visible: the messages on the screen, oldest first: gaps between them are filled.
-    ///   - process: the `owner` of another process that looks; empty for this one.
+    ///   - visible: the messages on the screen, oldest first. Gaps between them are filled.
+    ///   - process: the `owner` of the process that shows the chat; empty for this process.
     func look(
         at chat: ChatID,
         position: MessageID?,
@@ -168,18 +167,18 @@ extension ClientCore {
         try readHistory(for: looker, tx)
     }
 
-    /// Notes that the chat is no longer on the screen.
+    /// Records that the chat is no longer on the screen.
     func lookAway(from chat: ChatID) {
         screens.lookAway(from: chat)
     }
 
-    /// Requests the missing messages of all screens again, on a new connection.
+    /// On a new connection, requests the missing messages of all screens again.
     func readHistories(_ tx: StoreTransaction) throws {
         screens.reconnected()
         for looker in screens.lookers { try readHistory(for: looker, tx) }
     }
 
-    /// Fills gaps that the changes may have left on screens, before the next look.
+    /// Before the next look, fills gaps that these changes may have left on screens.
     func readHistories(of changes: ChangeSet, _ tx: StoreTransaction) throws {
         let changed = changes.chats.union(changes.histories)
         for looker in screens.lookers where changed.contains(looker.chat) {
@@ -209,7 +208,7 @@ extension ClientCore {
         if !screen.reader.isReading { forgetOther(looker) }
     }
 
-    /// Removes the screen of another process, which reports its next look itself.
+    /// Removes the screen of another process, because that process reports its next look itself.
     private func forgetOther(_ looker: Looker) {
         if !looker.process.isEmpty { screens[looker] = nil }
     }
@@ -260,13 +259,14 @@ extension ClientCore {
             case .failure(let error):
                 screens[looker]?.reader.ended(request)
                 if error != .disconnected { forgetOther(looker) }
-                // The server's pause ends with a login, after which the screen is read again.
+                // The pause that the server requests ends with a login, which reads the screen
+                // again.
                 if case .refused(_, _, _?) = error { try syncFailed(error, tx) }
                 return
             }
             let messages = reply.messages ?? []
             let found = messages.map { Position($0.id.rawValue) }
-            // Even if nobody looks any more, the evidence of the page is valid.
+            // The page is valid evidence even if no screen shows the chat now.
             let evidence =
                 screens[looker]?.reader.answered(request, found: found, more: reply.more)
                 ?? request.evidence(found: found, more: reply.more)
@@ -280,7 +280,7 @@ extension ClientCore {
         }
     }
 
-    /// Requests the changes of the stored messages.
+    /// Requests changes of the stored messages.
     func askChanges(of chat: ChatID, _ tx: StoreTransaction) throws {
         guard let asked = try tx.chatRow(chat)?.changes else { return }
         let revision = try tx.nextRevision()
@@ -313,7 +313,7 @@ extension ClientCore {
                 isBelieved = effects != nil
                 return effects ?? HistoryEffects()
             }
-            // The history was discarded in the meantime, so the cursor stays.
+            // The history was discarded in the meantime. Therefore the cursor stays.
             guard isBelieved else { return }
             var cursor = asked
             cursor.advance(past: changes, asked: asked)
@@ -325,7 +325,8 @@ extension ClientCore {
         }
     }
 
-    /// Ends a sync after login: brings the chats at the top of the list up to date.
+    /// Completes the catch-up after a login: requests message changes for the chats at the top of
+    /// the list.
     func synced(_ tx: StoreTransaction) throws {
         try readHistories(tx)
         let chats = try tx.chatsMissingChanges(limit: 20)

@@ -1,18 +1,19 @@
-/// What a reply or a push proves about a chat: in `interval`, exactly `found` was visible to the
-/// user when the server looked.
+/// The proof that a reply or a push contains about a chat: in `interval`, exactly the messages
+/// `found` were visible to the user when the server looked.
 ///
-/// Evidence covers only positions where no new message can appear, because the server assigns ids
-/// in rising order: at or before an existing message, and at or before a time that LOGIN has
-/// declared safe. There, messages can only disappear. So a message that the evidence lacks stays
-/// missing, however late the evidence arrives, and one that it contains may be gone by now.
+/// The server assigns ids in rising order. Evidence covers only positions where no new message can
+/// appear: at or before an existing message, or at or before a time that LOGIN has declared safe.
+/// In this part, messages can only disappear. A message that the evidence lacks therefore stays
+/// missing, even if the evidence arrives late. A message that it contains may have been deleted
+/// since.
 ///
-/// The sources are listed in docs/client-sync.md, sections 6.1 and 6.2.
+/// The sources of evidence are listed in docs/client-sync.md, sections 6.1 and 6.2.
 package struct Evidence: Equatable, Sendable {
     package let interval: PositionInterval
     /// Smallest first; all within `interval`.
     package let found: [Position]
     /// The value of `ChatHistory.generation` at the time of the request; nil for pushes, and for
-    /// replies about the caller's own action.
+    /// replies to the caller's own action.
     package let generation: Int64?
 
     /// - Returns: nil when there is no interval.
@@ -27,14 +28,14 @@ package struct Evidence: Equatable, Sendable {
 // MARK: - Single messages
 
 extension Evidence {
-    /// A message with the id before it in the chat, from NOTIF_MESSAGE of a new message or the
-    /// reply to MSG_SEND.
+    /// A message together with the id before it in the chat, from NOTIF_MESSAGE of a new message or
+    /// the reply to MSG_SEND.
     ///
-    /// Nothing visible lies between the two. `previous` itself is not claimed: it may be deleted. A
-    /// message learned in another way is an island. Its key may be missing although it has a
-    /// predecessor (NOTIF_CHAT), or the message may be gone by now (the reply to a repeated
+    /// No visible message lies between the two. `previous` itself is not claimed, because it may be
+    /// deleted. A message from any other source is an island: its predecessor may be missing from
+    /// the packet (NOTIF_CHAT), or the message may have been deleted since (the reply to a repeated
     /// MSG_SEND).
-    /// - Parameter previous: nil when the message is the chat's first.
+    /// - Parameter previous: nil for the chat's first message.
     package static func message(_ message: Position, after previous: Position?) -> Evidence? {
         Evidence(PositionInterval(after: previous, through: message), found: [message])
     }
@@ -43,9 +44,10 @@ extension Evidence {
     ///
     /// - Parameters:
     ///   - newest: nil when the user sees no message.
-    ///   - previous: the id before it in the chat, visible or not; nil when it is the first.
+    ///   - previous: the id before `newest` in the chat, visible or not; nil for the chat's first
+    ///     message.
     ///   - safeTimeMs: `time` of this session's LOGIN. Messages after `newest` up to this time are
-    ///     gone.
+    ///     deleted.
     package static func newest(
         _ newest: Position?,
         after previous: Position?,
@@ -59,15 +61,16 @@ extension Evidence {
         )
     }
 
-    /// The user sees nothing up to `floor`: they cleared the history, or joined without it.
+    /// The user sees no message up to `floor`, because they cleared the history or joined without
+    /// it.
     ///
     /// - Parameter floor: `clearedId` of CHAT_CHANGES.
     package static func cleared(through floor: Position) -> Evidence? {
         Evidence(PositionInterval(through: floor), found: [])
     }
 
-    /// All messages between two times were deleted, from NOTIF_MSG_DELETE_RANGE. The times are Unix
-    /// milliseconds, both included.
+    /// All messages between two times were deleted (NOTIF_MSG_DELETE_RANGE). Both times are
+    /// inclusive, in Unix milliseconds.
     package static func emptied(fromMs: Int64, throughMs: Int64) -> Evidence? {
         Evidence(
             PositionInterval(from: .first(at: fromMs), through: .last(at: throughMs)),
@@ -79,15 +82,15 @@ extension Evidence {
 // MARK: - Pages
 
 extension Evidence {
-    /// The messages at or before `pivot`, newest first, until the page was full.
+    /// The messages at or before `pivot`, newest first, up to the page size.
     ///
-    /// A server that considers `pivot` to be in the future sends the newest messages instead. That
-    /// is just as good: they reach down from the newest, so nothing is missing after the first of
-    /// them.
+    /// If the server considers `pivot` to be in the future, it sends the newest messages instead.
+    /// This page is equally good evidence: it ends at the newest message, so nothing is missing
+    /// after its first message.
     /// - Parameters:
-    ///   - bound: where the request let the page end.
-    ///   - more: nil from a server that does not send it.
-    ///   - closed: after this position, messages may have appeared since the server looked.
+    ///   - bound: the end of the page in the request.
+    ///   - more: nil from a server that omits the field.
+    ///   - closed: the position after which messages may have appeared since the server looked.
     package static func backwardPage(
         upTo pivot: Position,
         downTo bound: Position = .min,
@@ -113,12 +116,12 @@ extension Evidence {
         )
     }
 
-    /// The messages after `pivot`, oldest first, until the page was full.
+    /// The messages after `pivot`, oldest first, up to the page size.
     ///
     /// - Parameters:
-    ///   - pivot: a message that is or was in the chat. The server may consider any other place to
-    ///     be in the future, and then an empty page proves nothing.
-    ///   - bound: where the request let the page end.
+    ///   - pivot: a message that is or was in the chat. The server may consider any other position
+    ///     to be in the future. In that case an empty page proves nothing.
+    ///   - bound: the end of the page in the request.
     package static func forwardPage(
         after pivot: Position,
         upTo bound: Position = .max,
@@ -140,9 +143,9 @@ extension Evidence {
         )
     }
 
-    /// The messages on both sides of `pivot`, nearest first, until the page was full.
+    /// The messages on both sides of `pivot`, nearest first, up to the page size.
     ///
-    /// `more` does not say on which side messages are left, so with it nothing is claimed beyond
+    /// `more` does not say on which side messages remain. If it is set, nothing is claimed beyond
     /// the page. A page without a message at or before `pivot` does not even claim the pivot: the
     /// server may have considered it to be in the future and sent the newest messages.
     /// - Parameter pivot: a message that is or was in the chat.

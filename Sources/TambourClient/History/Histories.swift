@@ -1,6 +1,6 @@
 import TambourProtocol
 
-/// The histories of chats that were used, as stored. Every change of them is stored at once.
+/// The stored histories of the chats used so far. Every change is stored at once.
 struct Histories {
     private var held: [ChatID: ChatHistory] = [:]
     /// The number of pages requested from the server.
@@ -17,7 +17,8 @@ struct Histories {
     ///
     /// - Parameters:
     ///   - messages: the messages that the effects refer to, as received.
-    ///   - revision: the revision at which they were learned; nil for now.
+    ///   - revision: the revision at which the messages were received; nil for the current
+    ///     revision.
     mutating func change(
         _ chat: ChatID,
         with messages: [Message],
@@ -43,6 +44,6 @@ struct Histories {
     /// Forgets a history whose rows have been deleted.
     mutating func forget(_ chat: ChatID) { held[chat] = nil }
 
-    /// Discards the histories in memory: they are read again.
+    /// Discards the histories in memory. The next use rereads them.
     mutating func forgetAll() { held = [:] }
 }

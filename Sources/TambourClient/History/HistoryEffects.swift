@@ -1,15 +1,15 @@
 /// The effects of a step on the database. Apply them in one transaction, from top to bottom.
 package struct HistoryEffects: Equatable, Sendable {
-    /// Whether the stored contents count as older than anything received later: a restored server
-    /// may have lost an edit.
+    /// Whether any later version replaces the stored contents, because a restored server may have
+    /// lost an edit.
     package internal(set) var distrustsContents = false
     /// The interval in which stored messages are deleted, except those in `store` and `refresh`.
     package internal(set) var cleared: PositionInterval?
     /// Stored messages to delete.
     package internal(set) var removed: [Position] = []
-    /// Messages to store. Where a row exists, the newer content stays.
+    /// Messages to store. If a row exists, the newer content wins.
     package internal(set) var store: [Position] = []
-    /// Messages to update if a row exists. If none exists, the message is gone and must not be
+    /// Messages to update if a row exists. A message without a row is deleted and must not be
     /// stored.
     package internal(set) var refresh: [Position] = []
 
@@ -30,7 +30,7 @@ package struct RowChanges<Row: Hashable & Sendable>: Equatable, Sendable {
 
     package init() {}
 
-    /// The difference between old and new rows. Neither contains a row twice.
+    /// Computes the difference between old and new rows. Neither list contains a row twice.
     init(from old: [Row], to new: [Row]) {
         if old == new { return }
         for change in new.difference(from: old) {

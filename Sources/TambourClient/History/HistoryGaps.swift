@@ -2,14 +2,14 @@
 package struct HistoryGaps: Equatable, Sendable {
     /// Before the first row.
     package var before: Bool
-    /// Between each row and the next; one element fewer than there are rows.
+    /// Between each row and the next; one element fewer than rows.
     package var between: [Bool]
     /// After the last row.
     package var behind: Bool
 }
 
 extension ChatHistory {
-    /// Whether everything between two positions is held, including both.
+    /// Returns whether all messages between two positions are stored, including both.
     package func isWithoutGap(from older: Position, to newer: Position) -> Bool {
         chunk(containing: older)?.contains(newer) ?? false
     }

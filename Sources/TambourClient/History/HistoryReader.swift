@@ -1,22 +1,22 @@
 import TambourProtocol
 
-/// Decides what to request from CHAT_HISTORY for one chat. It never requests what is held, has one
-/// request in flight per direction, and reads ahead of the reader.
+/// Decides which messages of one chat to request with CHAT_HISTORY. It never requests stored
+/// messages, has one request in flight per direction, and prefetches in the direction of reading.
 ///
-/// It lives as long as the chat is on screen and is not stored.
+/// It exists while the chat is on screen, and is not stored.
 ///
 /// It follows the rules R6, R7, R8 and R10 of docs/client-sync.md, section 6.4.
 package struct HistoryReader: Equatable, Sendable {
     package static let defaultPageSize = 50
-    /// `maxHistoryPage` of the limits: the server sends no larger page.
+    /// `maxHistoryPage` of the limits: the maximum page size of the server.
     package static let largestPage = 200
 
     private let pageSize: Int
-    /// At most one per direction; one around a message counts for both.
+    /// At most one request per direction; a request around a message counts for both.
     package private(set) var inFlight: [HistoryRequest] = []
-    /// Whether backward pages begin with the oldest held row, rather than before it.
+    /// Whether backward pages begin at the oldest stored row, rather than before it.
     private var repeatsEdge = false
-    /// The pivot of a page around a row, if the page did not reach it.
+    /// The pivot of a page around a row, if the page did not reach the row.
     private var stranded: Position?
 
     /// - Parameter pageSize: messages per page, 1 to `largestPage`.
@@ -27,11 +27,12 @@ package struct HistoryReader: Equatable, Sendable {
     /// Whether pages are in flight.
     package var isReading: Bool { !inFlight.isEmpty }
 
-    // MARK: - Asking
+    // MARK: - Requests
 
-    /// Returns the request that keeps one and a half screens ahead of the reader.
+    /// Returns the request that keeps one and a half screens of rows ahead of the reader.
     ///
-    /// - Returns: nil when enough is held, when nothing is left, or when it is in flight already.
+    /// - Returns: nil when enough rows are stored, no message is left, or the request is already in
+    ///   flight.
     package mutating func request(
         for viewport: HistoryViewport,
         in history: ChatHistory,
@@ -75,11 +76,11 @@ package struct HistoryReader: Equatable, Sendable {
         return nil
     }
 
-    // MARK: - Being answered
+    // MARK: - Replies
 
     /// Handles the reply to a request.
     ///
-    /// - Returns: what it proves, to be applied to the current history.
+    /// - Returns: the evidence of the reply, to be applied to the current history.
     package mutating func answered(
         _ request: HistoryRequest,
         found: [Position],
@@ -88,9 +89,9 @@ package struct HistoryReader: Equatable, Sendable {
         if request.kind == .backward, inFlight.contains(request),
             let last = found.max(), last > request.pivot
         {
-            // Either the server's clock is behind the times of the chat, so it considers the pivot
-            // to be in the future, or a message has exactly this time. One of the two forms of the
-            // request names such a message.
+            // The server sent a message after the pivot. Either its clock is behind the times of
+            // the chat, so it considers the pivot to be in the future, or a message has exactly
+            // this time. One of the two forms of the request names such a message.
             repeatsEdge.toggle()
         }
         ended(request)
@@ -101,7 +102,7 @@ package struct HistoryReader: Equatable, Sendable {
         return evidence
     }
 
-    /// Handles that a request was refused or lost.
+    /// Handles a refused or lost request.
     package mutating func ended(_ request: HistoryRequest) {
         inFlight.removeAll { $0 == request }
     }
@@ -109,7 +110,7 @@ package struct HistoryReader: Equatable, Sendable {
     /// Handles the loss of the connection: no reply will come.
     package mutating func disconnected() { inFlight = [] }
 
-    /// A page that brings a row into a chunk, or comes closer to it.
+    /// Returns a page that brings a row into a chunk, or comes closer to the row.
     private func pageToReach(_ row: Position, _ plan: Plan) -> HistoryRequest? {
         if isReading { return nil }
         guard stranded == .last(at: row.timeMs) else { return plan.page(around: row) }
@@ -127,7 +128,7 @@ package struct HistoryReader: Equatable, Sendable {
     }
 }
 
-/// The place where the reader looks, and how much is held from there.
+/// The reader's place in the chat, and the number of stored rows from there.
 package struct HistoryViewport: Equatable, Sendable {
     package enum Direction: Hashable, Sendable {
         /// Towards older messages.
@@ -143,8 +144,8 @@ package struct HistoryViewport: Equatable, Sendable {
     package var position: Position?
     package var direction: Direction
     package var rowsOnScreen: Int
-    /// The number of stored rows from `position`, exclusive, to the end of its chunk in the
-    /// direction.
+    /// The number of stored rows after `position` in the direction of reading, up to the end of its
+    /// chunk.
     package var rowsAhead: Int
     /// The last of these rows; nil when there are none.
     package var lastRowAhead: Position?
@@ -163,7 +164,7 @@ package struct HistoryViewport: Equatable, Sendable {
         self.lastRowAhead = lastRowAhead
     }
 
-    /// One and a half screens, so that the next page arrives before the reader does.
+    /// One and a half screens: the next page arrives before the reader reaches it.
     var rowsWanted: Int { (rowsOnScreen * 3 + 1) / 2 }
 }
 
@@ -171,7 +172,8 @@ package struct HistoryViewport: Equatable, Sendable {
 package struct ChatEnd: Equatable, Sendable {
     /// The newest message of the chat, if any.
     package var newest: Position?
-    /// `time` of the session's LOGIN, Unix milliseconds: up to it no new message can appear.
+    /// `time` of the session's LOGIN, in Unix milliseconds. No new message can appear up to this
+    /// time.
     package var safeTimeMs: Int64
 
     package init(newest: Position?, safeTimeMs: Int64) {
@@ -179,17 +181,17 @@ package struct ChatEnd: Equatable, Sendable {
         self.safeTimeMs = safeTimeMs
     }
 
-    /// A history that is complete up to here reaches the end of the chat.
+    /// The end of the chat. A history that is complete up to this position lacks no newer message.
     var position: Position { newest ?? .last(at: safeTimeMs) }
 }
 
-/// The possible requests, regardless of those in flight.
+/// The possible requests, without regard to requests in flight.
 private struct Plan {
     let history: ChatHistory
     let end: ChatEnd
     let count: Int
 
-    /// The position at which the chat opens; nil when it is not held.
+    /// The position at which the chat opens; nil when it is not stored.
     var heldNewest: Position? { history.covers(end.position) ? end.position : nil }
 
     var newestPage: HistoryRequest {
@@ -211,13 +213,13 @@ private struct Plan {
 
     func page(behind chunk: PositionInterval, lastRow: Position) -> HistoryRequest? {
         let above = history.chunk(above: chunk.upper)
-        // New messages at the end come as pushes.
+        // New messages at the end arrive as pushes.
         guard above != nil || end.newest.map({ $0 > chunk.upper }) ?? false else { return nil }
         return request(.forward, from: lastRow, bound: above?.lower.previous)
     }
 
-    /// Up to it no new message can appear: the newest message seen, or the time that the login
-    /// declared safe.
+    /// The position up to which no new message can appear: the newest known message, or the time
+    /// that the login declared safe.
     private var closed: Position {
         max(history.chunks.last?.upper ?? .min, end.position, .last(at: end.safeTimeMs))
     }

@@ -1,33 +1,33 @@
 import TambourProtocol
 
-/// A CHAT_HISTORY request, and what its reply will prove.
+/// A CHAT_HISTORY request, and the evidence that its reply will contain.
 package struct HistoryRequest: Hashable, Sendable {
     package enum Kind: Hashable, Sendable {
         /// Towards older messages.
         case backward
         /// Towards newer messages.
         case forward
-        /// In both directions from a message that is in no chunk.
+        /// In both directions from a message outside of all chunks.
         case around
     }
 
     package let kind: Kind
-    /// The last position of its millisecond. `backward` counts messages at or before it, `forward`
-    /// those after it.
+    /// The last position of its millisecond. `backward` counts messages at or before the pivot,
+    /// `forward` counts messages after it.
     package let pivot: Position
     /// The number of messages at or before the pivot.
     package let backward: Int
     /// The number of messages after the pivot.
     package let forward: Int
-    /// The position just before the next chunk in the direction of the request; nil when there is
-    /// none.
+    /// The position just before the next chunk in the direction of the request; nil without a next
+    /// chunk.
     package let bound: Position?
-    /// The position up to which no new message could appear when the request was planned.
+    /// The position up to which no new message could appear at the time of planning.
     package let closed: Position
-    /// The value of `ChatHistory.generation` when the request was planned.
+    /// The value of `ChatHistory.generation` at the time of planning.
     package let generation: Int64
 
-    /// `from`, Unix milliseconds; nil for the newest.
+    /// `from`, Unix milliseconds; nil for the newest messages.
     package var fromMs: Int64? { pivot == .max ? nil : pivot.timeMs }
     /// `backwardTime`, Unix milliseconds.
     package var backwardTimeMs: Int64? { kind == .backward ? bound?.timeMs : nil }
@@ -54,7 +54,7 @@ package struct HistoryRequest: Hashable, Sendable {
         self.generation = generation
     }
 
-    /// What the reply proves.
+    /// Returns the evidence of the reply.
     ///
     /// - Parameters:
     ///   - found: the messages of the page.

@@ -4,13 +4,13 @@ package struct MessageChanges: Equatable, Sendable {
     package var changed: [Position]
     /// Messages that were deleted.
     package var removed: [Position]
-    /// Up to this position the user sees nothing; nil when nothing was cleared.
+    /// The user sees no message up to this position; nil when no history was cleared.
     package var clearedThrough: Position?
-    /// Whether everything that was held before is in doubt.
+    /// Whether all data stored before is in doubt.
     package var isResync: Bool
-    /// The next mark, Unix milliseconds.
+    /// The next mark, in Unix milliseconds.
     package var timeMs: Int64
-    /// Where to continue; nil when the reply is complete.
+    /// The position at which to continue; nil when the reply is complete.
     package var next: Position?
 
     package init(
@@ -30,18 +30,18 @@ package struct MessageChanges: Equatable, Sendable {
     }
 }
 
-/// The cursor up to which the changes of a chat's messages are known: what to request from
-/// CHAT_CHANGES.
+/// The cursor up to which the changes of a chat's messages are known. The next CHAT_CHANGES
+/// continues from it.
 ///
-/// It starts at the `time` of the LOGIN before the chat's first evidence, and is written in the
-/// transaction that applies a reply. Pushes do not move it: they do not contain the server's time,
-/// and their changes may be repeated.
+/// It starts at the `time` of the LOGIN before the chat's first evidence. The transaction that
+/// applies a reply also writes the cursor. Pushes do not move it, because they do not contain the
+/// server's time; a later reply may repeat their changes.
 ///
 /// See docs/client-sync.md, section 6.6.
 package struct ChangeCursor: Hashable, Sendable {
-    /// Changes up to this time are known, Unix milliseconds.
+    /// Changes up to this time are known, in Unix milliseconds.
     package private(set) var sinceMs: Int64
-    /// Where the last reply ended, if more changes follow; nil otherwise.
+    /// The position at which the last reply ended, if more changes follow; nil otherwise.
     package private(set) var behind: Position?
 
     package init(sinceMs: Int64, behind: Position? = nil) {
@@ -58,11 +58,10 @@ package struct ChangeCursor: Hashable, Sendable {
         self = ChangeCursor(sinceMs: changes.timeMs, behind: changes.next)
     }
 
-    /// Moves without a request, when a login did not list the chat as changed.
+    /// Moves without a request, after a login that did not list the chat as changed.
     ///
     /// - Parameters:
-    ///   - markMs: the mark with which the login was made. The login does not contain earlier
-    ///     changes.
+    ///   - markMs: the mark that the login sent. The login does not contain earlier changes.
     ///   - timeMs: the `time` of the login.
     package mutating func skip(unchangedSinceMs markMs: Int64, throughMs timeMs: Int64) {
         guard behind == nil, sinceMs >= markMs, timeMs > sinceMs else { return }

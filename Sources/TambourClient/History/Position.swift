@@ -1,14 +1,15 @@
 import TambourProtocol
 
-/// A position on the axis of a chat's messages: the id of a message that is, was or could be there.
+/// A position on the axis of a chat's messages: the id of a message that is, was or could be in the
+/// chat.
 ///
 ///     63                                        16 15            0
 ///     ┌───────────────────────────────────────────┬──────────────┐
 ///     │ time of the message, Unix ms              │ counter      │
 ///     └───────────────────────────────────────────┴──────────────┘
 ///
-/// No two messages of a chat share a millisecond, so an interval of the axis may always be widened
-/// to whole milliseconds. That is why pages, which are requested by time, join without a seam.
+/// No two messages of a chat share a millisecond, so any interval of the axis can be widened to
+/// whole milliseconds. Pages are requested by time, and therefore join without a seam.
 package struct Position: Hashable, Comparable, Sendable {
     package let rawValue: Int64
 

@@ -1,9 +1,9 @@
-/// A closed interval of the axis, both ends included; always whole milliseconds.
+/// A closed interval of the axis, which includes both ends and consists of whole milliseconds.
 package struct PositionInterval: Hashable, Sendable {
     package let lower: Position
     package let upper: Position
 
-    /// The interval from the millisecond of `lower` through that of `upper`, both whole.
+    /// The interval from the millisecond of `lower` through the millisecond of `upper`.
     ///
     /// - Returns: nil when `upper` is before `lower`.
     package init?(from lower: Position = .min, through upper: Position) {
@@ -12,7 +12,7 @@ package struct PositionInterval: Hashable, Sendable {
         self.upper = .last(at: upper.timeMs)
     }
 
-    /// The interval after the millisecond of `previous` through that of `upper`.
+    /// The interval after the millisecond of `previous` through the millisecond of `upper`.
     ///
     /// - Parameter previous: nil for the beginning of the axis.
     /// - Returns: nil when the interval is empty.
@@ -27,18 +27,19 @@ package struct PositionInterval: Hashable, Sendable {
 
     package func contains(_ position: Position) -> Bool { lower <= position && position <= upper }
 
-    /// Whether it ends before `other` begins, with at least one position between them.
+    /// Returns whether this interval ends before `other` begins, with at least one position between
+    /// them.
     func isApart(below other: PositionInterval) -> Bool {
         guard let next = upper.next else { return false }
         return next < other.lower
     }
 
-    /// The interval from the smaller lower end to the larger upper end.
+    /// Returns the interval from the smaller lower end to the larger upper end.
     func union(_ other: PositionInterval) -> PositionInterval {
         PositionInterval(min(lower, other.lower), max(upper, other.upper))
     }
 
-    /// The part at or above `floor`; nil when it is empty.
+    /// Returns the part at or above `floor`; nil when the part is empty.
     func clipped(from floor: Position) -> PositionInterval? {
         upper < floor ? nil : PositionInterval(from: max(lower, floor), through: upper)
     }

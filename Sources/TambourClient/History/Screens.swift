@@ -2,21 +2,21 @@ import TambourProtocol
 
 /// A chat that is on a screen.
 struct Screen {
-    /// The row towards which the reader moves; nil for the newest.
+    /// The row towards which the reader moves; nil for the newest row.
     var position: Position?
     var direction: HistoryViewport.Direction
     var rowsOnScreen: Int
     /// The visible stored messages, oldest first.
     var visible: [Position]
     var reader: HistoryReader
-    /// Whether the changes of the stored messages were requested on this connection.
+    /// Whether this connection has requested the changes of the stored messages.
     var hasAskedChanges = false
 }
 
-/// A process that looks at a chat.
+/// A process that shows a chat.
 struct Looker: Hashable, Comparable {
     let chat: ChatID
-    /// The `owner` of the process; empty for this one.
+    /// The `owner` of the process; empty for this process.
     var process = ""
 
     static func < (left: Self, right: Self) -> Bool {
@@ -24,20 +24,21 @@ struct Looker: Hashable, Comparable {
     }
 }
 
-/// The chats that are on screens, here and in other processes.
+/// The chats on the screens of this process and of other processes.
 struct Screens {
     private var screens: [Looker: Screen] = [:]
     private var told: [ChatID: (look: SharedLook, atMs: Int64)] = [:]
-    /// The time after which a look is passed on again: another process may be connected by then.
+    /// The time after which a look is passed on again, because another process may be connected by
+    /// then.
     private static let tellAgainMs: Int64 = 5_000
 
-    /// The screen of a process that looks; nil when it does not.
+    /// The screen of a process that shows a chat; nil when the process does not show it.
     subscript(looker: Looker) -> Screen? {
         get { screens[looker] }
         set { screens[looker] = newValue }
     }
 
-    /// Those who look, in the order in which their screens are read.
+    /// The processes with screens, in the order in which their screens are read.
     var lookers: [Looker] { screens.keys.sorted() }
 
     /// Whether pages of a chat are in flight.
@@ -45,7 +46,7 @@ struct Screens {
         screens.contains { $0.key.chat == chat && $0.value.reader.isReading }
     }
 
-    /// Notes that the chat is no longer on the screen of this process.
+    /// Records that the chat is no longer on the screen of this process.
     mutating func lookAway(from chat: ChatID) {
         screens[Looker(chat: chat)] = nil
         told[chat] = nil
@@ -61,7 +62,7 @@ struct Screens {
         told = [:]
     }
 
-    /// Prepares for a new connection: no answer to an earlier request comes.
+    /// Prepares for a new connection. Earlier requests will get no reply.
     mutating func reconnected() {
         for looker in lookers {
             screens[looker]?.reader.disconnected()
@@ -69,9 +70,9 @@ struct Screens {
         }
     }
 
-    /// Notes that a look is passed on to the connected process.
+    /// Records that a look is passed on to the connected process.
     ///
-    /// - Returns: false when it was passed on shortly before.
+    /// - Returns: false when the same look was passed on recently.
     mutating func tell(_ look: SharedLook, at chat: ChatID, nowMs: Int64) -> Bool {
         if let last = told[chat], last.look == look, nowMs - last.atMs < Self.tellAgainMs {
             return false

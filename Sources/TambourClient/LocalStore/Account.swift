@@ -1,36 +1,36 @@
 import GRDB
 import TambourProtocol
 
-/// The store's settings: one value each, by name.
+/// The store's settings. Each has a name and one value.
 extension StoreTransaction {
-    /// The settings; one value per account.
+    /// The names of the settings; one value per account.
     enum Setting: String {
         /// `HOST:PORT` of the server.
         case server
-        /// Identifies this installation to the server permanently; the `cid` of a message is unique
-        /// within it.
+        /// Identifies this installation to the server permanently. The `cid` of a message is unique
+        /// within the installation.
         case device
         case token
-        /// The process that is logged in; absent while none is.
+        /// The process that is logged in; absent while no process is logged in.
         case online
         case user
         case phone
-        /// The marks that the next login sends, in Unix milliseconds of the server.
+        /// The marks that the next login sends, in Unix milliseconds of the server's clock.
         case chatsMark, contactsMark, draftsMark, presenceMark
-        /// Where to continue reading the list of chats after a first login; absent when the list is
-        /// complete.
+        /// The marker from which to continue the list of chats after a first login; absent when the
+        /// list is complete.
         case chatsMarker
-        /// The hash of the service settings that are held.
+        /// The hash of the stored service settings.
         case configHash
-        /// The time up to which entities were pulled, in Unix milliseconds of the server; absent
-        /// until they are used.
+        /// The time up to which entities were pulled, in Unix milliseconds of the server's clock;
+        /// absent until entities are used.
         case entitiesMark
-        /// The entity types that were known when everything up to the mark was pulled, ordered by
+        /// The entity types known to the client that pulled everything up to the mark, ordered by
         /// name.
         case entityTypes
         /// The counters for ids and operations.
         case entityCounters
-        /// The last revision; newer knowledge of histories has a higher one and wins.
+        /// The last revision. Newer knowledge of histories has a higher revision and wins.
         case revision
     }
 
@@ -44,7 +44,7 @@ extension StoreTransaction {
         )
     }
 
-    /// The id of this installation, made on the first call.
+    /// Returns the id of this installation, and creates it on the first call.
     func deviceID(random: () -> UInt64) throws -> String {
         if let known: String = try value(of: .device) { return known }
         let made = String(random(), radix: 36) + String(random(), radix: 36)
@@ -52,7 +52,7 @@ extension StoreTransaction {
         return made
     }
 
-    /// Returns a revision above all earlier ones, so that newer knowledge wins.
+    /// Returns a revision above all earlier ones. Newer knowledge therefore wins.
     func nextRevision() throws -> Int64 {
         let last = try lastRevision()
         try set(.revision, last + 1)
@@ -87,7 +87,7 @@ extension StoreReading {
     /// Whether the store holds a token.
     func isSignedIn() throws -> Bool { try value(of: .token) as String? != nil }
 
-    /// The account held here, if any.
+    /// The account stored here, if any.
     func userID() throws -> UserID? {
         let user: Int64? = try value(of: .user)
         return user.map(UserID.init)

@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import TambourProtocol
 
-/// A chat of the list with everything that the list shows of it.
+/// A chat with all values that the list of chats shows.
 struct ListedChat {
     let id: ChatID
     let type: String
@@ -11,12 +11,12 @@ struct ListedChat {
     let lastEventMs: Int64
     let othersReadMark: Int64
     let unread: Int64
-    /// -1 for ever, 0 for not muted, else until this time in Unix milliseconds.
+    /// -1 for ever, 0 for not muted, otherwise until this time in Unix milliseconds.
     let mutedUntil: Int64
     /// 0 for not pinned.
     let favourite: Int64
     let draft: String?
-    /// The number of messages and changes that could not be sent.
+    /// The number of messages and changes that the server refused.
     let failed: Int64
     private let waiting: Data?
     private let refused: Data?
@@ -39,8 +39,9 @@ struct ListedChat {
         newest = row["messageData"]
     }
 
-    /// A message of this device that comes after all others: a queued one, else one that was
-    /// refused, which stays where it was.
+    /// The unsent message after the newest message of the chat, if any. A queued message always
+    /// comes last. A refused message keeps its place, and counts only if it is newer than all
+    /// received messages.
     var unsent: (shown: SendTask.Shown, isRefused: Bool)? {
         guard let own = waiting ?? refused,
             let shown = try? JSONDecoder().decode(SendTask.Shown.self, from: own)
@@ -48,12 +49,12 @@ struct ListedChat {
         return (shown, waiting == nil)
     }
 
-    /// The newest message that the server has.
+    /// The newest message on the server.
     var message: Message? { newest.flatMap { Message(stored: $0) } }
 }
 
 extension StoreReading {
-    /// The list of chats: pinned ones first, then by time, newest first.
+    /// Returns the list of chats: first pinned chats, then the other chats by time, newest first.
     func chatList(includingHidden: Bool, limit: Int?) throws -> [ListedChat] {
         let hidden = includingHidden ? "" : " AND chat.status != 'HIDDEN'"
         // A negative limit means no limit.
@@ -61,7 +62,7 @@ extension StoreReading {
             .map { ListedChat($0) }
     }
 
-    /// A chat of the list; nil for one that is not in the list.
+    /// Returns a chat of the list; nil for a chat outside of the list.
     func listedChat(_ chat: ChatID) throws -> ListedChat? {
         try row(ChatListQuery.chats + " AND chat.id = ?", [chat.rawValue]).map { ListedChat($0) }
     }

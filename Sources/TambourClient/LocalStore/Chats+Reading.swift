@@ -1,22 +1,23 @@
 import GRDB
 import TambourProtocol
 
-/// The row of a chat, without the server's description.
+/// The row of a chat, without the server's encoded description.
 struct ChatRow {
     let title: String?
     /// The newest message, according to the list of chats and the pushes since.
     let newest: MessageID?
-    /// The account's read mark, and the highest one of the other members.
+    /// The account's read mark, and the highest read mark of the other members.
     let readMark: Int64
     let othersReadMark: Int64
     let unread: Int64
     /// Whether the account is no longer in the chat.
     let isGone: Bool
-    /// Whether the chat was not in the part of the list that has been read.
+    /// Whether the part of the list that has been read lacks the chat.
     let isStale: Bool
-    /// Up to where the changes of its messages are known; nil before its first message was stored.
+    /// The cursor up to which changes of the chat's messages are known; nil before its first
+    /// message was stored.
     let changes: ChangeCursor?
-    /// Whether messages may have changed after that.
+    /// Whether messages may have changed after that cursor.
     let isMissingChanges: Bool
     let historyGeneration: Int64
 
@@ -37,7 +38,7 @@ struct ChatRow {
 }
 
 extension StoreReading {
-    /// The row of a chat; nil for one that is not in the list.
+    /// Returns the row of a chat; nil for a chat outside of the list.
     func chatRow(_ chat: ChatID) throws -> ChatRow? {
         try row(
             """
@@ -49,18 +50,18 @@ extension StoreReading {
         ).map { ChatRow($0) }
     }
 
-    /// A chat as the server describes it; nil for one that is not in the list.
+    /// Returns the server's description of a chat; nil for a chat outside of the list.
     func describedChat(_ chat: ChatID) throws -> Chat? {
         try row("SELECT data FROM chat WHERE id = ?", [chat.rawValue])
             .flatMap { Chat(stored: $0["data"]) }
     }
 
-    /// Whether a chat is in the list.
+    /// Returns whether a chat is in the list.
     func isListed(_ chat: ChatID) throws -> Bool {
         try exists("SELECT 1 FROM chat WHERE id = ?", [chat.rawValue])
     }
 
-    /// Whether the chat is stored but the account is no longer in it.
+    /// Returns whether the chat is stored although the account is no longer in it.
     func isGone(_ chat: ChatID) throws -> Bool {
         try exists(
             "SELECT 1 FROM chat WHERE id = ? AND status = ?",
@@ -68,12 +69,12 @@ extension StoreReading {
         )
     }
 
-    /// The chats that a complete list has not contained since `distrustList`.
+    /// Returns the chats that no complete list has contained since `distrustList`.
     func staleChats() throws -> [ChatID] {
         try rows("SELECT id FROM chat WHERE isStale").map { ChatID($0[0]) }
     }
 
-    /// The chats that must be requested.
+    /// Returns the chats that must be requested.
     func doubtfulChats() throws -> [ChatID] {
         try rows("SELECT chat FROM chat_refresh ORDER BY chat").map { ChatID($0[0]) }
     }

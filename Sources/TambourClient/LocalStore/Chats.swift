@@ -6,14 +6,14 @@ import TambourProtocol
 extension StoreTransaction {
     /// The source of a chat's description.
     enum ChatSource {
-        /// Requested by this account: all values apply to it.
+        /// A request of this account: all values apply to it.
         case own
-        /// Pushed to all members in the same bytes, so without the values that differ between
+        /// A push with the same bytes for all members. It lacks the values that differ between
         /// members.
         case push
     }
 
-    /// Stores a chat as the server describes it.
+    /// Stores the server's description of a chat.
     ///
     /// - Returns: false when the account is not in the chat: it left or was removed, or the chat
     ///   was deleted.
@@ -31,13 +31,13 @@ extension StoreTransaction {
             [chat.id.rawValue]
         )
         var merged = chat
-        // The push of a chat precedes the push of its newest message, which must still count as new
-        // then.
+        // The push of a chat precedes the push of its newest message. The old value stays, so that
+        // the message counts as new when its push arrives.
         let held = known.flatMap { $0["lastMessage"] as Int64? }
         let last = source == .own ? chat.lastMessage?.id.rawValue : held
         var readMark = chat.participants[me] ?? 0
         var unread = chat.newMessages ?? 0
-        // A push to all members does not contain this account's join time.
+        // A push to all members lacks this account's join time.
         if source == .push { merged.joinTime = 0 }
         if source == .push, let known {
             readMark = max(readMark, known["readMark"])
@@ -73,14 +73,14 @@ extension StoreTransaction {
             ]
         )
         if known == nil { try applySettings(of: [chat.id]) }
-        // The account is in the group again, so the server's draft replaces this device's.
+        // The account is in the group again, and the server's draft replaces this device's draft.
         if known?["status"] == "\(ChatStatus.removed.name)" { try showDraft(of: chat.id) }
         return true
     }
 
-    /// Handles that the account is no longer in a chat. The stored part of a group stays readable,
-    /// with its draft, until somebody leaves or hides it here. Any other chat is deleted, and so is
-    /// a group that was left on this device.
+    /// Handles the loss of a chat that the account is no longer in. The stored part of a group
+    /// stays readable, with its draft, until the user leaves or hides the group on this device. Any
+    /// other chat is deleted, and so is a group that was left on this device.
     ///
     /// - Parameter keepsDraft: as in `removeChat`.
     func loseChat(_ chat: ChatID, keepsDraft: Bool = false) throws {
@@ -90,7 +90,7 @@ extension StoreTransaction {
             return try removeChat(chat, keepsDraft: keepsDraft)
         }
         changes.chats.insert(chat)
-        // If the account joins again, the whole chat is requested.
+        // If the account joins again, the client requests the whole chat.
         try execute(
             "UPDATE chat SET status = ?, unread = 0, isStale = 1 WHERE id = ?",
             [ChatStatus.removed.name.description, chat.rawValue]
@@ -98,7 +98,7 @@ extension StoreTransaction {
         if !keepsDraft { try forgetSavedDraft(of: chat) }
     }
 
-    /// - Throws: `ClientError.invalid` for a chat in which the account can no longer write.
+    /// - Throws: `ClientError.invalid` for a chat that the account is no longer in.
     func requireMembership(of chat: ChatID) throws {
         guard try isGone(chat) else { return }
         throw ClientError.invalid(
@@ -106,9 +106,9 @@ extension StoreTransaction {
         )
     }
 
-    /// Deletes a chat and its data, except messages that wait to be sent there.
+    /// Deletes a chat and its data, except messages that are queued for the chat.
     ///
-    /// - Parameter keepsDraft: whether the draft stays; drafts have their own mark and resync.
+    /// - Parameter keepsDraft: whether the draft stays. Drafts have their own mark and resync.
     func removeChat(_ chat: ChatID, keepsDraft: Bool = false) throws {
         changes.chats.insert(chat)
         changes.histories.insert(chat)
@@ -119,14 +119,14 @@ extension StoreTransaction {
         if !keepsDraft { try forgetDraft(of: chat) }
     }
 
-    /// Stores settings of chats, such as muted and pinned. A chat need not be in the list yet.
+    /// Stores settings of chats, such as muted and pinned. Settings may precede their chats.
     func put(chatSettings: IDMap<ChatID, AnyValue>) throws {
         var changed: Set<ChatID> = []
         for (chat, settings) in chatSettings.pairs {
             guard let names = NameMap<AnyValue>(stored: Data(settings.bytes.array)) else {
                 continue
             }
-            // A missing name means that the setting was removed, or never set.
+            // A missing name means that the setting was removed or never set.
             let muted = names["dontDisturbUntil"]?.int ?? 0
             let favourite = names["favIndex"]?.int ?? 0
             try execute(
@@ -145,7 +145,7 @@ extension StoreTransaction {
         try applySettings(of: Set(chats.map { ChatID($0[0]) }))
     }
 
-    /// Sets up chats with the server's settings, then with the queued changes of this device.
+    /// Applies the server's settings to chats, then the queued changes of this device.
     func applySettings(of chats: Set<ChatID>) throws {
         let underWay = Dictionary(grouping: try settingsUnderWay()) { ChatID($0.chat) }
         for chat in chats {
@@ -192,8 +192,8 @@ extension StoreTransaction {
         return false
     }
 
-    /// Handles a new message in a chat: the chat moves up in the list. The sender has read all
-    /// earlier messages.
+    /// Handles a new message in a chat. The chat moves up in the list, and the sender is taken to
+    /// have read all earlier messages.
     ///
     /// - Returns: whether the unread count is now unknown.
     @discardableResult
@@ -233,7 +233,7 @@ extension StoreTransaction {
         changes.chats.insert(chat)
     }
 
-    /// Shows that the account has left or hidden a chat, before the server has confirmed it.
+    /// Shows that the account has left or hidden a chat, before the server confirms it.
     func show(_ status: ChatStatus, of chat: ChatID) throws {
         try execute(
             "UPDATE chat SET status = ? WHERE id = ?",
@@ -244,31 +244,31 @@ extension StoreTransaction {
 
     // MARK: - The list
 
-    /// Notes that all chats may be missing from the list, before a full list is stored.
+    /// Records that a full list may lack any of the chats. Called before that list is stored.
     func distrustList() throws {
         try execute("UPDATE chat SET isStale = 1")
     }
 
-    /// Notes that a chat is in the part of the list that has been read.
+    /// Records that the part of the list that has been read contains a chat.
     func noteListed(_ chat: ChatID) throws {
         try execute("UPDATE chat SET isStale = 0 WHERE id = ?", [chat.rawValue])
     }
 
     // MARK: - Chats in doubt
 
-    /// Notes that a chat must be requested until an answer comes.
+    /// Records that a chat must be requested until a reply arrives.
     func doubt(_ chat: ChatID) throws {
         try execute("INSERT OR IGNORE INTO chat_refresh VALUES (?)", [chat.rawValue])
     }
 
-    /// Notes that the request for a chat was answered.
+    /// Records the reply to the request for a chat.
     func settleDoubt(about chat: ChatID) throws {
         try execute("DELETE FROM chat_refresh WHERE chat = ?", [chat.rawValue])
     }
 }
 
 extension Chat {
-    /// Keeps the values of an older description that a push to all members does not contain.
+    /// Keeps the values of an older description that a push to all members lacks.
     fileprivate mutating func keepOwn(of old: Chat) {
         joinTime = old.joinTime
         newMessages = old.newMessages

@@ -1,7 +1,7 @@
 import GRDB
 import TambourProtocol
 
-/// The shown drafts, the server's drafts, and drafts whose saving was not answered.
+/// The shown drafts, the server's drafts, and saved drafts without a reply from the server.
 extension StoreTransaction {
     // MARK: - The shown draft
 
@@ -23,8 +23,8 @@ extension StoreTransaction {
         changes.chats.insert(chat)
     }
 
-    /// Shows the server's draft of a chat, unless a change of the draft is queued or in flight
-    /// here, or the draft is local to this device.
+    /// Shows the server's draft of a chat, unless this device has a queued or in-flight change of
+    /// the draft, or the draft is stored on this device only.
     func showDraft(of chat: ChatID) throws {
         guard try !isChangingDraft(in: chat) else { return }
         let before = try draft(of: chat)
@@ -44,9 +44,9 @@ extension StoreTransaction {
         try execute("DELETE FROM draft WHERE chat = ?", [chat.rawValue])
     }
 
-    // MARK: - What was sent
+    // MARK: - Drafts in flight
 
-    /// Notes that a draft is sent to be saved: until the answer, the server may have it.
+    /// Records a draft that is sent for saving. Until the reply, the server may have stored it.
     func noteSentDraft(_ text: String, replyTo: MessageID?, in chat: ChatID) throws {
         try execute(
             "INSERT INTO draft_sent VALUES (?, ?, ?)",
@@ -60,11 +60,12 @@ extension StoreTransaction {
 
     // MARK: - The server's draft
 
-    /// Notes that the server has saved a draft of this device.
+    /// Records that the server has saved a draft of this device.
     func noteSavedDraft(_ text: String, replyTo: MessageID?, timeMs: Int64, in chat: ChatID) throws
     {
         try forgetSentDrafts(of: chat)
-        // Even if another device saved one at the same moment: this draft was on the server.
+        // `isOwn` is set even if another device has saved a draft at the same moment, because this
+        // draft was on the server.
         try execute(
             """
             INSERT INTO draft_saved VALUES (?, ?, ?, ?, 1) ON CONFLICT (chat) DO UPDATE SET
@@ -76,19 +77,19 @@ extension StoreTransaction {
         changes.chats.insert(chat)
     }
 
-    /// Notes that the server has discarded the draft that was shown here.
+    /// Records that the server has discarded the draft that was shown here.
     func noteDiscardedDraft(in chat: ChatID) throws {
         try execute("DELETE FROM draft_saved WHERE chat = ? AND isOwn", [chat.rawValue])
         try forgetSentDrafts(of: chat)
     }
 
-    /// Deletes the shown draft and the server's.
+    /// Deletes the shown draft and the server's draft.
     func forgetDraft(of chat: ChatID) throws {
         try deleteShownDraft(of: chat)
         try forgetSavedDraft(of: chat)
     }
 
-    /// Notes that the server has no draft of a chat. The shown draft stays.
+    /// Records that the server has no draft of a chat. The shown draft stays.
     func forgetSavedDraft(of chat: ChatID) throws {
         try execute("DELETE FROM draft_saved WHERE chat = ?", [chat.rawValue])
         try forgetSentDrafts(of: chat)
@@ -97,7 +98,7 @@ extension StoreTransaction {
     /// Deletes the server's drafts of all chats, before a full set is stored.
     func forgetSavedDrafts() throws {
         let chats = try rows("SELECT chat FROM draft_saved")
-        // A draft that comes again is recognised because it was sent from here.
+        // This entry identifies a draft from this device when the server sends it again.
         try execute(
             "INSERT INTO draft_sent SELECT chat, text, replyTo FROM draft_saved WHERE isOwn"
         )
@@ -105,7 +106,7 @@ extension StoreTransaction {
         for row in chats { try showDraft(of: ChatID(row[0])) }
     }
 
-    /// Stores drafts as other devices left them.
+    /// Stores the drafts that other devices have saved or discarded.
     ///
     /// - Parameter isWanted: whether to store the draft of a chat.
     func put(_ drafts: Drafts, me: UserID, where isWanted: (ChatID) -> Bool = { _ in true }) throws
@@ -114,7 +115,7 @@ extension StoreTransaction {
             let saved = "SELECT text, replyTo, time FROM draft_saved WHERE chat = ?"
             let before = try row(saved, [chat.rawValue])
             try body()
-            // A draft that the server refused stays until the server's draft changes.
+            // A draft that the server refused stays visible until the server's draft changes.
             if try before != row(saved, [chat.rawValue]) { try showDraft(of: chat) }
         }
         func put(_ draft: Draft, in chat: ChatID) throws {
@@ -143,8 +144,8 @@ extension StoreTransaction {
                 )
             }
         }
-        // When a dialog begins, the draft for the person is discarded in favour of one in the
-        // dialog.
+        // When a dialog begins, the server discards the draft for the person in favour of a draft
+        // in the dialog.
         for (chat, time) in drafts.chats?.discarded.pairs ?? [] { try discard(time, in: chat) }
         for (user, time) in drafts.users?.discarded.pairs ?? []
         where drafts.chats?.saved[.dialog(me, user)] == nil {
@@ -158,7 +159,7 @@ extension StoreTransaction {
 }
 
 extension StoreReading {
-    /// The shown draft of a chat, if any.
+    /// Returns the shown draft of a chat, if any.
     func draft(of chat: ChatID) throws -> Client.Draft? {
         try row("SELECT text, replyTo FROM draft WHERE chat = ?", [chat.rawValue]).map { row in
             let replyTo: Int64? = row["replyTo"]
@@ -166,18 +167,18 @@ extension StoreReading {
         }
     }
 
-    /// The time of the server's draft, if that draft was shown here or came from here.
+    /// Returns the time of the server's draft, if this device has shown or sent that draft.
     func timeOfOwnSavedDraft(in chat: ChatID) throws -> Int64? {
         try int("SELECT time FROM draft_saved WHERE chat = ? AND isOwn", [chat.rawValue])
     }
 
-    /// Whether a draft is stored on this device only: a long one, or one in a group that the
-    /// account lost.
+    /// Returns whether a draft is stored on this device only: a long draft, or a draft in a group
+    /// that the account has lost.
     func isLocalDraft(_ text: String, in chat: ChatID) throws -> Bool {
         try !Client.fitsMessage(text) || isGone(chat)
     }
 
-    /// Whether saving or discarding a draft is queued or in flight here.
+    /// Returns whether saving or discarding a draft is queued or in flight on this device.
     func isChangingDraft(in chat: ChatID) throws -> Bool {
         try !openTasks(inLane: draftLane(chat)).isEmpty
     }

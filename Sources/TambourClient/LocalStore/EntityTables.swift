@@ -4,7 +4,7 @@ import TambourProtocol
 
 /// The rows of entities.
 extension StoreTransaction {
-    /// Writes the changes that a call of `LocalEntities` made.
+    /// Writes the changed rows of a call of `LocalEntities`.
     func apply(_ changed: [EntityRowChange]) throws {
         if !changed.isEmpty { changes.entities = true }
         for change in changed {
@@ -45,9 +45,9 @@ extension StoreTransaction {
         }
     }
 
-    /// Loads all rows, from which `LocalEntities` is made.
+    /// Loads all rows for a new `LocalEntities`.
     ///
-    /// - Parameter random: the start of a new installation's operation count.
+    /// - Parameter random: generates the first operation id of a new installation.
     func entityRows(random: () -> UInt64) throws -> EntityRows {
         let counters: Data? = try value(of: .entityCounters)
         var rows = EntityRows(
@@ -101,7 +101,7 @@ extension FieldValue {
         }
     }
 
-    /// Makes a map without the nil values.
+    /// Creates a map without the nil values.
     fileprivate static func some(_ values: [String: FieldValue?]) -> FieldValue {
         .map(values.compactMapValues(\.self))
     }

@@ -7,8 +7,8 @@ extension StoreTransaction {
     ///
     /// - Parameters:
     ///   - messages: the messages that the effects refer to, as received.
-    ///   - revision: the revision at which they were learned; for a page, at which it was
-    ///     requested.
+    ///   - revision: the revision at which the messages were received; for a page, the revision of
+    ///     its request.
     func carryOut(
         _ effects: HistoryEffects,
         with messages: [Message],
@@ -21,7 +21,7 @@ extension StoreTransaction {
             uniquingKeysWith: { $1 }
         )
         if effects.distrustsContents {
-            // Anything received from now on counts as newer than the stored content.
+            // Anything received later counts as newer than the stored content.
             try execute(
                 "UPDATE message SET updateTime = 0, revision = 0 WHERE chat = ?",
                 [chat.rawValue]
@@ -56,9 +56,9 @@ extension StoreTransaction {
         }
     }
 
-    /// Deletes the older copy of a message that arrived again under another id: a restored server
-    /// got it again from its sender. A message inside a chunk stays, since two devices of one
-    /// person may choose the same `cid`.
+    /// Deletes the older copy of a message that arrived under another id, because its sender sent
+    /// it to a restored server once more. A message inside a chunk stays, because two devices of
+    /// one person may choose the same `cid`.
     private func forgetFormer(_ message: Message, in chat: ChatID) throws {
         guard let cid = message.cid else { return }
         let others = try rows(
@@ -108,11 +108,11 @@ extension StoreTransaction {
         )
     }
 
-    /// Handles a server that lost data: the stored messages stay visible but prove nothing.
+    /// Handles data loss on the server: the stored messages stay visible but prove nothing.
     func distrustHistories() throws {
         try execute("DELETE FROM history_chunk")
         try execute("DELETE FROM history_tomb")
-        // Anything received from now on replaces the stored content, even with an older version.
+        // Anything received later replaces the stored content, even with an older version.
         try execute("UPDATE message SET updateTime = 0, revision = 0")
         try execute("UPDATE chat SET historyGeneration = historyGeneration + 1, changesMark = 0")
         changes.everything = true
@@ -120,7 +120,7 @@ extension StoreTransaction {
 
     // MARK: - Changes of messages
 
-    /// Starts the cursor for changes of a chat's messages, unless it has started.
+    /// Starts the cursor for changes of a chat's messages, if it has not started.
     func startChanges(of chat: ChatID, sinceMs mark: Int64) throws {
         try execute(
             "UPDATE chat SET changesMark = ?, changesWanted = 0 WHERE id = ? AND changesMark = 0",
@@ -136,7 +136,7 @@ extension StoreTransaction {
         )
     }
 
-    /// Notes that stored messages of a chat may have changed.
+    /// Records that stored messages of a chat may have changed.
     func noteMissingChanges(of chat: ChatID) throws {
         try execute("UPDATE chat SET changesWanted = 1 WHERE id = ?", [chat.rawValue])
     }
@@ -156,7 +156,7 @@ extension StoreReading {
         return ChatHistory(chunks: chunks, tombs: tombs, generation: generation ?? 0)
     }
 
-    /// The newest chats whose stored messages may have changed.
+    /// Returns the newest chats whose stored messages may have changed.
     func chatsMissingChanges(limit: Int) throws -> [ChatID] {
         try rows(
             """

@@ -19,7 +19,7 @@ enum LocalSchema {
         return migrator
     }()
 
-    /// The message of the same chat that a message answers.
+    /// A column with the answered message of the same chat.
     private static let threads = """
         ALTER TABLE message ADD COLUMN replyTo INTEGER;
         CREATE INDEX message_by_reply ON message (chat, replyTo) WHERE replyTo IS NOT NULL;
@@ -27,7 +27,7 @@ enum LocalSchema {
 
     /// Fills the new column from the stored messages.
     private static func noteAnswers(_ db: Database) throws {
-        // A byte search finds the messages worth decoding.
+        // A byte search preselects the messages to decode.
         let rows = try Row.fetchCursor(
             db,
             sql: """
@@ -50,7 +50,8 @@ enum LocalSchema {
         }
     }
 
-    /// The server's draft, kept apart from the shown one, which this device may have changed since.
+    /// The server's draft. It is separate from the shown draft, which this device may have changed
+    /// since.
     private static let savedDrafts = """
         -- Drafts as the server has them. `isOwn`: it was shown here or came from here, so that it goes with what
         -- takes its place.
@@ -67,7 +68,7 @@ enum LocalSchema {
         CREATE TABLE draft_sent (chat INTEGER NOT NULL, text TEXT NOT NULL, replyTo INTEGER);
         """
 
-    /// Settings may arrive before their chats.
+    /// Settings have their own table, because they may arrive before their chats.
     private static let chatSettings = """
         CREATE TABLE chat_setting (
           chat INTEGER PRIMARY KEY,
@@ -77,13 +78,13 @@ enum LocalSchema {
         INSERT INTO chat_setting SELECT id, mutedUntil, favourite FROM chat;
         """
 
-    /// Chats whose stored data may be stale. No delta contains them, so they are requested until an
-    /// answer comes.
+    /// Chats whose stored data may be stale. No delta contains these chats, so they are requested
+    /// until a reply arrives.
     private static let chatRefresh = """
         CREATE TABLE chat_refresh (chat INTEGER PRIMARY KEY);
         """
 
-    /// Requests from other processes to the one that owns the connection.
+    /// Requests from other processes to the process that owns the connection.
     private static let others = """
         -- Where somebody looks; `place` is a `SharedLook`. The connected process takes it off.
         CREATE TABLE look (
@@ -107,8 +108,8 @@ enum LocalSchema {
         );
         """
 
-    /// Times are Unix milliseconds of the server unless a name ends with `Here`; `data` is the
-    /// entity in wire format.
+    /// Times are Unix milliseconds of the server's clock, unless a name ends with `Here`; `data` is
+    /// the object in wire format.
     private static let first = """
         CREATE TABLE setting (
           name TEXT PRIMARY KEY,
@@ -252,8 +253,8 @@ enum LocalSchema {
         CREATE INDEX overlay_by_chat ON overlay (chat);
         """
 
-    /// Entities that are edited offline. An id is a number of the server, or a local one such as
-    /// `#l7`.
+    /// Entities that are edited offline. An id is a number that the server assigned, or a local id
+    /// such as `#l7`.
     private static let entities = """
         CREATE TABLE entity (
           id TEXT PRIMARY KEY,

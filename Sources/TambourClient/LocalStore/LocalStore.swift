@@ -4,21 +4,21 @@ import TambourProtocol
 
 /// The data of one account on this device: one SQLite file, readable by its owner only.
 ///
-/// Whatever a caller has been told is stored, such as a queued message, has been flushed to disk:
-/// the writing connection runs with `synchronous = FULL`, where GRDB would use NORMAL.
+/// A call that reports success, such as a queued message, has flushed its data to disk. The writing
+/// connection uses `synchronous = FULL`; GRDB's default is NORMAL.
 package final class LocalStore: Sendable {
     package let path: String
     /// The path of a store in memory.
     static let inMemory = ":memory:"
     private let database: any DatabaseWriter
-    /// Called at the end of every transaction; if it throws, the transaction is rolled back.
+    /// Called at the end of every transaction. If it throws, the transaction is rolled back.
     private let beforeCommit: (@Sendable () throws -> Void)?
     private let door = Door()
 
     /// Opens the file, creates it if needed, and migrates its tables.
     ///
-    /// - Parameter beforeCommit: called before each commit, which fails if it throws; simulates
-    ///   disk errors.
+    /// - Parameter beforeCommit: called before each commit. If it throws, the commit fails; tests
+    ///   use this to simulate disk errors.
     /// - Throws: `ClientError.store`.
     package init(
         path: String,
@@ -27,7 +27,7 @@ package final class LocalStore: Sendable {
         self.path = path
         self.beforeCommit = beforeCommit
         do {
-            // SQLite gives its other files the same mode as this one.
+            // SQLite creates its other files with the mode of this file.
             let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
             guard descriptor >= 0 else {
                 throw ClientError.store(reason: "\(path): \(String(cString: strerror(errno)))")
@@ -51,7 +51,7 @@ package final class LocalStore: Sendable {
         }
     }
 
-    /// Creates a store in memory, which lives as long as this object.
+    /// Creates a store in memory, which exists as long as this object.
     package init() throws(ClientError) {
         path = Self.inMemory
         beforeCommit = nil
@@ -94,7 +94,7 @@ package final class LocalStore: Sendable {
         }
     }
 
-    /// Converts an SQLite error, with advice where people can fix the problem.
+    /// Converts an SQLite error, with advice if the user can fix the problem.
     private static func failure(_ error: any Error, _ path: String) -> ClientError {
         switch (error as? DatabaseError)?.resultCode {
         case .SQLITE_FULL?: .store(reason: "\(path): the disk is full")
@@ -104,7 +104,7 @@ package final class LocalStore: Sendable {
         }
     }
 
-    /// The data version, which changes when another process has written.
+    /// Returns the data version, which changes when another process has written.
     package func dataVersion() -> Int64? {
         try? door.enter {
             try database.writeWithoutTransaction { try $0.dataVersion() }
@@ -119,8 +119,8 @@ package final class LocalStore: Sendable {
 
 /// A gate that admits many callers until it is shut.
 ///
-/// If the pool is closed just when a reader is about to take a connection, the pool hands out a
-/// closed one, and SQLite crashes.
+/// Without the gate, a pool that is closed while a reader obtains a connection hands out a closed
+/// connection, and SQLite crashes.
 ///
 /// `@unchecked Sendable`: `isShut` is read under the read lock and written under the write lock.
 private final class Door: @unchecked Sendable {
@@ -157,13 +157,13 @@ package final class StoreTransaction {
     package let db: Database
     /// The changes to report to readers.
     package var changes = ChangeSet()
-    /// People who were mentioned and may be unknown.
+    /// Mentioned people who may be unknown.
     var strangers: Set<UserID> = []
-    /// Subjects that a push or an answer described. The chats in `changes` count as well.
+    /// Subjects described by a push or an answer. The chats in `changes` count as well.
     var learned: Set<Subject> = []
-    /// Messages that changed while a page with other reactions was in flight.
+    /// Messages that changed while a page with older reactions was in flight.
     var outrun: [MessageID] = []
-    /// Photos whose copies are no longer needed after the commit.
+    /// Photos whose copies are unused after the commit.
     var endedPhotos: [TaskID] = []
 
     init(_ db: Database) {

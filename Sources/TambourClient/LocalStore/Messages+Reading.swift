@@ -2,9 +2,9 @@ import Foundation
 import GRDB
 import TambourProtocol
 
-/// Reading messages as the server has them.
+/// Reading messages in the server's version.
 extension StoreReading {
-    /// A message; nil when it is not stored.
+    /// Returns a message; nil when it is not stored.
     func message(_ message: MessageID, in chat: ChatID) throws -> Message? {
         try row(
             "SELECT data FROM message WHERE chat = ? AND id = ?",
@@ -19,8 +19,8 @@ extension StoreReading {
         )
     }
 
-    /// The revision at which the stored version of a message was learned; nil when it is not
-    /// stored.
+    /// Returns the revision at which the stored version of a message was received; nil when it is
+    /// not stored.
     func revision(of message: MessageID, in chat: ChatID) throws -> Int64? {
         try int(
             "SELECT revision FROM message WHERE chat = ? AND id = ?",
@@ -28,8 +28,8 @@ extension StoreReading {
         )
     }
 
-    /// The server's id of one of this account's messages; nil when the server is not known to have
-    /// it. In a channel it is stored without a sender.
+    /// Returns the server's id of one of this account's messages; nil when the server is not known
+    /// to have the message. Messages in a channel are stored without a sender.
     func ownMessage(cid: Int64, in chat: ChatID, me: UserID) throws -> MessageID? {
         try int(
             """
@@ -53,7 +53,7 @@ extension StoreReading {
         )
     }
 
-    /// The first message by somebody else after the account's read mark.
+    /// Returns the first message of another sender after the account's read mark.
     func firstUnread(in chat: ChatID, me: UserID) throws -> MessageID? {
         try int(
             """
@@ -66,7 +66,7 @@ extension StoreReading {
         ).map(MessageID.init)
     }
 
-    /// The stored messages from one position, exclusive, back to another, nearest first.
+    /// Returns the stored messages from one position, exclusive, back to another, nearest first.
     func positions(
         in chat: ChatID,
         before position: Position,
@@ -79,7 +79,7 @@ extension StoreReading {
         ).map { Position($0[0]) }
     }
 
-    /// The stored messages from one position, exclusive, on to another, nearest first.
+    /// Returns the stored messages from one position, exclusive, forward to another, nearest first.
     func positions(
         in chat: ChatID,
         after position: Position,
@@ -92,11 +92,11 @@ extension StoreReading {
         ).map { Position($0[0]) }
     }
 
-    /// The last messages of a chat, oldest first.
+    /// Returns the last messages of a chat, oldest first.
     ///
     /// - Parameters:
-    ///   - bound: the message at which they end; nil for the end of the chat.
-    ///   - isInclusive: whether `bound` is one of them.
+    ///   - bound: the message that ends the range; nil for the end of the chat.
+    ///   - isInclusive: whether the result may include `bound`.
     func messages(
         of chat: ChatID,
         upTo bound: MessageID? = nil,
@@ -112,7 +112,7 @@ extension StoreReading {
         ).reversed().compactMap { Message(stored: $0["data"]) }
     }
 
-    /// The messages of a chat that follow a message, oldest first.
+    /// Returns the messages of a chat that follow a message, oldest first.
     func messages(of chat: ChatID, after message: MessageID, count: Int) throws -> [Message] {
         try rows(
             "SELECT data FROM message WHERE chat = ? AND id > ? ORDER BY id LIMIT ?",
@@ -122,7 +122,7 @@ extension StoreReading {
 
     // MARK: - Threads
 
-    /// The message that a message answers; nil when it answers none or is not stored.
+    /// Returns the message that a message answers; nil when it answers no message or is not stored.
     func messageAnswered(by message: MessageID, in chat: ChatID) throws -> MessageID? {
         try int(
             "SELECT replyTo FROM message WHERE chat = ? AND id = ?",
@@ -130,14 +130,14 @@ extension StoreReading {
         ).map(MessageID.init)
     }
 
-    /// The messages that answer a message, directly or not, oldest first; in a cycle the message
-    /// itself too.
+    /// Returns the direct and indirect answers to a message, oldest first. In a cycle, the result
+    /// includes the message itself.
     func answers(
         to message: MessageID,
         in chat: ChatID,
         limit: Int
     ) throws -> [(id: MessageID, answered: MessageID)] {
-        // UNION drops rows that were found before, so a cycle ends.
+        // UNION drops rows found before, which ends a cycle.
         try rows(
             """
             WITH RECURSIVE answer (id, replyTo) AS (
@@ -155,7 +155,7 @@ extension StoreReading {
 
     // MARK: - Searching
 
-    /// The messages with words that begin with the words of `query`, newest first.
+    /// Returns the messages with words that begin with the words of `query`, newest first.
     ///
     /// - Parameter chat: nil for all chats.
     func messages(
@@ -177,13 +177,13 @@ extension StoreReading {
         }
     }
 
-    /// Calls `body` with the messages that mention a person or answer one of their messages, newest
-    /// first, until it returns false.
+    /// Calls `body` with the messages that mention a person or answer a message of that person,
+    /// newest first, until `body` returns false.
     func forEachMessage(
         concerning user: UserID,
         _ body: (ChatID, Message) throws -> Bool
     ) throws {
-        // There is no index of mentions: a byte search finds the messages worth decoding.
+        // There is no index of mentions. A byte search preselects the messages to decode.
         let rows = try Row.fetchCursor(
             db.cachedStatement(
                 sql: """

@@ -2,16 +2,17 @@ import Foundation
 import GRDB
 import TambourProtocol
 
-/// Messages as the server has them. Changes that the server has not confirmed are overlays.
+/// Messages in the server's version. Unconfirmed changes of this device are overlays.
 extension StoreTransaction {
     /// Stores a message unless the stored one is newer.
     ///
-    /// Edits carry a time that orders them. Reactions carry none, so of two versions with the same
-    /// edit the one learned later wins.
+    /// Edits are ordered by the time they carry. Reactions carry no time: of two versions with the
+    /// same edit, the one received later wins.
     /// - Parameters:
-    ///   - revision: the revision at which it was learned; for a page, at which it was requested.
-    ///   - isPushed: whether it was sent to all members in the same bytes, so without the reader's
-    ///     own reaction.
+    ///   - revision: the revision at which the message was received; for a page, the revision of
+    ///     its request.
+    ///   - isPushed: whether the message was pushed to all members in the same bytes, without the
+    ///     reader's own reaction.
     func put(_ message: Message, in chat: ChatID, revision: Int64, isPushed: Bool) throws {
         let version = message.updateTime ?? 0
         let known = try row(
@@ -50,7 +51,7 @@ extension StoreTransaction {
             ]
         )
         changes.histories.insert(chat)
-        // The list of chats shows the newest message.
+        // The newest message appears in the list of chats.
         let newest = try row(
             "SELECT 1 FROM chat WHERE id = ? AND lastMessage = ?",
             [chat.rawValue, message.id.rawValue]
@@ -58,7 +59,7 @@ extension StoreTransaction {
         if newest != nil { changes.chats.insert(chat) }
     }
 
-    /// Changes a stored message; does nothing if it is not stored.
+    /// Changes a stored message. Does nothing if the message is not stored.
     func change(
         _ message: MessageID,
         in chat: ChatID,
@@ -87,12 +88,12 @@ extension Message {
     /// The message of the same chat that this message answers.
     func answered(in chat: ChatID) -> MessageID? {
         guard let link = link?.stored, link.type == .reply else { return nil }
-        // A server may leave the chat out, which travels as 0.
+        // A server may omit the chat and send 0.
         guard link.chatID == chat || link.chatID.rawValue == 0 else { return nil }
         return link.messageID ?? link.message.id
     }
 
-    /// Keeps the account's own reaction, which a push does not contain.
+    /// Keeps the account's own reaction, which a push lacks.
     fileprivate mutating func keepReaction(of old: Message) {
         guard let own = old.reactionInfo?.stored?.yourReaction else { return }
         guard var info = reactionInfo?.stored else { return }

@@ -2,12 +2,12 @@ import Foundation
 import GRDB
 import TambourProtocol
 
-/// What the processes that share a store tell each other: where somebody looks, and requests to the
-/// server (errands) with their answers.
+/// Messages between the processes that share a store: looks at chats, and requests to the server
+/// (errands) with their replies.
 extension StoreTransaction {
     // MARK: - Looks
 
-    /// Writes down where somebody looks, for the connected process.
+    /// Writes a look for the connected process.
     func leave(_ look: SharedLook, at chat: ChatID, by owner: String) throws {
         try execute(
             "INSERT OR REPLACE INTO look VALUES (?, ?, ?)",
@@ -27,7 +27,7 @@ extension StoreTransaction {
 
     // MARK: - Errands
 
-    /// Writes down a request, for the connected process.
+    /// Writes a request for the connected process.
     ///
     /// - Returns: the id of the errand.
     func leaveErrand(_ opcode: Opcode, _ payload: [UInt8], atHereMs: Int64) throws -> Int64 {
@@ -38,19 +38,19 @@ extension StoreTransaction {
         return db.lastInsertedRowID
     }
 
-    /// The errands that nobody has sent, oldest first.
+    /// Returns the errands that no process has sent, oldest first.
     func unsentErrands() throws -> [(id: Int64, opcode: Opcode, payload: [UInt8])] {
         try rows("SELECT id, opcode, payload FROM errand WHERE sentBy IS NULL ORDER BY id").map {
             ($0["id"], Opcode(rawValue: $0["opcode"]), [UInt8]($0["payload"] as Data))
         }
     }
 
-    /// Notes which connection sends an errand.
+    /// Records the connection that sends an errand.
     func noteSent(errand: Int64, by sender: String) throws {
         try execute("UPDATE errand SET sentBy = ? WHERE id = ?", [sender, errand])
     }
 
-    /// Stores the answer to an errand; does nothing if the errand is gone.
+    /// Stores the answer to an errand. Does nothing if the errand no longer exists.
     func put(_ answer: Result<[UInt8], ClientError>, toErrand errand: Int64) throws {
         switch answer {
         case .success(let reply):
@@ -64,7 +64,7 @@ extension StoreTransaction {
         changes.queue = true
     }
 
-    /// Fails the errands that other connections have sent and not answered.
+    /// Fails the unanswered errands that other connections have sent.
     func failErrands(notSentBy sender: String) throws {
         try execute(
             "UPDATE errand SET failure = ? WHERE sentBy != ? AND reply IS NULL AND failure IS NULL",
@@ -73,7 +73,8 @@ extension StoreTransaction {
         if db.changesCount > 0 { changes.queue = true }
     }
 
-    /// Deletes the errands whose age exceeds a limit, which depends on whether they were sent.
+    /// Deletes the errands whose age exceeds a limit. Sent and unsent errands have different
+    /// limits.
     func removeErrands(atHereMs now: Int64, olderThanMs age: Int64, ifUnsent unsentAge: Int64)
         throws
     {
@@ -91,10 +92,10 @@ extension StoreTransaction {
 }
 
 extension StoreReading {
-    /// The answer to an errand; nil until it arrives.
+    /// Returns the answer to an errand; nil until it arrives.
     func answer(toErrand errand: Int64) throws -> Result<[UInt8], ClientError>? {
         let row = try row("SELECT reply, failure FROM errand WHERE id = ?", [errand])
-        // Somebody has signed out.
+        // A process has signed out and erased the errands.
         guard let row else { return .failure(.disconnected) }
         if let reply = row["reply"] as Data? { return .success([UInt8](reply)) }
         guard let failure = row["failure"] as Data? else { return nil }
@@ -103,7 +104,7 @@ extension StoreReading {
     }
 }
 
-/// A look as processes pass it on; messages by id.
+/// A look as shared between processes. Messages are given by id.
 struct SharedLook: Codable, Hashable {
     let position: Int64?
     let isGoingBack: Bool
@@ -112,9 +113,9 @@ struct SharedLook: Codable, Hashable {
     let visible: [Int64]
 }
 
-/// The failure of an errand as processes pass it on.
+/// The failure of an errand as shared between processes.
 struct ErrandFailure: Codable {
-    /// The protocol's code of a refusal.
+    /// The protocol's error code of a refusal.
     private var code: String?
     private var text = ""
     private var retryAfterMs: Int64?

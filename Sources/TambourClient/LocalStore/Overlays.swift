@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import TambourProtocol
 
-/// The kind of change that a task shows before the server has confirmed it.
+/// The kind of unconfirmed change that a task shows.
 enum OverlayKind: String {
     case send
     case edit
@@ -10,9 +10,9 @@ enum OverlayKind: String {
     case react
 }
 
-/// Changes by this device that the server has not confirmed.
+/// Unconfirmed changes of this device.
 extension StoreTransaction {
-    /// Shows a change until its task has ended.
+    /// Shows a change until its task ends.
     func addOverlay(
         _ kind: OverlayKind,
         of task: TaskID,
@@ -33,7 +33,7 @@ extension StoreTransaction {
         changes.chats.insert(chat)
     }
 
-    /// Shows another value of a change.
+    /// Replaces the shown value of a change.
     func changeOverlay(
         _ kind: OverlayKind,
         of task: TaskID,
@@ -71,7 +71,7 @@ extension StoreReading {
         )
     }
 
-    /// The task that sends a message; nil when none does.
+    /// Returns the task that sends a message; nil without such a task.
     func taskSending(cid: Int64, to chat: ChatID) throws -> TaskID? {
         try int(
             "SELECT task FROM overlay WHERE chat = ? AND cid = ? AND kind = ?",
@@ -80,22 +80,22 @@ extension StoreReading {
     }
 }
 
-/// Changes of a chat by this device that the server has not confirmed.
+/// Unconfirmed changes of a chat by this device.
 struct Overlays {
     struct Send {
         let task: TaskID
         let cid: Int64
         let atHereMs: Int64
         let shown: SendTask.Shown
-        /// Why it could not be sent; nil while it waits.
+        /// The reason why the server refused the message; nil for a queued message.
         let failure: String?
     }
 
     private(set) var edits: [MessageID: EditTask.Shown] = [:]
-    /// One emoji, or none when the reaction was removed.
+    /// One emoji, or an empty list when the reaction was removed.
     private(set) var reactions: [MessageID: [String]] = [:]
     private var deleted: Set<Int64> = []
-    /// Messages of this device; the server may have one whose answer was lost.
+    /// Messages of this device. The server may already have a message whose reply was lost.
     private(set) var sends: [Send] = []
 
     fileprivate init(_ rows: [Row]) {

@@ -4,10 +4,10 @@ import TambourProtocol
 
 /// People: contacts, partners in dialogs, and members of shared chats.
 extension StoreTransaction {
-    /// Stores a user unless a newer version is held.
+    /// Stores a user, unless a newer version is stored.
     ///
-    /// - Parameter isContact: whether the user is a contact, unless the user's status is REMOVED;
-    ///   nil when unknown.
+    /// - Parameter isContact: whether the user is a contact; nil when unknown. A user with the
+    ///   status REMOVED is never a contact.
     func put(_ user: User, isContact: Bool? = nil) throws {
         let isRemoved = user.status.map { String(describing: $0) } == "REMOVED"
         let isContact = isRemoved ? false : isContact
@@ -36,7 +36,7 @@ extension StoreTransaction {
         changes.people.insert(user)
     }
 
-    /// Marks everybody as offline: without a connection nobody's presence is known.
+    /// Marks all people as offline, because presence is unknown without a connection.
     func forgetWhoIsOnline() throws {
         for row in try rows("SELECT id FROM person WHERE isOnline") {
             changes.people.insert(UserID(row[0]))
@@ -49,26 +49,26 @@ extension StoreTransaction {
         try execute("UPDATE person SET isStale = 1 WHERE id = ?", [user.rawValue])
     }
 
-    /// Lets the next records replace all stored ones, and empties the list of contacts, before a
-    /// full list is stored.
+    /// Lets the next records replace all stored ones, and empties the list of contacts. Called
+    /// before a full list is stored.
     func distrustContacts() throws {
         try execute("UPDATE person SET isContact = 0, isStale = 1")
     }
 }
 
 extension StoreReading {
-    /// A person as the server describes them; nil when nothing about them is stored.
+    /// Returns the server's description of a person; nil when nothing about them is stored.
     func user(_ user: UserID) throws -> User? {
         let row = try row("SELECT data FROM person WHERE id = ?", [user.rawValue])
         return row.flatMap { User(stored: $0["data"]) }
     }
 
-    /// A person as screens show them; nil when nothing about them is stored.
+    /// Returns a person for display; nil when nothing about them is stored.
     func person(_ user: UserID) throws -> Person? {
         try row("SELECT * FROM person WHERE id = ?", [user.rawValue]).map { Person($0) }
     }
 
-    /// The contacts, by name.
+    /// Returns the contacts, sorted by name.
     func contacts() throws -> [Person] {
         try rows("SELECT * FROM person WHERE isContact ORDER BY name, id").map { Person($0) }
     }
@@ -77,7 +77,7 @@ extension StoreReading {
         try exists("SELECT 1 FROM person WHERE id = ?", [user.rawValue])
     }
 
-    /// The name of a person; nil when nothing about them is stored.
+    /// Returns the name of a person; nil when nothing about them is stored.
     func name(of user: UserID) throws -> String? {
         try row("SELECT name FROM person WHERE id = ?", [user.rawValue])?[0]
     }
@@ -104,7 +104,7 @@ extension Person {
 }
 
 extension User {
-    /// The name to show: the one that this account gave, else the one that the user chose.
+    /// The name to show: the name that this account gave, otherwise the user's own.
     var shownName: String {
         let name =
             names.first { $0.type == "CUSTOM" } ?? names.first { $0.type == "ONEME" } ?? names.first
@@ -124,7 +124,7 @@ extension WireValue {
         return Data(writer.finish())
     }
 
-    /// Reads a value from a column; nil when the data is corrupt.
+    /// Decodes a value from a column; nil when the data is corrupt.
     init?(stored bytes: Data) {
         let value = Packed<Self>(unchecked: Bytes([UInt8](bytes))).stored
         guard let value else { return nil }

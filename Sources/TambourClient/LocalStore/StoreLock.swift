@@ -2,7 +2,7 @@ import Glibc
 
 /// The lock that decides which of the processes sharing a store owns the connection to the server.
 ///
-/// The kernel releases it when the process ends, however it ends.
+/// The kernel releases the lock when the process ends in any way.
 final class StoreLock {
     private var descriptor: Int32 = -1
     private let path: String

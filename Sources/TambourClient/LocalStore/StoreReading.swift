@@ -1,6 +1,6 @@
 import GRDB
 
-/// Reads the store: a snapshot of it, or the state within a transaction.
+/// Reads from a snapshot of the store, or from the state within a transaction.
 protocol StoreReading {
     var db: Database { get }
 }

@@ -1,9 +1,10 @@
 import GRDB
 import TambourProtocol
 
-/// What the marks of the next login promise but the store does not hold yet: ranges of changes.
+/// Ranges of changes that the marks of the next login count as known, although the store still
+/// lacks them.
 extension StoreTransaction {
-    /// Stores a range, in place of an earlier one of the same kind and mark.
+    /// Stores a range, and replaces an earlier range of the same kind and mark.
     func put(_ range: SyncRange) throws {
         try execute(
             "INSERT OR REPLACE INTO sync_range VALUES (?, ?, ?)",
@@ -22,14 +23,14 @@ extension StoreTransaction {
         try execute("DELETE FROM sync_range WHERE kind = ?", ["\(kind.name)"])
     }
 
-    /// Forgets the ranges without an end: a login continues where they began.
+    /// Discards the open-ended ranges. The new login continues from their start.
     func forgetOpenRanges() throws {
         try execute("DELETE FROM sync_range WHERE upTo = ?", [SyncRange.openEnd])
     }
 }
 
 extension StoreReading {
-    /// The range to request next: the newest one; those without an end come last.
+    /// Returns the range to request next: the newest range; open-ended ranges are last.
     func nextRange() throws -> SyncRange? {
         try row(
             "SELECT kind, since, upTo FROM sync_range ORDER BY upTo = ?, upTo DESC LIMIT 1",
@@ -51,6 +52,6 @@ extension StoreReading {
 }
 
 extension SyncRange {
-    /// The end of the range that is requested last: the changes since the login.
+    /// The end of the open-ended range of changes since the login, which is requested last.
     static let openEnd = Int64.max
 }

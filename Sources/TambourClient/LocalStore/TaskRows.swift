@@ -43,8 +43,8 @@ extension StoreTransaction {
         )
     }
 
-    /// Undoes the shown effect of a removed task, whether done, refused or cancelled, and notes the
-    /// files kept for it.
+    /// Undoes the visible effect of a removed task, whether done, refused or cancelled. Records the
+    /// files that were kept for the task.
     private func takeBack(_ record: TaskRecord) throws {
         switch record.kind {
         case KeepPhotoTask.kind: endedPhotos.append(record.id)
@@ -75,12 +75,12 @@ extension StoreTransaction {
 }
 
 extension StoreReading {
-    /// A task; nil for one that is gone.
+    /// Returns a task; nil when it no longer exists.
     func task(_ task: TaskID) throws -> TaskRecord? {
         try row("SELECT * FROM task WHERE id = ?", [task.rawValue]).map { TaskRecord($0) }
     }
 
-    /// The tasks of a lane that are queued or in flight, oldest first.
+    /// Returns the tasks of a lane that are queued or in flight, oldest first.
     func openTasks(inLane lane: String) throws -> [TaskRecord] {
         try rows(
             """
@@ -91,13 +91,13 @@ extension StoreReading {
         ).map { TaskRecord($0) }
     }
 
-    /// The tasks that are queued, in flight or refused, oldest first.
+    /// Returns the tasks that are queued, in flight or refused, oldest first.
     func unfinishedTasks() throws -> [TaskRecord] {
         try rows("SELECT * FROM task WHERE state NOT IN ('done', 'cancelled') ORDER BY place")
             .map { TaskRecord($0) }
     }
 
-    /// The number of tasks that are queued or in flight.
+    /// Returns the number of tasks that are queued or in flight.
     func openTaskCount() throws -> Int {
         let count = try int(
             "SELECT count(*) FROM task WHERE state IN ('blocked', 'ready', 'running', 'waiting')"

@@ -14,7 +14,7 @@ package struct PhotoFile: Codable, Hashable, Sendable {
     package let kind: Kind
     package let bytes: Int64
 
-    /// The size limit: more than a camera needs for one picture.
+    /// The size limit: larger than one picture of a camera.
     package static let maxBytes: Int64 = 32 << 20
 
     package init(kind: Kind, bytes: Int64) {
@@ -24,7 +24,7 @@ package struct PhotoFile: Codable, Hashable, Sendable {
 }
 
 extension PhotoFile.Kind {
-    /// The kind of a file, by its first twelve bytes; nil when it is not a photo.
+    /// Determines the kind of a file by its first twelve bytes; nil when it is not a photo.
     init?(firstBytes bytes: some Sequence<UInt8>) {
         let head = Array(bytes.prefix(12))
         func begins(_ signature: [UInt8], at offset: Int = 0) -> Bool {
@@ -47,15 +47,15 @@ extension PhotoFile.Kind {
 extension PhotoFile {
     private static let pieceBytes = 1 << 16
 
-    /// Copies a photo to a file that only its owner can read. The copy is complete or absent, and
-    /// flushed to disk.
+    /// Copies a photo to a file that only its owner can read. The copy is either complete and
+    /// flushed to disk, or absent.
     ///
     /// - Parameter path: the path of the copy. Its folder is created if needed; an existing file is
     ///   replaced.
     /// - Throws: `PhotoError`: `.never` when the source is not a photo, too large, or cannot be
     ///   opened; `.later` when the copy cannot be written.
     static func keep(_ source: String, as path: String) throws(PhotoError) -> PhotoFile {
-        // Opening a pipe would block.
+        // Without O_NONBLOCK, opening a pipe would block.
         let input = open(source, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
         guard input >= 0 else { throw PhotoError(.never, "\(source): \(lastSystemError)") }
         defer { close(input) }
@@ -108,7 +108,7 @@ extension PhotoFile {
             }
             if count == 0 { return PhotoFile(kind: kind, bytes: total) }
             total += Int64(count)
-            // The file may grow while it is being read.
+            // The source may grow while it is being read.
             guard total <= maxBytes else {
                 throw PhotoError(.never, "\(source) is larger than \(maxBytes >> 20) MiB")
             }

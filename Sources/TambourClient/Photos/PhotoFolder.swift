@@ -1,8 +1,8 @@
 import Foundation
 import Glibc
 
-/// The folder for copies of photos that wait to be sent. It is next to the account's store and
-/// readable by its owner only. Each copy is named after the task that made it.
+/// The folder for copies of queued photos. It is next to the account's store and readable by its
+/// owner only. Each copy has the name of the task that created it.
 struct PhotoFolder: Sendable {
     private let path: String
 
@@ -19,7 +19,7 @@ struct PhotoFolder: Sendable {
         for keeper in keepers { unlink(path(of: keeper)) }
     }
 
-    /// Removes the files that a dead process left, including partial copies.
+    /// Removes the files of dead processes, including partial copies.
     func removeAll(but keepers: Set<TaskID>) {
         let kept = Set(keepers.map { "\($0)" })
         let names = (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []

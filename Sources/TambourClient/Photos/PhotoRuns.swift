@@ -1,15 +1,15 @@
 import Foundation
 import TambourProtocol
 
-/// Sending photos: each is copied, uploaded, and attached to a message.
+/// Sending photos: each photo is copied, uploaded, and attached to a message.
 ///
 ///     photo.keep ◀── needs ── photo.upload ◀── refresh ── message.send.photo
 ///
-/// The copy exists as long as the row of the task that made it. The row stays until the message has
-/// left the queue: sent, cancelled or dropped.
+/// The copy exists as long as the row of the task that created it. The row stays until the message
+/// has left the queue: sent, cancelled or discarded.
 final class PhotoRuns {
     private unowned let core: ClientCore
-    /// The runs of photo tasks that the host is working on.
+    /// The photo runs in progress on the host.
     private var runs: Set<TaskRun> = []
     /// The folder for the copies; nil for a store in memory.
     let folder: PhotoFolder?
@@ -19,7 +19,7 @@ final class PhotoRuns {
         folder = PhotoFolder(store: core.store.path)
     }
 
-    /// Queues a message with a photo, and the tasks that precede it.
+    /// Queues a message with a photo, and its two preceding tasks.
     ///
     /// - Returns: the id of the message.
     func queue(
@@ -36,7 +36,7 @@ final class PhotoRuns {
         return try core.queue(message, after: [TaskID(upload.rawValue): .refresh], tx)
     }
 
-    /// Lets the host start the work of a run after the commit.
+    /// Starts the work of a run on the host, after the commit.
     func begin(_ step: PhotoWork.Step, for run: TaskRun) {
         core.whenCommitted { [self] in
             runs.insert(run)
@@ -48,9 +48,9 @@ final class PhotoRuns {
     func reported(_ report: PhotoReport, by run: TaskRun) {
         core.run { [self] tx -> Void in
             let held = try core.tasks.task(run.task, tx)
-            // Ignore an ended run: another one has taken over the task, or it was cancelled.
+            // Ignore an ended run: a newer run has the task, or the task was cancelled.
             guard let record = held, record.run == run else {
-                // A copy cannot be interrupted, so remove an unwanted one.
+                // A copy cannot be interrupted. An unwanted copy is removed when it is complete.
                 if case .kept = report, held == nil { remove([run.task]) }
                 return
             }
@@ -76,7 +76,7 @@ final class PhotoRuns {
         }
     }
 
-    /// Stops unwanted work: its run is over, or its message was cancelled.
+    /// Stops unwanted work, whose run has ended or whose message was cancelled.
     func endUnwanted(_ tx: StoreTransaction) throws {
         for run in runs.sorted(by: { $0.task < $1.task }) {
             let record = try core.tasks.task(run.task, tx)
@@ -87,7 +87,7 @@ final class PhotoRuns {
         }
     }
 
-    /// Releases all runs, for the next process that starts this account.
+    /// Releases all runs, so that the next process of this account can start them.
     func releaseAll(_ tx: StoreTransaction) throws {
         for run in runs.sorted(by: { $0.task < $1.task }) {
             if try core.tasks.task(run.task, tx)?.run == run {
@@ -109,7 +109,8 @@ final class PhotoRuns {
         core.whenCommitted { [folder] in folder?.remove(keepers) }
     }
 
-    /// Removes copies without a task: a process died between a commit and the steps after it.
+    /// Removes copies without a task. They remain when a process dies between a commit and its
+    /// deferred steps.
     func removeStray(_ tx: StoreTransaction) throws {
         let keepers = try core.tasks.read(tx) { scheduler in
             Set(scheduler.tasks.filter { $0.kind == KeepPhotoTask.kind }.map(\.id))

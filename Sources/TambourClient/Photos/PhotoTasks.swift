@@ -1,19 +1,19 @@
 import Foundation
 import TambourProtocol
 
-/// Copies a photo, so that the original may change or disappear before it is sent.
+/// Copies a photo, because the original may change or disappear before it is sent.
 ///
-/// The photo is not scaled down: that needs an image library, which the plain build does not have.
-/// Only its size and, by its first bytes, its kind are checked.
+/// The photo is not scaled down, because the plain build has no image library. The copy checks only
+/// the size, and the kind by the first bytes.
 struct KeepPhotoTask: QueuedTask {
     static let kind = "photo.keep"
 
     /// The path of the original.
     let source: String
 
-    /// One at a time. The other slots stay free for text messages.
+    /// One copy at a time. The other slots stay free for text messages.
     var lane: String? { "photos.keep" }
-    /// Requires no server, so it runs at once, even offline.
+    /// Requires no server, and therefore runs at once, even offline.
     var requires: TaskConditions { [] }
 
     func start(_ run: TaskRun, in core: ClientCore, _ tx: StoreTransaction) throws {
@@ -26,16 +26,16 @@ struct KeepPhotoTask: QueuedTask {
 
 /// Uploads the copy of a photo, so that a message can refer to it.
 ///
-/// It runs again from the first byte when its token has expired; `round` tells.
+/// When its token has expired, the upload starts again from the first byte, in a new `round`.
 struct UploadPhotoTask: QueuedTask {
     static let kind = "photo.upload"
 
-    /// The server has all bytes before this one.
+    /// The server has all bytes before this offset.
     var reached: Int64 = 0
-    /// The `round` of the task in which `reached` was stored; in another round it does not count.
+    /// The `round` in which `reached` was stored. In another round, `reached` is ignored.
     var round = 0
 
-    /// One at a time. The other slots stay free for text messages.
+    /// One upload at a time. The other slots stay free for text messages.
     var lane: String? { "photos" }
 
     func start(_ run: TaskRun, in core: ClientCore, _ tx: StoreTransaction) throws {
@@ -58,7 +58,7 @@ struct UploadPhotoTask: QueuedTask {
     }
 }
 
-/// Sends a message with a photo, after the photo is uploaded.
+/// Sends a message with a photo, after the upload of the photo.
 struct SendPhotoTask: ClientTask {
     static let kind = "message.send.photo"
 
@@ -69,8 +69,8 @@ struct SendPhotoTask: ClientTask {
     let text: String
     var replyTo: Int64?
     var isSilent = false
-    /// The token from the upload for this run. Not stored with the task: the next run may get
-    /// another one.
+    /// The token of the upload for this run. It is not stored with the task, because the next run
+    /// may use another token.
     var token: HeldPhotoToken?
 
     private enum CodingKeys: CodingKey { case chat, cid, text, replyTo, isSilent }
@@ -115,12 +115,12 @@ struct SendPhotoTask: ClientTask {
 }
 
 extension SendTask.Shown {
-    /// One line for lists.
+    /// The message as one line, for lists.
     var line: String { hasPhoto == true ? Message.line(ofPhoto: text) : text }
 }
 
 extension Message {
-    /// One line for a photo with this caption.
+    /// Returns one line for a photo with this caption.
     static func line(ofPhoto caption: String) -> String {
         caption.isEmpty ? photoText : "\(caption) \(photoText)"
     }

@@ -5,14 +5,14 @@
 package protocol PhotoUpload: Sendable {
     /// Uploads the bytes of a file, starting at `offset`.
     ///
-    /// Returns soon after its task is cancelled; an error it throws then is ignored.
+    /// Returns soon after its task is cancelled. An error thrown after that is ignored.
     ///
     /// - Parameters:
-    ///   - key: the idempotency key of all attempts. After a lost answer, the next attempt under
-    ///     the same key gets it again.
-    ///   - offset: the server has confirmed all bytes before it.
-    ///   - reached: called with the offset from which a later attempt can continue, not more often
-    ///     than is worth a write to disk.
+    ///   - key: the idempotency key of all attempts. After a lost answer, the next attempt with the
+    ///     same key receives the same answer.
+    ///   - offset: the server has confirmed all bytes before this offset.
+    ///   - reached: called with the offset from which a later attempt can continue. Calls are rare
+    ///     enough to write each offset to disk.
     func upload(
         _ file: PhotoFile,
         path: String,
@@ -25,7 +25,7 @@ package protocol PhotoUpload: Sendable {
 /// A token with which a message refers to an uploaded photo.
 package struct PhotoToken: Hashable, Sendable {
     package let token: String
-    /// How long a message may use it, from now on.
+    /// The remaining time in which a message may use the token.
     package let goodFor: Duration
 
     package init(_ token: String, goodFor: Duration) {
@@ -37,15 +37,15 @@ package struct PhotoToken: Hashable, Sendable {
 /// A stored token.
 struct HeldPhotoToken: Codable, Hashable, Sendable {
     let token: String
-    /// When it expires, in Unix milliseconds of this device.
+    /// The time of expiry, in Unix milliseconds of this device.
     let untilHereMs: Int64
 }
 
-/// Why a photo could not be copied or uploaded.
+/// The reason why a photo could not be copied or uploaded.
 package struct PhotoError: Error, Hashable, Sendable {
     /// How to retry.
     package let retry: RetryClass
-    /// For people.
+    /// The reason, as text for the user.
     package let reason: String
 
     package init(_ retry: RetryClass, _ reason: String) {

@@ -1,9 +1,9 @@
-/// Work of a photo task that the host performs, because it takes longer than a transaction may.
+/// Work of a photo task on the host, because it takes longer than a transaction may.
 package struct PhotoWork: Sendable {
     package enum Step: Sendable {
         /// Copy a file, as `PhotoFile.keep` does.
         case keep(source: String, path: String)
-        /// Upload a copy, as `PhotoUpload` says.
+        /// Upload a copy with `PhotoUpload`.
         case upload(PhotoFile, path: String, key: String, offset: Int64)
     }
 
@@ -11,11 +11,11 @@ package struct PhotoWork: Sendable {
     package let step: Step
 }
 
-/// A report about such work.
+/// A report about `PhotoWork`.
 package enum PhotoReport: Sendable {
     /// The copy is complete.
     case kept(PhotoFile)
-    /// An upload interrupted now can continue from this byte.
+    /// A later attempt can continue from this byte.
     case reached(Int64)
     case uploaded(PhotoToken)
     case failed(PhotoError)

@@ -39,7 +39,7 @@ final class PhotoWorker {
         }
     }
 
-    /// Drops a run, and cancels its upload if it is not over.
+    /// Drops a run, and cancels its upload if it is still running.
     func giveUp(_ run: TaskRun) {
         uploads.removeValue(forKey: run)?.cancel()
     }

@@ -1,6 +1,6 @@
-/// Replaces HTTP until the server accepts uploads: makes up a token and uploads nothing.
+/// Replaces HTTP until the server accepts uploads. Invents a token and uploads nothing.
 ///
-/// The server does not recognise such a token, and refuses the message that contains it.
+/// The server does not recognise this token, and refuses the message that contains it.
 package struct StandInUpload: PhotoUpload {
     package init() {}
 

@@ -1,9 +1,9 @@
 public import TambourProtocol
 
-/// A chat as the list of chats shows it.
+/// A chat for display in the list of chats.
 public struct ChatSummary: Hashable, Sendable, Identifiable {
     public enum Kind: Hashable, Sendable {
-        /// A chat of two people; `partner` is the other one.
+        /// A chat of two people; `partner` is the other person.
         case dialog(partner: UserID)
         /// The account's own notes.
         case savedMessages
@@ -29,16 +29,16 @@ public struct ChatSummary: Hashable, Sendable, Identifiable {
     public let isGone: Bool
     /// Whether the other person is online; false for groups.
     public let isOnline: Bool
-    /// The time of the chat's last event, in Unix milliseconds of the server.
+    /// The time of the chat's last event, in Unix milliseconds of the server's clock.
     public let lastEventMs: Int64
-    /// The newest message, or a queued message that comes after it.
+    /// The newest message, or a queued message that follows it.
     public let preview: Preview?
     /// The text of the draft.
     public let draft: String?
-    /// The number of messages and changes that could not be sent.
+    /// The number of messages and changes that the server refused.
     public let failedCount: Int
 
-    /// The newest message as the list shows it.
+    /// The newest message for display in the list.
     public struct Preview: Hashable, Sendable {
         /// Nil in channels, and for events.
         public let sender: String?
@@ -52,12 +52,12 @@ public struct ChatSummary: Hashable, Sendable, Identifiable {
 public enum MessageState: Hashable, Sendable {
     /// Queued.
     case waiting
-    /// The server has it.
+    /// The server has the message.
     case sent
-    /// Somebody else has read it.
+    /// Another member has read the message.
     case read
-    /// It could not be sent: `reason` is for people.
+    /// The message could not be sent. `reason` is text for the user.
     case failed(reason: String)
-    /// Somebody else wrote it.
+    /// Another user wrote the message.
     case received
 }

@@ -1,16 +1,16 @@
 public import TambourProtocol
 
-/// A row of a chat's history as it is shown.
+/// A row of a chat's history for display.
 public struct HistoryRow: Hashable, Sendable, Identifiable {
     /// The identity of a row. It does not change when the message is sent.
     public enum ID: Hashable, Sendable {
         case message(MessageID)
-        /// An own message, by the `cid` that this device gave it.
+        /// An own message, by the `cid` that this device assigned.
         case own(Int64)
     }
 
     public internal(set) var id: ID
-    /// Nil until the server has it.
+    /// Nil until the server assigns an id.
     public let message: MessageID?
     /// The id with which to cancel or retry a queued message; nil for other rows.
     public let outgoing: OutgoingID?
@@ -19,18 +19,18 @@ public struct HistoryRow: Hashable, Sendable, Identifiable {
     /// The name of the sender; in channels, the name of the channel.
     public let senderName: String
     public let isOwn: Bool
-    /// Unix milliseconds of the server; of this device for queued messages.
+    /// Unix milliseconds of the server's clock; for queued messages, of this device's clock.
     public let timeMs: Int64
     public let text: String
     /// Formatting, in UTF-16 units of `text`.
     public let spans: [TextSpan]
-    /// The message that it answers.
+    /// The answered message.
     public let quote: Quote?
     /// The sender of the original, if this message is a copy.
     public let forwardedFrom: String?
-    /// The attachments, in words.
+    /// The attachments, described in words.
     public let attachments: [String]
-    /// The event in the chat, in words; nil for an ordinary message.
+    /// The event in the chat, described in words; nil for an ordinary message.
     public let event: String?
     public let reactions: [Reaction]
     public let isEdited: Bool
@@ -39,10 +39,10 @@ public struct HistoryRow: Hashable, Sendable, Identifiable {
     public let state: MessageState
     /// Whether messages may be missing between this row and the next one.
     public internal(set) var isGapAfter: Bool
-    /// Whether somebody else mentions this account in it, or answers this account.
+    /// Whether another user's message mentions this account or answers one of its messages.
     public internal(set) var concernsMe = false
 
-    /// A message that another one answers.
+    /// The message that a row answers.
     public struct Quote: Hashable, Sendable {
         public let message: MessageID
         public let sender: String
@@ -86,7 +86,7 @@ public struct HistoryPage: Hashable, Sendable {
     public let isGapBehindAnchor: Bool
     /// Whether the first row is the first message of the chat.
     public let isStart: Bool
-    /// Whether the page reaches the newest message held here.
+    /// Whether the page reaches the newest message stored here.
     public let isEnd: Bool
 }
 
@@ -105,9 +105,9 @@ public struct Person: Hashable, Sendable, Identifiable {
     public let name: String
     public let isContact: Bool
     public let isOnline: Bool
-    /// When they were last online, in Unix milliseconds; nil when unknown.
+    /// The time when they were last online, in Unix milliseconds; nil when unknown.
     public let seenMs: Int64?
-    /// Digits without a plus; nil when they hide it.
+    /// Digits without a plus; nil when the person hides the number.
     public let phone: String?
     public let about: String?
     public let link: String?

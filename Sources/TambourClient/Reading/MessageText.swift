@@ -2,14 +2,14 @@ import TambourProtocol
 
 /// The visible parts of a message: words, formatting, attachments.
 extension Message {
-    /// The attachments; none when the stored bytes are corrupt.
+    /// The attachments; empty when the stored bytes are corrupt.
     var shownAttaches: [Attach] { attaches.stored ?? [] }
 
-    /// The event in the chat, in words; nil for an ordinary message.
+    /// Returns the event in the chat, described in words; nil for an ordinary message.
     func eventText(name: (UserID) -> String) -> String? {
         guard let event = shownAttaches.first(where: { $0.type == .control }) else { return nil }
         let who = sender.map(name) ?? ""
-        // The event's sender did it; its ids name the people it was done to.
+        // The sender of the event performed it. The ids name the people affected.
         let concerned = event.userIDs ?? event.userID.map { [$0] } ?? []
         let others = concerned.map(name).joined(separator: ", ")
         let title = event.title.map { "\($0)" } ?? ""
@@ -32,7 +32,7 @@ extension Message {
     /// The text shown in place of a photo.
     static let photoText = "[photo]"
 
-    /// The attachments, in words.
+    /// Returns the attachments, described in words.
     func attachmentTexts(name: (UserID) -> String) -> [String] {
         shownAttaches.compactMap { attach in
             switch attach.type {
@@ -59,7 +59,7 @@ extension Message {
         return (["[poll] \(poll.title ?? .empty)"] + answers).joined(separator: "\n")
     }
 
-    /// One line for lists and quotes.
+    /// Returns the message as one line, for lists and quotes.
     func line(name: (UserID) -> String) -> String {
         if let event = eventText(name: name) { return event }
         let words = ["\(text)"] + attachmentTexts(name: name)
@@ -70,14 +70,14 @@ extension Message {
         return String(whole.map { $0.isNewline ? " " : $0 })
     }
 
-    /// The formatting of the text, without ranges outside of it.
+    /// The formatting of the text, without ranges outside of the text.
     var shownSpans: [HistoryRow.TextSpan] {
         HistoryRow.TextSpan.all(of: elements?.stored ?? [], length: text.utf16Count)
     }
 }
 
 extension HistoryRow.TextSpan {
-    /// The formatting of a text, without ranges outside of it.
+    /// Returns the formatting of a text, without ranges outside of the text.
     ///
     /// - Parameter length: the length of the text in UTF-16 units.
     static func all(of elements: [Element], length: Int) -> [HistoryRow.TextSpan] {

@@ -3,7 +3,7 @@ import TambourProtocol
 
 /// Reading a chat's history.
 extension Reader {
-    /// Where a page is anchored.
+    /// The place from which a page is read.
     enum Anchor {
         /// The newest messages.
         case newest
@@ -23,7 +23,7 @@ extension Reader {
         let held = try store.history(of: chat)
         var gaps = try held.gaps(in: positions, end: end(of: known))
         if known == nil {
-            // The chat is not in the list: as far as is known, it has no messages.
+            // The chat is not in the list, and is taken to have no further messages.
             gaps = HistoryGaps(
                 before: false,
                 between: gaps.between.map { _ in false },
@@ -39,7 +39,7 @@ extension Reader {
             let isLast = index == messages.count - 1
             let isGapAfter = isLast ? isEnd && gaps.behind : gaps.between[index]
             if overlays.isDeleted(message.id) {
-                // A gap after a row that is not shown stands after the row before it.
+                // A gap after a hidden row is shown after the row before it.
                 if isGapAfter, rows.isEmpty { isGapBefore = true }
                 if isGapAfter, !rows.isEmpty { rows[rows.count - 1].isGapAfter = true }
                 continue
@@ -150,14 +150,14 @@ extension Reader {
         )
     }
 
-    /// The formatting of a text written on this device.
+    /// Returns the formatting of a text written on this device.
     private static func spans(_ elements: Data?, _ text: String) -> [HistoryRow.TextSpan] {
         let stored = elements.flatMap { [Element](stored: $0) } ?? []
         return HistoryRow.TextSpan.all(of: stored, length: text.utf16.count)
     }
 
-    /// The messages that the server has not confirmed, without those that are stored: the answer to
-    /// one may have been lost.
+    /// Returns the unconfirmed messages, except those that are also stored from the server. A
+    /// stored message stays unconfirmed when the reply to its request is lost.
     func unsent(_ overlays: Overlays, in chat: ChatID) throws -> [Overlays.Send] {
         try overlays.sends.filter { try store.ownMessage(cid: $0.cid, in: chat, me: me) == nil }
     }

@@ -1,6 +1,6 @@
 import TambourProtocol
 
-/// Reads chats as screens show them, from one snapshot of the store.
+/// Reads chats for display, from one snapshot of the store.
 struct Reader {
     let store: any StoreReading
     let me: UserID
@@ -16,7 +16,7 @@ struct Reader {
         var known: [UserID: String] = [:]
     }
 
-    /// The name of a person, or their number if nothing about them is stored.
+    /// Returns the name of a person, or the id if no name is stored.
     func name(_ user: UserID) -> String {
         if let known = names.known[user] { return known }
         let found = try? store.name(of: user)
@@ -25,7 +25,7 @@ struct Reader {
         return name
     }
 
-    /// The list of chats: pinned ones first, then by time, newest first.
+    /// Returns the list of chats: first pinned chats, then the other chats by time, newest first.
     func chats(includingHidden: Bool, limit: Int? = nil) throws -> [ChatSummary] {
         try store.chatList(includingHidden: includingHidden, limit: limit).map(summary)
     }

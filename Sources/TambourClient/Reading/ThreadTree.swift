@@ -1,10 +1,10 @@
 import TambourProtocol
 
-/// Chooses and orders the messages of a thread that are shown.
+/// Selects and orders the messages of a thread for display.
 struct ThreadTree {
     enum Node: Hashable {
         case sent(MessageID)
-        /// An own message that is still queued.
+        /// An own queued message.
         case waiting(cid: Int64)
 
         var message: MessageID? {
@@ -12,10 +12,10 @@ struct ThreadTree {
         }
     }
 
-    /// A message, and how many answers lead to it.
+    /// A message, and the number of answers between the root and this message.
     typealias Place = (node: Node, depth: Int)
 
-    /// The message that began the thread.
+    /// The first message of the thread.
     let root: MessageID
     private var answers: [MessageID: [Node]] = [:]
     private var answered: [Node: MessageID] = [:]
@@ -24,22 +24,23 @@ struct ThreadTree {
         self.root = root
     }
 
-    /// Adds an answer. Answers must be added oldest first; a second one with the same id is
-    /// ignored. The root answers nothing.
+    /// Adds an answer. Answers must be added oldest first; a second answer with the same id is
+    /// ignored. The root answers no message.
     mutating func add(_ answer: Node, to message: MessageID) {
         guard answer != .sent(root), answered[answer] == nil else { return }
         answered[answer] = message
         answers[message, default: []].append(answer)
     }
 
-    /// The message that began the thread, then each answer followed by the answers to it, oldest
-    /// first.
+    /// Returns the first message of the thread, then each answer followed by its own answers,
+    /// oldest first.
     ///
     /// - Parameters:
     ///   - limit: the maximum number of messages.
-    ///   - kept: always included, in addition to the root; at most `limit`. Of the others, the
-    ///     newest that fit together with the messages leading to them.
-    /// - Returns: the messages, and whether these are all answers to the root, direct or not.
+    ///   - kept: messages to include in addition to the root; at most `limit`. The remaining room
+    ///     is filled with the newest messages that fit, together with the messages leading to them.
+    /// - Returns: the messages, and whether they include all direct and indirect answers to the
+    ///   root.
     func shown(atMost limit: Int, with kept: [MessageID]) -> (places: [Place], isWhole: Bool) {
         let all = places { _ in true }
         guard all.count > limit else { return (all, true) }
@@ -62,8 +63,8 @@ struct ThreadTree {
         }
     }
 
-    /// A message and the messages it answers, up to a chosen one; nil when there is not enough
-    /// room.
+    /// Returns a message and the messages it answers, up to a chosen message; nil when there is too
+    /// little room.
     private func chain(from node: Node, to chosen: Set<Node>, atMost room: Int) -> [Node]? {
         var chain: [Node] = []
         var next = node
