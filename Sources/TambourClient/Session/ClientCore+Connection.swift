@@ -1,7 +1,7 @@
 import TambourFraming
 import TambourProtocol
 
-/// The connection, from its opening to its end.
+/// The lifecycle of the connection.
 extension ClientCore {
     /// Handles the opening of the requested connection.
     package func connectionOpened() {
@@ -14,7 +14,7 @@ extension ClientCore {
 
     /// Handles the end of the connection, or a failure to open it.
     ///
-    /// - Parameter failure: why it could not be opened.
+    /// - Parameter failure: the reason why the connection could not be opened.
     package func connectionClosed(_ failure: ConnectionFailure? = nil) {
         run { tx in
             try self.notGreeted(failure ?? (self.wire.isSilent ? .closed : .otherProtocol), tx)
@@ -41,24 +41,24 @@ extension ClientCore {
         guard !packets.isEmpty else { return scheduleWake() }
         run { tx in
             for packet in packets {
-                // After a packet has ended the connection, ignore the rest.
+                // After a packet has ended the connection, ignore the remaining packets.
                 guard self.link.isConnected else { break }
                 try self.handle(packet, tx)
             }
         }
     }
 
-    /// Reconnects after unreadable bytes or a missing answer.
+    /// Reconnects after unreadable bytes or a missing reply.
     func breakConnection(_ tx: StoreTransaction) throws {
         link.closed(nowMs: environment.nowMs(), random: environment.random())
         host.disconnect()
         try connectionLost(tx)
     }
 
-    /// Handles that the connection is gone: ends what waits for it.
+    /// Handles the loss of the connection: fails all requests and waiting callers.
     func connectionLost(_ tx: StoreTransaction) throws {
         forgetConnection()
-        // When another process owns the connection, that process says who is online.
+        // If another process owns the connection, that process reports presence.
         if try tx.value(of: .online) == owner {
             try tx.set(.online, nil)
             try tx.forgetWhoIsOnline()
@@ -69,7 +69,7 @@ extension ClientCore {
         whenCommitted { for waiter in waiters { waiter(.failure(error)) } }
     }
 
-    /// Notes why there is no connection, if the server has not answered SESSION_INIT.
+    /// Records why there is no connection, unless the server has already answered SESSION_INIT.
     func notGreeted(_ failure: ConnectionFailure, _ tx: StoreTransaction) throws {
         guard !greeting.isDone else { return }
         greeting.failed(.unreachable(server: try tx.value(of: .server) ?? "", failure))
@@ -84,12 +84,12 @@ extension ClientCore {
         wire.disconnected()
     }
 
-    /// Fails all requests in flight. Their answers will be ignored.
+    /// Fails all requests in flight. Late replies are ignored.
     func giveUpRequests(_ tx: StoreTransaction) throws {
         for entry in wire.takeAll() { try entry.answer(.failure(.disconnected), tx) }
     }
 
-    /// Does what the link asks for.
+    /// Performs the actions of the link.
     func perform(_ actions: [LinkStateMachine.Action]) {
         for action in actions {
             switch action {
@@ -108,34 +108,34 @@ extension ClientCore {
 
     // MARK: - Login
 
-    /// Notes that the login succeeded.
+    /// Records a successful login.
     func loggedIn() {
         link.awaitsPerson = false
         link.loggedIn()
     }
 
-    /// Notes that nobody is signed in: the connection waits for a sign-in.
+    /// Records that no account is signed in. The connection then waits for a sign-in.
     func awaitsSignIn() {
         link.awaitsPerson = true
     }
 
-    /// Notes that somebody has signed in on this connection.
+    /// Records a sign-in on this connection.
     func signedIn() {
         link.awaitsPerson = false
     }
 
-    /// Disconnects for a while, as the server asks.
+    /// Disconnects for the pause that the server requests.
     func rest(forMs pause: Int64, _ tx: StoreTransaction) throws {
         perform(link.rest(forMs: pause, nowMs: environment.nowMs()))
         try connectionLost(tx)
     }
 
-    /// Whether the connection is logged in to the account held here.
+    /// Whether the connection is logged in to the account stored here.
     var isLive: Bool { link.phase == .live && !life.isForeign }
 
-    /// Whether this process is connected for a signed-in account, or wants to be.
+    /// Whether this process is connected for a signed-in account, or tries to connect.
     var isForSomebody: Bool { link.phase != .stopped && !link.awaitsPerson }
 
-    /// Whether the server has logged in an account on this connection, or is about to.
+    /// Whether the server has logged in an account on this connection, or is about to log it in.
     var hasSession: Bool { link.isConnected && isForSomebody }
 }

@@ -1,11 +1,11 @@
 import TambourFraming
 import TambourProtocol
 
-/// Requests to the server, and the packets that come from it.
+/// Requests to the server, and packets from the server.
 extension ClientCore {
     /// Sends a request when the current transaction commits. `then` runs in the transaction that
-    /// handles the answer, or in the one in which the request is given up. `abandoned` runs instead
-    /// when the store has failed.
+    /// handles the reply, or in the transaction that gives up the request. If the store has failed,
+    /// `abandoned` runs instead.
     func call<Request: WireRequest>(
         _ request: Request,
         as question: RequestTable.Question? = nil,
@@ -27,7 +27,7 @@ extension ClientCore {
         }
     }
 
-    /// Sends a request of any opcode, and passes on the payload of the answer.
+    /// Sends a request of any opcode, and passes on the payload of the reply.
     func call(
         _ opcode: Opcode,
         _ payload: [UInt8],
@@ -77,7 +77,7 @@ extension ClientCore {
         )
     }
 
-    /// Handles a packet: a push, or the answer to a request.
+    /// Handles a packet: a push, or the reply to a request.
     func handle(_ packet: Packet, _ tx: StoreTransaction) throws {
         let header = packet.header
         let opcode = Opcode(rawValue: header.opcode)

@@ -2,15 +2,14 @@ import TambourProtocol
 
 /// Signing in and out.
 extension ClientCore {
-    /// Runs `body` when there is a connection on which somebody can sign in, or with the reason why
-    /// there is none.
+    /// Runs `body` when a connection is ready for a sign-in, or with the error that prevents one.
     func whenGreeted(_ body: @escaping (Result<Void, ClientError>) -> Void) {
         if isElsewhere { return body(.failure(Self.isTaken)) }
         if greeting.isDone { return body(.success(())) }
         greeting.wait(body)
     }
 
-    /// Sends a request after the server has been greeted; `then` receives the answer.
+    /// Sends a request after the server has accepted the connection; `then` receives the reply.
     func ask<Request: WireRequest & Sendable>(
         _ request: Request,
         then: @escaping (Result<Request.Reply, ClientError>) -> Void
@@ -26,7 +25,7 @@ extension ClientCore {
         }
     }
 
-    /// The error when another process owns the connection: only that one could sign in.
+    /// The error while another process owns the connection: only that process could sign in.
     private static let isTaken = ClientError.invalid(
         reason: "another process has this account open"
     )
@@ -39,7 +38,7 @@ extension ClientCore {
             try tx.set(.token, token)
             try tx.set(.phone, phone)
             if let held {
-                // This connection is logged in, or logging in, with the other token.
+                // This connection uses the other token, for its login or for a login in flight.
                 if held != token, hasSession { try breakConnection(tx) }
             } else {
                 signedIn()
@@ -48,8 +47,8 @@ extension ClientCore {
         }
     }
 
-    /// Signs out: tells the server if it is connected, and deletes everything except the server's
-    /// address and the installation id.
+    /// Signs out: notifies the server if it is connected, and deletes everything except the
+    /// server's address and the installation id.
     func signOut() throws(ClientError) {
         try attempt { tx in
             try endSession(tx)
@@ -57,7 +56,7 @@ extension ClientCore {
         }
     }
 
-    /// Ends the session of an account that another process signed out. Answers still in flight must
+    /// Ends the session of an account that another process has signed out. Replies in flight must
     /// not reach the empty store.
     ///
     /// - Returns: whether there was a session.
@@ -82,13 +81,13 @@ extension ClientCore {
         awaitsSignIn()
     }
 
-    /// Logs out on the server. Until it has answered, everything it sends is ignored.
+    /// Logs out on the server. All packets before the reply are ignored.
     func closeSession(_ tx: StoreTransaction) throws {
         life.logsOut()
         greeting.end()
         call(LogoutRequest()) { [self] answer, tx in
             if case .failure(.disconnected) = answer { return }
-            // Callers that wait to sign in do so on the next connection.
+            // Callers that wait to sign in continue on the next connection.
             let waiters = greeting.takeWaiters()
             try breakConnection(tx)
             greeting.putBack(waiters)

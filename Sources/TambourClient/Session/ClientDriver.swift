@@ -7,7 +7,7 @@ import TambourQueues
 
 /// Drives a core with a real network and a real clock, on one lane.
 ///
-/// `@unchecked Sendable`: all mutable state is touched on the lane only.
+/// `@unchecked Sendable`: all mutable state is used on the lane only.
 final class ClientDriver: ClientHost, @unchecked Sendable {
     private let lane = Lane(index: 0, label: "tambour.client")
     private let report: @Sendable (Notice) -> Void
@@ -21,8 +21,8 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
     private var isStarted = false
     private var isOver = false
 
-    /// The interval for checking whether another process that shares the store has written, or is
-    /// gone.
+    /// The interval for checking whether another process that shares the store has written or
+    /// ended.
     private static let pollInterval: Duration = .milliseconds(250)
 
     /// A notification from the core to its listeners.
@@ -51,8 +51,7 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
         return made
     }
 
-    /// Connects if no other process of this account is connected, otherwise as soon as that process
-    /// is gone.
+    /// Connects if no other process of this account is connected, otherwise when that process ends.
     func start() {
         perform { [self] _ in
             guard !isStarted else { return }
@@ -99,7 +98,7 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
 
     /// Closes the connection and stops the lane, once. No other call may follow.
     ///
-    /// - Parameter completion: called when the driver has stopped, also if it had before.
+    /// - Parameter completion: called when the driver has stopped, even if it had stopped before.
     func stop(completion: @escaping @Sendable () -> Void) {
         lane.queue.async { [self] in
             guard !isOver else { return completion() }
@@ -113,7 +112,7 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
         }
     }
 
-    // MARK: - What the core asks for
+    // MARK: - ClientHost
 
     func connect(to server: String) {
         disconnect()
@@ -147,7 +146,7 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
     func disconnect() {
         dialing?.giveUp()
         dialing = nil
-        // Ignore anything that the old connection still reports.
+        // Ignore later events of the old connection.
         let old = connection
         connection = nil
         ear = nil
@@ -175,7 +174,7 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
 
     func giveUp(_ run: TaskRun) { photos.giveUp(run) }
 
-    /// Passes a report to the core on its lane; may be called from any thread.
+    /// Passes a report to the core on its lane. May be called from any thread.
     private func hear(_ report: PhotoReport, of run: TaskRun) {
         lane.queue.async { [self] in
             // After `stop` the store is closed.
@@ -190,11 +189,11 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
 
     func publish(_ event: ClientEvent) { report(.event(event)) }
 
-    // MARK: - What the connection tells
+    // MARK: - Events of the connection
 
-    /// Listens to one connection, until the driver has another one.
+    /// Listens to one connection, until another connection replaces it in the driver.
     ///
-    /// `@unchecked Sendable`: touched on the lane only; `adopt` hands it to the lane.
+    /// `@unchecked Sendable`: used on the lane only; `adopt` hands it to the lane.
     private final class Ear: ConnectionDelegate, @unchecked Sendable {
         private weak var driver: ClientDriver?
 

@@ -1,25 +1,25 @@
 public import TambourProtocol
 
 /// The services that the core of a client requires. The core calls them from the thread that drives
-/// it.
+/// the core.
 package protocol ClientHost: AnyObject {
     /// Opens a connection, and reports the result with `connectionOpened` or `connectionClosed`.
     func connect(to server: String)
 
-    /// Closes the connection, or stops opening one. The core receives no more events of it.
+    /// Closes the connection, or stops opening one. The core receives no later events of it.
     func disconnect()
 
-    /// Sends bytes on the connection, after all earlier ones.
+    /// Sends bytes on the connection, after all earlier bytes.
     func send(_ bytes: [UInt8])
 
-    /// Calls the core's `wake` after this many milliseconds, in place of any earlier alarm; nil for
-    /// no alarm.
+    /// Calls the core's `wake` after this number of milliseconds. Replaces any earlier alarm; nil
+    /// cancels it.
     func wake(afterMs: Int64?)
 
     /// Starts long-running work, and reports its progress with `PhotoRuns.reported`.
     func begin(_ work: PhotoWork)
 
-    /// Cancels the work of this run, if it is not over yet.
+    /// Cancels the work of this run, if it is still in progress.
     func giveUp(_ run: TaskRun)
 
     /// Publishes a change of the store.
@@ -34,37 +34,37 @@ package protocol ClientHost: AnyObject {
 
 /// The state of a client's connection to its server.
 public enum ConnectionState: Hashable, Sendable {
-    /// Nobody is signed in: request a code.
+    /// No account is signed in: request a code.
     case signedOut
     /// The client was not started, or has been stopped.
     case stopped
-    /// Another process of this account owns the connection, and carries out the actions of this
-    /// one.
+    /// Another process of this account owns the connection, and performs the actions of this
+    /// process.
     case elsewhere
-    /// Connecting, or waiting to reconnect; `attempt` counts from 1 since the client was last
-    /// online.
+    /// Connecting, or waiting to reconnect. `attempt` counts from 1 after each login.
     case connecting(attempt: Int)
-    /// Connected; the changes since the last connection are in flight.
+    /// Connected. The changes since the last connection are still arriving.
     case syncing
-    /// Everything that has happened is here, or has been announced.
+    /// All earlier changes have arrived, and later ones arrive as pushes.
     case online
 }
 
 /// An event that is not stored.
 public enum ClientEvent: Hashable, Sendable {
-    /// Somebody is typing in a chat; valid for some seconds.
+    /// A user is typing in a chat; valid for some seconds.
     case typing(ChatID, UserID)
-    /// The server or another process signed the account out. `reason` is the server's, if it did.
+    /// The server or another process signed the account out. `reason` is the server's text if the
+    /// server did it.
     case signedOut(reason: String)
-    /// The server refused an action that was shown as done; the text is for people.
+    /// The server refused an action that was shown as done. The value is text for the user.
     case refused(String)
     /// A packet was sent or received; published only while `ClientOptions.tapsFrames` is set.
     case frame(FrameTap)
-    /// The local store failed. The client tries again.
+    /// The local store failed. The client retries.
     case storeFailed(reason: String)
 }
 
-/// A packet as the debug tap shows it: never its content, which may be secret.
+/// A packet in the debug tap. It omits the content, which may be secret.
 public struct FrameTap: Hashable, Sendable {
     public enum Direction: Hashable, Sendable {
         case sent
@@ -79,7 +79,7 @@ public struct FrameTap: Hashable, Sendable {
     public let sequence: UInt16
     /// Bytes on the wire, including the header.
     public let bytes: Int
-    /// The time from the request to its answer; nil for other packets.
+    /// The time from the request to its reply; nil for other packets.
     public let roundTrip: Duration?
 }
 

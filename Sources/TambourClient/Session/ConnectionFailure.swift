@@ -2,18 +2,18 @@
 public enum ConnectionFailure: Error, Hashable, Sendable {
     /// The host name has no address, or name resolution failed.
     case unknownHost
-    /// Nothing listens on the port.
+    /// No process listens on the port.
     case refused
-    /// The system gives another reason, such as a missing route.
+    /// The system reports another reason, such as a missing route.
     case unreachable(reason: String)
-    /// No answer came in time.
+    /// The server did not answer in time.
     case noAnswer
     /// The server closed the connection before it answered.
     case closed
-    /// The answer is not one of this protocol.
+    /// The answer is not a packet of this protocol.
     case otherProtocol
 
-    /// What happened, why, and what to do next.
+    /// Describes the failure, its cause and the next step.
     func description(of server: String) -> String {
         switch self {
         case .unknownHost:

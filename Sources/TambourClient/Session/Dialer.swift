@@ -19,8 +19,8 @@ enum Dialer {
 
     /// Connects to `HOST:PORT`.
     ///
-    /// - Parameter completion: called once, on some queue, with a connected socket, which the
-    ///   caller must close, or with the failure. Not called after the attempt was given up.
+    /// - Parameter completion: called once, on any queue, with a connected socket or the failure.
+    ///   It must close the socket. Not called after the attempt was given up.
     static func connect(
         to server: String,
         completion:
@@ -80,7 +80,7 @@ enum Dialer {
         throw ConnectionFailure(error)
     }
 
-    /// Waits for a connect in progress.
+    /// Waits for a connection attempt in progress.
     ///
     /// - Returns: an `errno`; 0 when connected.
     private static func outcome(of descriptor: Int32) -> Int32 {

@@ -1,39 +1,39 @@
-/// The greeting of the server: whether it has answered SESSION_INIT on this connection, and who
-/// waits for that to sign in.
+/// The state of SESSION_INIT on this connection, and the callers that wait for its reply to sign
+/// in.
 struct Greeting {
     typealias Waiter = (Result<Void, ClientError>) -> Void
 
     /// Whether the server has accepted the client on this connection.
     private(set) var isDone = false
-    /// Why the last connection ended before the server accepted the client.
+    /// The reason why the last connection ended before the server accepted the client.
     private(set) var error: ClientError?
     private var waiters: [Waiter] = []
 
-    /// Adds somebody who waits for a connection on which they can sign in, or for the reason why
-    /// there is none.
+    /// Adds a caller that waits to sign in. It receives an error if no connection accepts the
+    /// client.
     mutating func wait(_ waiter: @escaping Waiter) { waiters.append(waiter) }
 
-    /// Notes the server's answer: nil if it accepted the client.
+    /// Records the reply to SESSION_INIT: nil if the server accepted the client.
     mutating func answered(_ error: ClientError?) {
         isDone = error == nil
         self.error = error
     }
 
-    /// Notes why there is no connection on which the server has accepted the client.
+    /// Records why the server has not accepted the client on any connection.
     mutating func failed(_ error: ClientError) { self.error = error }
 
-    /// Notes that nobody can sign in on this connection any longer.
+    /// Records that this connection can no longer be used to sign in.
     mutating func end() { isDone = false }
 
-    /// Removes and returns those who wait.
+    /// Removes and returns the waiting callers.
     mutating func takeWaiters() -> [Waiter] {
         defer { waiters = [] }
         return waiters
     }
 
-    /// Lets callers wait for the next connection, in place of those who wait now.
+    /// Lets these callers wait for the next connection, in place of the current ones.
     mutating func putBack(_ waiters: [Waiter]) { self.waiters = waiters }
 
-    /// Ends a transaction that failed: the same callers wait as before it.
+    /// Restores the waiting callers after a failed transaction.
     mutating func rollBack(to earlier: Greeting) { waiters = earlier.waiters }
 }

@@ -6,18 +6,18 @@ package struct LinkPolicy: Sendable {
     package var connectTimeoutMs: Int64 = 15_000
     /// The time limit for a login on an open connection.
     package var loginTimeoutMs: Int64 = 30_000
-    /// The idle time after which the client sends a PING. Servers close a connection that is silent
-    /// for five minutes.
+    /// The idle time before the client sends a PING. Servers close a connection after five idle
+    /// minutes.
     package var keepAliveMs: Int64 = 60_000
-    /// The time limit for the answer to a PING; then the connection is considered dead.
+    /// The time limit for the reply to a PING. After it, the connection is considered dead.
     package var pingTimeoutMs: Int64 = 20_000
-    /// The same after a change of network, which most connections do not survive.
+    /// The same limit after a change of network, which most connections do not survive.
     package var kickTimeoutMs: Int64 = 3_000
-    /// The first pause after a failure; each later one is twice as long.
+    /// The first pause after a failure. Each later pause is twice as long.
     package var backoffBaseMs: Int64 = 1_000
     /// The longest pause.
     package var backoffCapMs: Int64 = 120_000
-    /// The shortest pause after a failure while somebody waits for the connection.
+    /// The shortest pause after a failure while the user waits for the connection.
     package var impatientPauseMs: Int64 = 2_000
 
     package init() {}
@@ -25,11 +25,11 @@ package struct LinkPolicy: Sendable {
 
 /// Decides when to connect, when to send a PING, and when to give up a connection.
 ///
-/// It has neither clock nor socket. Every call passes the time of a monotonic clock and returns the
-/// actions to take. `nextWakeMs` is the latest time for the next call of `tick`.
+/// It has neither clock nor socket. The caller passes the time of a monotonic clock and performs
+/// the returned actions. `nextWakeMs` is the latest time for the next call of `tick`.
 package struct LinkStateMachine: Sendable {
     package enum Phase: Hashable, Sendable {
-        /// Nobody wants a connection.
+        /// No connection is wanted.
         case stopped
         /// Pausing after a failure.
         case waiting(untilMs: Int64)
@@ -48,16 +48,16 @@ package struct LinkStateMachine: Sendable {
 
     package private(set) var phase = Phase.stopped
     private let policy: LinkPolicy
-    /// The number of attempts to connect since the last login, or the first one.
+    /// The number of attempts to connect since the last login, or since the start.
     package private(set) var attempts = 0
     /// The number of consecutive connections that ended before a login.
     private var failures = 0
     private var lastReceivedMs: Int64 = 0
     /// The earliest time at which `hurry` may end the pause.
     private var soonestMs: Int64 = 0
-    /// When the answer to a PING is due; nil when no PING is in flight.
+    /// The time when the reply to a PING is due; nil without a PING in flight.
     private var answerDueMs: Int64?
-    /// Whether the login waits for a person. Then there is no time limit for it.
+    /// Whether the login waits for the user. In that case it has no time limit.
     package var awaitsPerson = false
 
     package init(policy: LinkPolicy = LinkPolicy()) {
@@ -71,7 +71,7 @@ package struct LinkStateMachine: Sendable {
         }
     }
 
-    /// When `tick` is due; nil when nothing happens until another call.
+    /// The time when `tick` is due; nil when no timer is set.
     package var nextWakeMs: Int64? {
         switch phase {
         case .stopped: nil
@@ -101,14 +101,14 @@ package struct LinkStateMachine: Sendable {
         }
     }
 
-    /// Notes that the connection is open.
+    /// Records that the connection is open.
     package mutating func opened(nowMs: Int64) {
         guard case .connecting = phase else { return }
         phase = .open(sinceMs: nowMs)
         heard(nowMs: nowMs)
     }
 
-    /// Notes that the account is logged in.
+    /// Records that the account is logged in.
     package mutating func loggedIn() {
         attempts = 0
         guard case .open = phase else { return }
@@ -116,14 +116,15 @@ package struct LinkStateMachine: Sendable {
         failures = 0
     }
 
-    /// Notes that bytes were received.
+    /// Records that bytes were received.
     package mutating func heard(nowMs: Int64) {
         lastReceivedMs = nowMs
         answerDueMs = nil
     }
 
     /// Handles the end of the connection, or a failure to open it.
-    /// - Parameter random: 64 random bits; they spread the clients that lost the same server.
+    /// - Parameter random: 64 random bits. They spread the reconnects of clients that lost the same
+    ///   server.
     package mutating func closed(nowMs: Int64, random: UInt64) {
         guard phase != .stopped else { return }
         if case .waiting = phase { return }
@@ -133,7 +134,7 @@ package struct LinkStateMachine: Sendable {
         failures += 1
     }
 
-    /// Disconnects for a while, as the server asks.
+    /// Disconnects for the pause that the server requests.
     package mutating func rest(forMs pauseMs: Int64, nowMs: Int64) -> [Action] {
         guard phase != .stopped else { return [] }
         phase = .waiting(untilMs: nowMs + pauseMs)
@@ -154,8 +155,8 @@ package struct LinkStateMachine: Sendable {
         }
     }
 
-    /// Shortens a pause after a failure, because somebody waits for the connection. A pause that
-    /// the server asked for keeps its length.
+    /// Shortens a pause after a failure, because the user waits for the connection. A pause
+    /// requested by the server keeps its length.
     package mutating func hurry(nowMs: Int64) -> [Action] {
         guard case .waiting(let until) = phase else { return [] }
         if soonestMs <= nowMs { return connect(nowMs) }
@@ -163,7 +164,7 @@ package struct LinkStateMachine: Sendable {
         return []
     }
 
-    /// Performs what is due.
+    /// Performs the actions that are due.
     package mutating func tick(nowMs: Int64, random: UInt64) -> [Action] {
         guard let due = nextWakeMs, due <= nowMs else { return [] }
         switch phase {

@@ -2,7 +2,7 @@ import TambourProtocol
 
 /// The requests of one connection that are in flight.
 struct RequestTable {
-    /// A question that is not asked again while it is in flight.
+    /// A query that is sent only once at a time.
     enum Question: Equatable {
         /// The changes of a chat's messages.
         case changes(ChatID)
@@ -24,25 +24,24 @@ struct RequestTable {
 
     var count: Int { entries.count }
 
-    /// Whether a question is in flight.
+    /// Returns whether a query is in flight.
     func isOpen(_ question: Question) -> Bool {
         entries.values.contains { $0.question == question }
     }
 
-    /// When the first request becomes overdue.
+    /// The time when the first request becomes overdue.
     var nextDueMs: Int64? { entries.values.lazy.map(\.dueMs).min() }
 
     /// Adds a request.
     ///
-    /// - Returns: its sequence number, unique among requests in flight.
+    /// - Returns: the sequence number of the request, unique among requests in flight.
     mutating func add(_ entry: Entry) -> UInt16 {
         repeat { lastSequence &+= 1 } while entries[lastSequence] != nil
         entries[lastSequence] = entry
         return lastSequence
     }
 
-    /// Removes and returns the request with that number, which is being answered; nil for a stray
-    /// answer.
+    /// Removes and returns the request that a reply answers; nil for a stray reply.
     mutating func take(_ sequence: UInt16, _ opcode: Opcode) -> Entry? {
         guard let entry = entries[sequence], entry.opcode == opcode else { return nil }
         return entries.removeValue(forKey: sequence)
@@ -55,7 +54,7 @@ struct RequestTable {
         return overdue.sorted { ($0.value.dueMs, $0.key) < ($1.value.dueMs, $1.key) }.map(\.value)
     }
 
-    /// Removes and returns all requests: the connection is gone.
+    /// Removes and returns all requests after the connection is lost.
     mutating func takeAll() -> [Entry] {
         defer { entries = [:] }
         return entries.sorted { $0.key < $1.key }.map(\.value)

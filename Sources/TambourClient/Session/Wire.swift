@@ -1,45 +1,45 @@
 import TambourFraming
 import TambourProtocol
 
-/// The bytes of the connection: packets that arrive, packets that leave with the next commit, and
-/// the requests that wait for their answers.
+/// The bytes of the connection: arriving packets, packets that leave with the next commit, and
+/// requests in flight.
 struct Wire {
     private var decoder = Wire.newDecoder()
     private var received: [UInt8] = []
     private var outgoing: [UInt8] = []
     private var table = RequestTable()
     private var sentAtMs: [UInt16: Int64] = [:]
-    /// Bytes sent and received since the core was made.
+    /// Bytes sent and received since the core was created.
     private(set) var bytesSent = 0
     private(set) var bytesReceived = 0
 
     private static func newDecoder() -> FrameDecoder {
         var decoder = FrameDecoder(limits: .standard)
-        // The client requested what the server sends, so the limits for strangers do not apply.
+        // The client requested this data, so the limits for unauthenticated peers do not apply.
         decoder.authenticated = true
         return decoder
     }
 
     // MARK: - Receiving
 
-    /// Whether no bytes wait for the rest of their packet.
+    /// Whether the buffer contains no partial packet.
     var isSilent: Bool { received.isEmpty }
 
-    /// Starts with the bytes of a new connection.
+    /// Prepares for the bytes of a new connection.
     mutating func connected() {
         received = []
         decoder = Self.newDecoder()
     }
 
-    /// Discards the bytes of the connection. Its requests stay, until they are taken.
+    /// Discards the bytes of the connection. Its requests stay until `takeAll`.
     mutating func disconnected() {
         received = []
         outgoing = []
     }
 
-    /// Takes received bytes.
+    /// Consumes received bytes.
     ///
-    /// - Returns: the packets that are complete.
+    /// - Returns: the complete packets.
     mutating func receive(_ bytes: UnsafeRawBufferPointer) throws -> [Packet] {
         bytesReceived += bytes.count
         received += bytes
@@ -58,7 +58,7 @@ struct Wire {
 
     /// Adds a request to the bytes that leave with the next commit.
     ///
-    /// - Returns: its sequence number, and the size of its packet in bytes.
+    /// - Returns: the sequence number of the request, and the size of its packet in bytes.
     mutating func send(
         _ entry: RequestTable.Entry,
         _ payload: [UInt8],
@@ -78,7 +78,7 @@ struct Wire {
         return (sequence, outgoing.count - before)
     }
 
-    /// Returns the bytes to send now: the transaction has been committed.
+    /// Returns the bytes to send after the commit.
     mutating func takeOutgoing() -> [UInt8] {
         defer { outgoing = [] }
         bytesSent += outgoing.count
@@ -90,19 +90,19 @@ struct Wire {
     /// The requests in flight.
     var requests: RequestTable { table }
 
-    /// Ends a transaction that failed: its requests were never sent, and earlier ones are still in
+    /// Ends a failed transaction: its requests were never sent, and earlier requests are still in
     /// flight.
     mutating func rollBack(to requests: RequestTable) {
         outgoing = []
         table = requests
     }
 
-    /// How long ago a request was sent; nil after its first answer.
+    /// Returns the time since a request was sent; nil after its first reply.
     func waitMs(of sequence: UInt16, nowMs: Int64) -> Int64? {
         sentAtMs[sequence].map { nowMs - $0 }
     }
 
-    /// Removes and returns the request that is being answered; nil for a stray answer.
+    /// Removes and returns the request that a reply answers; nil for a stray reply.
     mutating func take(_ sequence: UInt16, _ opcode: Opcode) -> RequestTable.Entry? {
         sentAtMs[sequence] = nil
         return table.take(sequence, opcode)
@@ -113,7 +113,7 @@ struct Wire {
         table.takeOverdue(nowMs: nowMs)
     }
 
-    /// Removes and returns all requests: their answers will be ignored.
+    /// Removes and returns all requests. Late replies are ignored.
     mutating func takeAll() -> [RequestTable.Entry] {
         sentAtMs = [:]
         return table.takeAll()

@@ -1,13 +1,13 @@
 import TambourProtocol
 
-/// From the first packet of a connection until everything missed since the last one is here.
+/// The start of a connection: greeting, login, and the catch-up of missed changes.
 extension ClientCore {
-    /// The capabilities of this client beyond the classic surface.
+    /// The capabilities of this client beyond the classic protocol.
     private static let capabilities: Capabilities = [
         .lz4Large, .historyMore, .resync, .syncMore, .objects,
     ]
 
-    /// Greets the server and, if somebody is signed in, logs in without waiting for the answer.
+    /// Greets the server. If an account is signed in, logs in without waiting for the reply.
     func greet(_ tx: StoreTransaction) throws {
         let hello = SessionInitRequest(
             userAgent: UserAgent(
@@ -24,7 +24,7 @@ extension ClientCore {
             switch answer {
             case .success:
                 greeting.answered(nil)
-                // If somebody signed in after the greeting was sent, no login was sent with it.
+                // If the sign-in happened after the greeting, no login was sent with the greeting.
                 if !isSignedIn { try logIn(tx) }
                 let waiters = greeting.takeWaiters()
                 whenCommitted { for waiter in waiters { waiter(.success(())) } }
@@ -72,8 +72,8 @@ extension ClientCore {
         }
     }
 
-    /// Whether the data held here belongs to this account. Another server, or the same one set up
-    /// again, assigns the same ids to other people, with other registration times.
+    /// Returns whether the data stored here belongs to this account. Another server, or the same
+    /// server set up again, assigns the same ids to other people, whose registration times differ.
     private func isOurs(_ account: User, _ tx: StoreTransaction) throws -> Bool {
         guard let held = try tx.userID() else { return true }
         guard held == account.id else { return false }
@@ -82,14 +82,14 @@ extension ClientCore {
         return made == told
     }
 
-    /// Rejects the token of another account. The data held here stays, and is not mixed with
-    /// anybody else's.
+    /// Rejects the token of another account. The data stored here stays, and is not mixed with the
+    /// other account's data.
     private func refuseOther(_ tx: StoreTransaction) throws {
         try tx.set(.token, nil)
         tx.changes.account = true
         awaitsSignIn()
         publish(.signedOut(reason: Client.holdsAnother))
-        // A session made with a code is useless now. A token may still be in use elsewhere.
+        // A session made with a code is useless now. A token may still be in use on another device.
         if try tx.value(of: .phone) as String? != nil {
             try closeSession(tx)
         } else {
@@ -102,7 +102,7 @@ extension ClientCore {
         case .refused(let code, let text, _):
             switch error.code {
             case .loginToken, .loginBlocked:
-                // The data and the queued messages stay: the same person may sign in again.
+                // The data and the queued messages stay, because the same person may sign in again.
                 try tx.set(.token, nil)
                 tx.changes.account = true
                 awaitsSignIn()
@@ -113,7 +113,7 @@ extension ClientCore {
         }
     }
 
-    /// Handles that a part of the sync failed: the next connection requests it again.
+    /// Handles a failed part of the sync. The next connection requests that part again.
     func syncFailed(_ error: ClientError, _ tx: StoreTransaction) throws {
         switch error {
         case .refused(_, _, let wait):
@@ -124,14 +124,15 @@ extension ClientCore {
         }
     }
 
-    /// Applies the answer to a login: all of it or, if the store fails, nothing.
+    /// Applies the reply to a login: completely, or not at all if the store fails.
     private func apply(_ reply: LoginReply, to request: LoginRequest, _ tx: StoreTransaction) throws
     {
         let me = reply.profile.contact.id
         try tx.set(.user, me.rawValue)
         if let token = reply.token { try tx.set(.token, token) }
         tx.changes.account = true
-        // Replaces the stored record in any case: the server may have been restored from a backup.
+        // Replaces the stored record even with an older one, because the server may have been
+        // restored from a backup.
         try tx.distrustPerson(me)
         try tx.put(reply.profile.contact)
 
@@ -149,7 +150,7 @@ extension ClientCore {
         }
         if resync.contains(.drafts) { try tx.forgetSavedDrafts() }
 
-        // The history code below uses the safe time of this login.
+        // `learnNewest` uses the safe time of this login.
         for mark in [
             StoreTransaction.Setting.chatsMark, .contactsMark, .draftsMark, .presenceMark,
         ] {
@@ -171,21 +172,21 @@ extension ClientCore {
         }
         if isWholeList, (reply.chatMarker ?? 0) == 0 { try forgetStaleChats(tx) }
 
-        // This login continues where the open-ended range of the previous one ended.
+        // This login covers the open-ended range of the previous login.
         try tx.forgetOpenRanges()
         for range in reply.more ?? [] {
             try tx.put(range)
             guard range.kind == .chats else { continue }
-            // A chat that changes now leaves the range, and an account that cannot see the change
-            // gets no push.
+            // A chat that changes from now on leaves the range. An account that cannot see that
+            // change receives no push for it.
             try tx.put(SyncRange(kind: range.kind, since: reply.time, upTo: SyncRange.openEnd))
         }
     }
 
-    /// Stores chats with the newest message of each.
+    /// Stores chats, each with its newest message.
     ///
-    /// - Parameter asked: `transactions` at the time of the request; nil for a login, since nothing
-    ///   is pushed before its answer.
+    /// - Parameter asked: `transactions` at the time of the request; nil for a login, because no
+    ///   push precedes its reply.
     private func put(
         _ chats: [Chat],
         since asked: Int? = nil,
@@ -204,9 +205,9 @@ extension ClientCore {
         }
     }
 
-    // MARK: - What a login leaves to be asked for
+    // MARK: - Parts missing after a login
 
-    /// Requests the next part that the login left out, if there is any.
+    /// Requests the next part that the login omitted, if any.
     func syncRest(_ tx: StoreTransaction) throws {
         if let marker: Int64 = try tx.value(of: .chatsMarker) {
             let asked = subjects.transactions
@@ -218,7 +219,7 @@ extension ClientCore {
                 case .failure(let error): return try syncFailed(error, tx)
                 }
                 guard let me = try tx.userID() else { return }
-                // A new login may have moved the marker: then this answer is stale.
+                // If a new login has moved the marker, this reply is stale.
                 guard try tx.value(of: .chatsMarker) == marker else { return }
                 try put(reply.chats, since: asked, tx, me)
                 try tx.set(.chatsMarker, reply.marker > 0 ? reply.marker : nil)
@@ -243,7 +244,7 @@ extension ClientCore {
         upTo: Int64 = SyncRange.openEnd,
         _ tx: StoreTransaction
     ) throws {
-        // Without a mark, a login in flight brings everything.
+        // Without a mark, the login in flight returns all changes.
         guard let mark = kind.mark, let since: Int64 = try tx.value(of: mark), since > 0 else {
             return
         }
@@ -252,7 +253,7 @@ extension ClientCore {
         }
     }
 
-    /// Requests the changes in a range, and applies those that no later push has replaced.
+    /// Requests the changes in a range, and applies the changes that no later push has replaced.
     private func askPart(
         _ range: SyncRange,
         _ done: @escaping (SyncMoreReply, StoreTransaction) throws -> Void
@@ -283,14 +284,14 @@ extension ClientCore {
         }
     }
 
-    /// Handles that a list cannot be read in parts: the next login brings all of it.
+    /// Handles a list that cannot be read in parts: the next login returns the whole list.
     private func startOver(_ kind: SyncKind, _ tx: StoreTransaction) throws {
         guard let mark = kind.mark else { return }
         try tx.set(mark, 0)
         try logIn(tx)
     }
 
-    /// Removes the chats that a complete list did not contain.
+    /// Removes the chats that the complete list lacks.
     private func forgetStaleChats(_ tx: StoreTransaction) throws {
         for chat in try tx.staleChats() {
             try tx.loseChat(chat, keepsDraft: true)
@@ -300,7 +301,7 @@ extension ClientCore {
 }
 
 extension SyncKind {
-    /// The mark from which the next login continues.
+    /// The mark that the next login sends for this kind.
     fileprivate var mark: StoreTransaction.Setting? {
         switch self {
         case .chats: .chatsMark

@@ -1,18 +1,19 @@
 import TambourProtocol
 
-/// The services of the process that owns the connection to others that share the store, besides
-/// running their tasks.
+/// Services for other processes that share the store, in addition to running their tasks. This
+/// process provides them while it owns the connection.
 ///
-/// The others write down looks, and requests whose answers they wait for (errands). The connected
-/// process notices the change of the store, carries them out, and writes down the results.
+/// The other processes write looks, and requests whose replies they wait for (errands), into the
+/// store. The connected process notices the change of the store, performs them, and writes the
+/// results.
 extension ClientCore {
-    /// The time after which an errand that was sent is deleted: nobody waits for its answer any
-    /// more.
+    /// The age at which a sent errand is deleted. By then no caller waits for its reply.
     private static let errandMs: Int64 = 600_000
-    /// The time after which an errand that was not sent is deleted: its caller has given up.
+    /// The age at which an unsent errand is deleted. By then its caller has given up.
     private static let unsentErrandMs: Int64 = 30_000
 
-    /// Asks the connected process to fetch the messages that are missing on a screen here.
+    /// Requests the connected process to fetch the messages that are missing on this process's
+    /// screen.
     func tellLook(at chat: ChatID, _ screen: Screen, _ tx: StoreTransaction) throws {
         let look = SharedLook(
             position: screen.position?.rawValue,
@@ -24,7 +25,7 @@ extension ClientCore {
         try tx.leave(look, at: chat, by: owner)
     }
 
-    /// Asks the connected process to send a request.
+    /// Requests the connected process to send a request.
     ///
     /// - Returns: the id of the errand.
     func leaveErrand(
@@ -33,12 +34,12 @@ extension ClientCore {
         _ tx: StoreTransaction
     ) throws -> Int64 {
         let id = try tx.leaveErrand(opcode, payload, atHereMs: environment.wallMs())
-        // This process may have become the connected one.
+        // This process may have become the connected process.
         try serveOthers(tx)
         return id
     }
 
-    /// Carries out what other processes have written down.
+    /// Performs the looks and errands of other processes.
     func serveOthers(_ tx: StoreTransaction) throws {
         guard isLive else { return }
         for (process, chat, place) in try tx.takeLooks() where process != owner {
@@ -62,7 +63,7 @@ extension ClientCore {
             olderThanMs: Self.errandMs,
             ifUnsent: Self.unsentErrandMs
         )
-        // Their sender is gone, or lost that connection without recording it.
+        // The sender of these errands has ended, or lost that connection without recording it.
         let sender = "\(owner).\(life.number)"
         try tx.failErrands(notSentBy: sender)
         for (id, opcode, payload) in try tx.unsentErrands() {

@@ -4,7 +4,7 @@ import TambourProtocol
 struct Introductions {
     private var asked: Set<UserID> = []
 
-    /// The people to request: those who are not stored and were not requested before.
+    /// Returns the people to request: mentioned people who are neither stored nor requested before.
     mutating func strangers(
         among mentioned: Set<UserID>,
         _ tx: StoreTransaction
@@ -32,7 +32,7 @@ extension ClientCore {
             call(ContactInfoRequest(contactIDs: users)) { answer, tx in
                 guard case .success(let reply) = answer else { return }
                 for user in reply.contacts { try tx.put(user) }
-                // Their names occur in chats and rows that are on the screen.
+                // Their names may appear in chats and rows on the screen.
                 tx.changes.everything = true
             }
         }

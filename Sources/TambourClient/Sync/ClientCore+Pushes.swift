@@ -2,7 +2,7 @@ import TambourProtocol
 
 /// Pushes from the server, in the order in which the events happened.
 extension ClientCore {
-    /// Applies a push. Skips one that this build does not know: the next login returns its changes.
+    /// Applies a push. Skips a push of an unknown opcode: the next login returns its changes.
     func push(_ opcode: Opcode, _ payload: [UInt8], _ tx: StoreTransaction) throws {
         guard let me = try tx.userID() else { return }
         func read<Push: WirePayload>(_ type: Push.Type) throws -> Push {
@@ -65,45 +65,45 @@ extension ClientCore {
             default: break
             }
         } catch is PayloadError {
-            // A push that cannot be decoded must not stop later ones. The next login brings its
+            // A push that cannot be decoded must not stop later pushes. The next login returns its
             // chat.
         }
     }
 
     private func chat(_ chat: Chat, _ me: UserID, _ tx: StoreTransaction) throws {
         let known = try tx.chatRow(chat.id)
-        // The unread count is present only in a push for this account alone.
+        // Only a push for this account alone contains the unread count.
         let isOwn = chat.newMessages != nil
         if isOwn {
             guard try putOwn(chat, tx, me) else { return }
-            // Its history may have been cleared.
+            // The push may mean that the history was cleared.
             try askChanges(of: chat.id, tx)
         } else if try !tx.put(chat, from: .push, me: me) {
             forgetHistory(of: chat.id)
         } else if known?.isStale != false {
-            // A push to all members does not say what this account has read.
+            // A push to all members lacks this account's read mark.
             try refresh(chat.id, tx)
         } else {
             try noteChanged(chat.id, tx)
         }
     }
 
-    /// Stores a chat from the answer to the task that has just ended.
+    /// Stores a chat from the reply to the task that has just ended.
     func learn(_ chat: Chat, _ tx: StoreTransaction) throws {
         guard let me = try tx.userID() else { return }
         try learn(.chat(chat.id), tx) { _ = try putOwn(chat, tx, me) }
     }
 
-    /// Stores a chat as this account sees it, with its newest message: the server does not push the
+    /// Stores this account's view of a chat, with its newest message. The server does not push the
     /// account's own actions to the session that performed them.
     ///
-    /// - Returns: whether the chat is in the list now.
+    /// - Returns: whether the chat is now in the list.
     func putOwn(_ chat: Chat, _ tx: StoreTransaction, _ me: UserID) throws -> Bool {
         let joined = try tx.describedChat(chat.id)?.joinTime ?? 0
         let hasRejoined = joined > 0 && joined != chat.joinTime
         let generation = try hasRejoined ? tx.chatRow(chat.id)?.historyGeneration : nil
         if hasRejoined {
-            // The account left and joined again in the meantime, so it may see other messages than
+            // The account left and joined again in the meantime. It may now see other messages than
             // before.
             try tx.removeChat(chat.id, keepsDraft: true)
             histories.forget(chat.id)
@@ -141,7 +141,8 @@ extension ClientCore {
                 isPushed: true,
                 tx
             )
-            // A page may have brought the message before: then it is stored but not counted.
+            // A page may have contained the message already. In that case it is stored but not
+            // counted.
             let isUnclear = try tx.noteNew(push.message, in: chat, me: me)
             if isNew || !isUnclear, try isUnclear || mayBeOwnPost(in: chat, me, tx) {
                 try refresh(chat, tx)
@@ -155,8 +156,8 @@ extension ClientCore {
         }
     }
 
-    /// Refreshes a chat that changed while parts of a delta are missing: the change moves it out of
-    /// these parts.
+    /// Refreshes a chat that changed while ranges of a delta are missing, because the change moves
+    /// the chat out of these ranges.
     func noteChanged(_ chat: ChatID, _ tx: StoreTransaction) throws {
         guard try tx.hasRanges(of: .chats) else { return }
         try tx.noteMissingChanges(of: chat)
@@ -169,8 +170,8 @@ extension ClientCore {
         try tx.noteListed(chat)
     }
 
-    /// Whether this account may have written a post of a channel on another device: posts do not
-    /// name their author.
+    /// Returns whether this account may have written a channel's post on another device. Posts do
+    /// not name their author.
     private func mayBeOwnPost(in chat: ChatID, _ me: UserID, _ tx: StoreTransaction) throws -> Bool
     {
         guard chat.isChannel, let channel = try tx.describedChat(chat) else { return false }
@@ -189,8 +190,8 @@ extension ClientCore {
     }
 
     private func config(_ config: LoginConfig, _ tx: StoreTransaction) throws {
-        // It contains only the changes, so the hash of all settings is unknown until the next
-        // login.
+        // The push contains only changes. The hash of all settings is therefore unknown until the
+        // next login.
         try tx.set(.configHash, nil)
         if let settings = config.chats {
             try tx.put(chatSettings: settings)
@@ -199,8 +200,9 @@ extension ClientCore {
         tx.changes.account = true
     }
 
-    /// Stores the reactions to a message from an answer. If the stored message has changed since the
-    /// request, requests them again: another user may have reacted after the server built the answer.
+    /// Stores the reactions to a message from a reply. If the stored message has changed since the
+    /// request, requests them again, because another user may have reacted after the server built
+    /// the reply.
     ///
     /// - Parameter asked: the last revision at the time of the request.
     func learn(
@@ -217,8 +219,8 @@ extension ClientCore {
         if !isCurrent { try askReactions(to: message, in: chat, tx) }
     }
 
-    /// Whether nothing was learned about a message since a request was made; true for a message
-    /// that is not stored.
+    /// Returns whether no news about a message has arrived since a request; true for a message that
+    /// is not stored.
     ///
     /// - Parameter asked: the last revision at the time of the request.
     func isCurrent(
@@ -230,8 +232,8 @@ extension ClientCore {
         (try tx.revision(of: message, in: chat) ?? 0) <= asked
     }
 
-    /// Requests the reactions to a message, unless that is in flight. If it fails, the next login
-    /// brings them.
+    /// Requests the reactions to a message, unless that request is in flight. After a failure, the
+    /// next login returns them.
     func askReactions(to message: MessageID, in chat: ChatID, _ tx: StoreTransaction) throws {
         guard !wire.requests.isOpen(.reactions(message)) else { return }
         let asked = try tx.lastRevision()
@@ -260,7 +262,7 @@ extension ClientCore {
         }
     }
 
-    /// Requests a chat as this account sees it, now and after each login until the answer comes.
+    /// Requests this account's view of a chat, now and after each login until a reply arrives.
     func refresh(_ chat: ChatID, _ tx: StoreTransaction) throws {
         try tx.doubt(chat)
         ask(about: chat)
@@ -292,8 +294,8 @@ extension ClientCore {
                     try refresh(chat.id, tx)
                     continue
                 }
-                // The server describes saved messages even before the first one; the list does not
-                // show them then.
+                // The server describes the chat of saved messages even before its first message.
+                // The list does not show the empty chat.
                 if chat.id.partner(of: me) == me, chat.participants[me] == 0 {
                     try tx.removeChat(chat.id, keepsDraft: true)
                     forgetHistory(of: chat.id)
@@ -304,7 +306,7 @@ extension ClientCore {
         }
     }
 
-    /// Handles a failed refresh. A refusal proves nothing about the chat; a temporary one is
+    /// Handles a failed refresh. A refusal proves nothing about the chat. A temporary refusal is
     /// retried after the next login.
     private func refreshFailed(of chat: ChatID, _ error: ClientError, _ tx: StoreTransaction) throws
     {

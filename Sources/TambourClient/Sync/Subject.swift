@@ -1,8 +1,8 @@
 import TambourProtocol
 
-/// The subject of an answer. A push of a newer state may arrive before the answer.
+/// The subject of a reply. A push of a newer state may arrive before the reply.
 enum Subject: Hashable {
-    /// A chat as the list shows it.
+    /// A chat as shown in the list.
     case chat(ChatID)
     /// A contact, or the account itself.
     case person(UserID)
@@ -12,7 +12,7 @@ enum Subject: Hashable {
 }
 
 extension StoreTransaction {
-    /// All subjects about which something was learned.
+    /// All subjects that this transaction has updated.
     var allLearned: Set<Subject> { learned.union(changes.chats.map { .chat($0) }) }
 
     fileprivate func hasLearned(_ subject: Subject) -> Bool {
@@ -21,30 +21,29 @@ extension StoreTransaction {
     }
 }
 
-/// What the core has learned about subjects, and when.
+/// The transactions in which the core last updated each subject.
 struct Subjects {
-    /// The number of transactions committed since the core was made.
+    /// The number of transactions committed since the core was created.
     private(set) var transactions = 0
-    /// The last transaction in which the core learned something about a subject.
+    /// The last transaction that updated a subject.
     private var learnedAt: [Subject: Int] = [:]
     /// Chats that the account had left when their settings were requested.
     private var withoutSettings: Set<ChatID> = []
 
-    /// Ends a transaction in which something was learned about `subjects`.
+    /// Ends a transaction that updated `subjects`.
     mutating func committed(_ subjects: Set<Subject>) {
         transactions += 1
         for subject in subjects { learnedAt[subject] = transactions }
     }
 
-    /// Whether nothing was learned about a subject since the transaction in which a request was
-    /// made.
+    /// Returns whether no transaction has updated a subject since the transaction of a request.
     ///
     /// - Parameter asked: `transactions` at the time of the request.
     func isCurrent(_ subject: Subject, since asked: Int, _ tx: StoreTransaction) -> Bool {
         learnedAt[subject, default: 0] <= asked + 1 && !tx.hasLearned(subject)
     }
 
-    /// Whether the settings of a chat must be requested when the account is in it again.
+    /// Returns whether the settings of a chat must be requested when the account joins it again.
     func lacksSettings(of chat: ChatID) -> Bool { withoutSettings.contains(chat) }
 
     mutating func setLacksSettings(of chat: ChatID, _ isLacking: Bool) {
@@ -52,21 +51,20 @@ struct Subjects {
     }
 }
 
-/// Answers yield to pushes: docs/decisions/0017-answers-yield.md
+/// Replies yield to pushes: docs/decisions/0017-answers-yield.md
 extension ClientCore {
-    /// Whether nothing was learned about a subject since the transaction in which a request was
-    /// made.
+    /// Returns whether no transaction has updated a subject since the transaction of a request.
     ///
-    /// An answer may be older than a push that came before it. The effects of several requests in
-    /// one transaction are pushed before any of them is answered. A query is answered from a
-    /// snapshot, for which writers do not wait.
+    /// A reply may be older than a push that precedes it. For several requests of one transaction,
+    /// the server pushes all effects before it sends the first reply. It answers a query from a
+    /// snapshot, and writers do not wait for that snapshot.
     /// - Parameter asked: `transactions` at the time of the request.
     func isCurrent(_ subject: Subject, since asked: Int, _ tx: StoreTransaction) -> Bool {
         subjects.isCurrent(subject, since: asked, tx)
     }
 
-    /// Applies the answer to the task that has just ended if it is the latest state of the subject,
-    /// and requests the latest state otherwise.
+    /// Applies the reply to the task that has just ended if it is the latest state of the subject.
+    /// Otherwise, requests the latest state.
     func learn(_ subject: Subject, _ tx: StoreTransaction, _ body: () throws -> Void) throws {
         guard isCurrent(subject, since: tasks.asked.transactions, tx) else {
             return try askAnew(subject, tx)
@@ -75,9 +73,9 @@ extension ClientCore {
         tx.learned.insert(subject)
     }
 
-    /// Requests the current state of a subject: the last answer lacks some of what was pushed.
+    /// Requests the current state of a subject, because the last reply lacks some pushed changes.
     ///
-    /// If no answer comes, the next login brings it.
+    /// If no reply arrives, the next login returns the state.
     func askAnew(_ subject: Subject, _ tx: StoreTransaction) throws {
         switch subject {
         case .chat(let chat): try refresh(chat, tx)
@@ -110,7 +108,7 @@ extension ClientCore {
             case .success(let reply):
                 guard isCurrent(.settings(chat), since: asked, tx) else { return }
                 if let settings = reply.chats { try tx.put(chatSettings: settings) }
-            // The account is not in the chat. If it joins again, its settings are requested.
+            // The account is not in the chat. If it joins again, the client requests the settings.
             case .failure(.refused(_, _, nil)): subjects.setLacksSettings(of: chat, true)
             case .failure(let error): try syncFailed(error, tx)
             }

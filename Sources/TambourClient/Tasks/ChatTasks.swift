@@ -63,8 +63,8 @@ struct UpdateMembersTask: ClientTask {
     let users: [Int64]
     let isRemoval: Bool
     var showsHistory = true
-    /// When set, changes the users' rights as administrators, not their membership; bits as in the
-    /// table of roles.
+    /// If set, changes the users' rights as administrators, not their membership. Bits are as in
+    /// the table of roles.
     var permissions: Int64?
 
     var lane: String? { chatLane(ChatID(chat)) }
@@ -108,11 +108,11 @@ struct LeaveChatTask: ClientTask {
     }
 
     func succeeded(_ reply: ChatLeaveReply, in core: ClientCore, _ tx: StoreTransaction) throws {
-        // Somebody may have added the account again, and the push came before the answer.
+        // A push before the reply may report that a member has added the account again.
         let asked = core.tasks.asked.transactions
         guard core.isCurrent(.chat(ChatID(chat)), since: asked, tx) else {
             if try !tx.isChangingDraft(in: ChatID(chat)) { try tx.forgetDraft(of: ChatID(chat)) }
-            // The push may be older than the leaving: the answer to the refresh decides.
+            // The push may also be older than the departure. The reply to the refresh decides.
             try tx.show(.left, of: ChatID(chat))
             return try core.refresh(ChatID(chat), tx)
         }
@@ -157,7 +157,7 @@ struct ConfigureChatTask: ClientTask {
     static let kind = "chat.configure"
 
     let chat: Int64
-    /// -1 for ever, 0 for not muted, else until this time in Unix milliseconds.
+    /// -1 for ever, 0 for not muted, otherwise until this time in Unix milliseconds.
     var mutedUntil: Int64?
     /// 0 for not pinned; pinned chats are ordered by this number.
     var favourite: Int64?
@@ -178,7 +178,7 @@ struct ConfigureChatTask: ClientTask {
     }
 
     func succeeded(_ reply: ConfigReply, in core: ClientCore, _ tx: StoreTransaction) throws {
-        // The hash of the stored settings is unknown until the next login.
+        // The hash of the stored settings is now unknown until the next login.
         try tx.set(.configHash, nil)
         try core.learn(.settings(ChatID(chat)), tx) {
             if let settings = reply.chats { try tx.put(chatSettings: settings) }
@@ -187,7 +187,7 @@ struct ConfigureChatTask: ClientTask {
 }
 
 extension StoreTransaction {
-    /// Changes of chat settings that the server has not answered yet, oldest first.
+    /// Returns the unanswered changes of chat settings, oldest first.
     func settingsUnderWay() throws -> [ConfigureChatTask] {
         try openTasks(inLane: ConfigureChatTask.lane)
             .compactMap { TaskKinds.read($0) as? ConfigureChatTask }
@@ -221,7 +221,7 @@ struct UpdateContactTask: ClientTask {
     func succeeded(_ reply: ContactUpdateReply, in core: ClientCore, _ tx: StoreTransaction) throws
     {
         guard let contact = reply.contact else { return }
-        // Blocking neither makes somebody a contact nor ends a contact.
+        // Blocking neither creates nor removes a contact.
         let isContact: Bool? =
             switch action {
             case "ADD", "UPDATE": true
@@ -230,8 +230,8 @@ struct UpdateContactTask: ClientTask {
             }
         try core.learn(.person(UserID(user)), tx) {
             if isContact == false {
-                // The server's record of a removed contact has an older time, and must replace the
-                // stored one all the same.
+                // The server's record of a removed contact has an older time, but must replace the
+                // stored record.
                 try tx.distrustPerson(UserID(user))
             }
             try tx.put(contact, isContact: isContact)

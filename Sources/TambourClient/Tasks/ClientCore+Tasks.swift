@@ -1,13 +1,13 @@
 import TambourProtocol
 
-/// The queue of tasks, from the user's action until the server has carried it out.
+/// The queue of tasks, from the user's action to its completion on the server.
 extension ClientCore {
     /// The length of a run's lease, after which another process may take over the task.
     static let leaseMs: Int64 = 120_000
 
     /// Queues a task, and shows its effect.
     ///
-    /// - Parameter dependencies: the tasks that it depends on; already queued.
+    /// - Parameter dependencies: queued tasks that the new task depends on.
     @discardableResult
     func queue(
         _ task: some QueuedTask,
@@ -33,12 +33,12 @@ extension ClientCore {
         return OutgoingID(id.rawValue)
     }
 
-    /// Cancels a task that is not done yet; for one in flight, the server's answer decides.
+    /// Cancels a pending task. For a task in flight, the server's reply decides.
     func cancel(_ outgoing: OutgoingID, _ tx: StoreTransaction) throws {
         let id = TaskID(outgoing.rawValue)
         let record = try tasks.task(id, tx)
         try tasks.change(tx) { next in
-            // The tasks that it needs were queued for it alone, and are cancelled too.
+            // The tasks that it needs were queued for this task alone, and are cancelled too.
             let steps = next.needed(for: id)
             guard record?.state.isFailed == true else { return next.cancel(steps + [id]) }
             var changes = try next.discard(id)
@@ -50,14 +50,14 @@ extension ClientCore {
         try ended(record.map { [$0] } ?? [], tx)
     }
 
-    /// Retries a task that the server refused. Does nothing if it is already being retried, or
-    /// gone.
+    /// Retries a task that the server refused. Does nothing if the task is already being retried or
+    /// no longer exists.
     func retry(_ outgoing: OutgoingID, _ tx: StoreTransaction) throws {
         let id = TaskID(outgoing.rawValue)
         try tasks.change(tx) { try $0[id]?.state.isFailed == true ? $0.retry(id) : [] }
     }
 
-    /// Takes over the tasks of processes that drove this store before: no other process runs them
+    /// Takes over the tasks of processes that drove this store before. No other process runs them
     /// now.
     func adoptTasks(_ tx: StoreTransaction) throws {
         let (me, now) = (owner, environment.wallMs())
@@ -75,13 +75,13 @@ extension ClientCore {
         try tasks.change(tx) { $0.wake([.connected, .loggedIn]) }
     }
 
-    /// Starts the tasks that can start now.
+    /// Starts all startable tasks.
     func runTasks(_ tx: StoreTransaction) throws {
         let now = environment.wallMs()
         try tasks.change(tx) { $0.advance(nowMs: now) }
         try photos.endUnwanted(tx)
         let conditions: TaskConditions = isLive ? [.connected, .loggedIn] : []
-        // A task that ends at once may unblock others.
+        // A task that ends at once may unblock other tasks.
         while let id = try tasks.startable(nowMs: now, conditions, tx) {
             try tasks.change(tx) {
                 try $0.started(id, owner: owner, leaseUntilMs: now + Self.leaseMs)
@@ -110,7 +110,7 @@ extension ClientCore {
             tasks.answering(asked)
             switch answer {
             case .success(let reply):
-                // Ignore the answer to an ended run: another run has taken over the task.
+                // Ignore the reply to an ended run: another run has the task.
                 guard let record = try tasks.task(run.task, tx), record.run == run else { return }
                 // The task may have been rewritten since the request was sent.
                 let wanted = TaskKinds.read(record) as? Kind ?? task
@@ -140,13 +140,13 @@ extension ClientCore {
             case .afterLogin: return try end(run, .afterLogin, error.description, nil, tx)
             case .never, .refresh, nil: break
             }
-            // A refusal with an unknown code may be temporary: the pause says so.
+            // A pause in a refusal with an unknown code shows that the refusal is temporary.
             if error.code == nil, let pause {
                 return try end(run, .later, error.description, pause, tx)
             }
             try end(run, .never, error.description, nil, tx)
             if !task.staysWhenRefused {
-                // A task that was cancelled or replaced in the meantime is gone already.
+                // A task that was cancelled or replaced in the meantime no longer exists.
                 try tasks.change(tx) {
                     try $0[run.task]?.state.isFailed == true ? $0.discard(run.task) : []
                 }
@@ -162,7 +162,7 @@ extension ClientCore {
         }
     }
 
-    /// Ends a run whose input has expired, so that the input is made again before the next run.
+    /// Ends a run whose input has expired. The input is renewed before the next run.
     private func renewInput(of run: TaskRun, _ tx: StoreTransaction) throws {
         guard try tasks.task(run.task, tx)?.run == run else { return }
         let (now, random) = (environment.wallMs(), environment.random())
@@ -198,14 +198,14 @@ extension ClientCore {
         try ended([record], tx)
     }
 
-    /// Lets cancelled tasks that have been removed show the state without them.
+    /// After cancelled tasks are removed, shows the state without them.
     private func ended(_ records: [TaskRecord], _ tx: StoreTransaction) throws {
         for record in records where try tasks.task(record.id, tx) == nil {
             try (TaskKinds.read(record) as? any ClientTask)?.ended(in: self, tx)
         }
     }
 
-    /// The number of milliseconds until time alone changes something; nil for never.
+    /// The number of milliseconds until the queue needs a timer; nil for no timer.
     var tasksWakeAfterMs: Int64? {
         let now = environment.wallMs()
         return tasks.nextWakeMs(nowMs: now).map { max(0, $0 - now) }

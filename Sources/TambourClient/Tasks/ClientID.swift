@@ -1,12 +1,12 @@
 import TambourProtocol
 
-/// The idempotency key of a message (`cid`): the server uses it to recognise a retry.
+/// The idempotency key of a message (`cid`), by which the server recognises a retry.
 ///
-/// Made once, before the first attempt, and stored in the task's payload:
+/// Generated once, before the first attempt, and stored in the task's payload:
 ///
 ///     cid = -((ms << 20) | random20)
 ///
-/// It is negative, so it cannot be confused with ids that the server assigns.
+/// Negative numbers cannot be confused with ids that the server assigns.
 package struct ClientID: Hashable, Sendable, CustomStringConvertible {
     package let rawValue: Int64
 
@@ -15,12 +15,12 @@ package struct ClientID: Hashable, Sendable, CustomStringConvertible {
     package var description: String { String(rawValue) }
 }
 
-/// Makes client ids. A generator never makes the same one twice.
+/// Generates client ids. A generator never returns the same id twice.
 ///
-/// If two messages had the same id, the server would answer the second with the first, and the
-/// second would be lost. So when the number would not rise, within one millisecond or after the
-/// clock went back, the generator takes the last one plus one. The 20 random bits tell apart the
-/// ids of different processes.
+/// If two messages had the same id, the server would answer the second one with the first, and the
+/// second message would be lost. The numbers must therefore rise. Within one millisecond, or after
+/// the clock went back, the generator returns the last number plus one. The 20 random bits
+/// distinguish the ids of different processes.
 package struct ClientIDGenerator: Sendable {
     private static let randomBits: Int64 = 20
     /// The largest time that fits into the other 43 bits: the year 2248.
@@ -30,7 +30,7 @@ package struct ClientIDGenerator: Sendable {
 
     package init() {}
 
-    /// The next id.
+    /// Returns the next id.
     ///
     /// - Parameter nowMs: Unix time in milliseconds, clamped to 43 bits.
     /// - Parameter random: random bits; 20 of them are used.
@@ -38,7 +38,7 @@ package struct ClientIDGenerator: Sendable {
         let ms = min(max(nowMs, 1), Self.latestMs)
         let bits = Int64(truncatingIfNeeded: random) & ((1 << Self.randomBits) - 1)
         let fresh = (ms << Self.randomBits) | bits
-        // At the very end of the range the numbers start over rather than overflow.
+        // At the very end of the range, the numbers start over instead of overflowing.
         last = fresh > last || last == .max ? fresh : last + 1
         return ClientID(-last)
     }

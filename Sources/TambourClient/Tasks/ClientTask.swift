@@ -1,61 +1,62 @@
 import Foundation
 import TambourProtocol
 
-/// An action of the account that is stored until it has succeeded or ended otherwise.
+/// An action of the account that is stored until it has succeeded or otherwise ended.
 ///
-/// The fields are what is stored. A change of their layout needs a new `version`, and code that
-/// reads the old one.
+/// The stored fields are the properties. A change of their layout needs a new `version`, and code
+/// that reads the old layout.
 protocol QueuedTask: Codable, Sendable {
-    /// The name of this kind in the store. It must never change.
+    /// The stored name of this kind. It must never change.
     static var kind: String { get }
     /// The layout of the stored fields.
     static var version: Int { get }
 
-    /// The lane: its tasks run one after the other, in the order in which they were queued.
+    /// The lane. Tasks of a lane run one after the other, in the order of queueing.
     var lane: String? { get }
-    /// The conditions under which it may start.
+    /// The conditions under which the task may start.
     var requires: TaskConditions { get }
-    /// The coalescing key: a newer task with the same key replaces one that is still queued.
+    /// The coalescing key: a newer task with the same key replaces a queued one.
     var coalescingKey: String? { get }
     /// The time limit for the task; nil for none.
     var patience: Duration? { get }
 
-    /// Shows its effect before the server has confirmed it, in the transaction that queues it.
+    /// Shows the effect before the server confirms it, in the transaction that queues the task.
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws
 
-    /// Starts a run, in the transaction that stores the task as running.
+    /// Starts a run, in the transaction that records the task as running.
     func start(_ run: TaskRun, in core: ClientCore, _ tx: StoreTransaction) throws
 }
 
-/// A task that one request carries out.
+/// A task that consists of one request.
 protocol ClientTask: QueuedTask {
     associatedtype Request: WireRequest
 
     /// The chat, if any, that the task changes for all its members.
     var changedChat: ChatID? { get }
-    /// Whether the task stays visible after a refusal, for the user to retry or drop it.
+    /// Whether the task stays visible after a refusal, for the user to retry or discard it.
     var staysWhenRefused: Bool { get }
-    /// Whether the client publishes a refusal for people; false for tasks that the client queues by
-    /// itself.
+    /// Whether the client publishes a refusal to the user; false for tasks that the client queues
+    /// automatically.
     var tellsRefusal: Bool { get }
-    /// Whether the outcome must be known. When no answer comes in time, the client reconnects, and
-    /// the login tells the outcome.
+    /// Whether the outcome must be known. If no reply arrives in time, the client reconnects, and
+    /// the login reveals the outcome.
     var mustBeAnswered: Bool { get }
 
-    /// Whether the output of a task it depends on is no longer usable. Then that task is run again.
+    /// Returns whether the output of a needed task has expired. In that case, the needed task runs
+    /// again.
     func needsNewInput(atHereMs: Int64) -> Bool
 
-    /// Makes the request to send.
-    /// - Throws: `ClientError.invalid` when there is nothing left to request.
+    /// Creates the request to send.
+    /// - Throws: `ClientError.invalid` when the request would have no effect.
     func request(_ tx: StoreTransaction) throws -> Request
 
-    /// Stores the server's answer, in the transaction that ends the task.
+    /// Stores the server's reply, in the transaction that ends the task.
     func succeeded(_ reply: Request.Reply, in core: ClientCore, _ tx: StoreTransaction) throws
 
     /// Shows the current state after the task is done or cancelled.
     func ended(in core: ClientCore, _ tx: StoreTransaction) throws
 
-    /// Undoes the effect that `prepare` showed: the server refused.
+    /// Undoes the effect of `prepare` after a refusal.
     func refused(in core: ClientCore, _ tx: StoreTransaction) throws
 }
 
@@ -98,7 +99,7 @@ enum TaskKinds {
 
     /// Reads a stored task.
     ///
-    /// - Returns: nil for a kind or a layout that this version does not know.
+    /// - Returns: nil for a kind or layout that is unknown to this version.
     static func read(_ record: TaskRecord) -> (any QueuedTask)? {
         guard let type = all.first(where: { $0.kind == record.kind }),
             type.version == record.codecVersion

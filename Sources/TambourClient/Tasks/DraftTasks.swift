@@ -11,9 +11,9 @@ struct SaveDraftTask: ClientTask {
 
     var lane: String? { draftLane(ChatID(chat)) }
     var coalescingKey: String? { "draft" }
-    // A draft can be discarded only when it is known whether it was saved.
+    // A draft can be discarded only if it is known whether the server has saved it.
     var mustBeAnswered: Bool { true }
-    // The draft stays on this device.
+    // A refused draft stays on this device, so there is nothing to report.
     var tellsRefusal: Bool { false }
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
@@ -45,23 +45,24 @@ struct SaveDraftTask: ClientTask {
     }
 
     func refused(in core: ClientCore, _ tx: StoreTransaction) throws {
-        // If the account is no longer in the group, nothing stays.
+        // The refusal may mean that the account is no longer in the group, which the refresh finds
+        // out.
         if ChatID(chat).isGroup { try core.refresh(ChatID(chat), tx) }
     }
 }
 
-/// Discards a draft that was thrown away or sent.
+/// Discards a draft that the user deleted or sent.
 struct DiscardDraftTask: ClientTask {
     static let kind = "draft.discard"
 
     let chat: Int64
-    /// For tasks queued before `draft_saved` existed: the time up to which drafts are meant; 0 for
-    /// any.
+    /// The time up to which drafts are discarded; 0 for any draft. Only tasks queued before
+    /// `draft_saved` existed have this value.
     var time: Int64?
 
     var lane: String? { draftLane(ChatID(chat)) }
     var coalescingKey: String? { "draft" }
-    // The draft that the server still has is shown again.
+    // After a refusal, the server's draft is shown again.
     var tellsRefusal: Bool { false }
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
@@ -69,9 +70,10 @@ struct DiscardDraftTask: ClientTask {
     }
 
     func request(_ tx: StoreTransaction) throws -> DraftDiscardRequest {
-        // A draft that another device saved, and that was not shown here, is not meant.
+        // Only a draft that this device has shown or sent is discarded, not an unseen draft from
+        // another device.
         let meant = try tx.timeOfOwnSavedDraft(in: ChatID(chat))
-        // 1 is before any draft, so nothing is discarded.
+        // Every draft is later than time 1, so the server discards nothing.
         return DraftDiscardRequest(chatID: ChatID(chat), time: meant ?? time ?? 1)
     }
 

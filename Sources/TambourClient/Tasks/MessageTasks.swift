@@ -14,14 +14,14 @@ struct SendTask: ClientTask {
     var forwardOf: Int64?
     var forwardFrom: Int64?
     var isSilent = false
-    /// Set when the text was changed and the earlier text may have reached the server.
+    /// Set when the text was changed after the earlier text may have reached the server.
     var hadOtherText: Bool?
 
     var lane: String? { chatLane(ChatID(chat)) }
     var changedChat: ChatID? { ChatID(chat) }
     var staysWhenRefused: Bool { true }
 
-    /// The part that is shown before the server has the message.
+    /// The part of a message that is shown before the server has it.
     struct Shown: Codable {
         let text: String
         let elements: Data?
@@ -41,7 +41,7 @@ struct SendTask: ClientTask {
         )
     }
 
-    /// The same message with another text.
+    /// Returns the same message with another text.
     func saying(_ text: String, _ elements: Data?, mayBeSentAlready: Bool) -> SendTask {
         var task = self
         task.text = text
@@ -96,7 +96,7 @@ struct SendTask: ClientTask {
 }
 
 extension ClientCore {
-    /// Stores the server's answer to a sent message.
+    /// Stores the server's reply to a sent message.
     func learnSent(_ reply: MsgSendReply, _ tx: StoreTransaction) throws {
         guard let me = try tx.userID() else { return }
         if let described = reply.chat {
@@ -106,17 +106,17 @@ extension ClientCore {
         }
         guard reply.message.status != .removed else { return }
         let (chat, id) = (reply.chatID, reply.message.id)
-        // After a retry the message may be held already, with reactions that the answer lacks.
+        // After a retry, the message may already be stored with reactions that the reply lacks.
         let isCurrent = try isCurrent(id, in: chat, since: tasks.asked.revision, tx)
         try learn(reply.message, after: .known(reply.prevMessageID), in: chat, tx)
         if !isCurrent { try askReactions(to: id, in: chat, tx) }
-        // The answer to a retry may come after the message was deleted.
+        // The reply to a retry may arrive after the message was deleted.
         let isNewest = try tx.holds(id, in: chat) && !tx.noteNew(reply.message, in: chat, me: me)
         if let mark = reply.mark {
             _ = try tx.put(mark: mark, of: me, in: chat, isLowered: false, me: me)
         }
         guard let unread = reply.unread else { return }
-        // The count lacks later messages that were pushed before the answer.
+        // The count lacks later messages whose pushes precede the reply.
         guard isNewest else { return try refresh(chat, tx) }
         try tx.put(unread: unread, in: chat)
     }
@@ -160,7 +160,7 @@ struct EditTask: ClientTask {
         let (chat, message) = (ChatID(chat), MessageID(message))
         let isCurrent = try core.isCurrent(message, in: chat, since: core.tasks.asked.revision, tx)
         try core.learnEdit(of: reply.message, in: chat, isPushed: false, tx)
-        // The answer has the reactions as they were at the time of the edit.
+        // The reply contains the reactions at the time of the edit.
         if !isCurrent { try core.askReactions(to: message, in: chat, tx) }
     }
 }
@@ -178,7 +178,7 @@ struct DeleteTask: ClientTask {
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
         let now = core.environment.wallMs()
-        // One row per message would need another primary key, so the value lists them all.
+        // The table allows one delete row per task, so the value lists all messages.
         try tx.addOverlay(.delete, of: task, chat: ChatID(chat), atHereMs: now, messages)
     }
 
@@ -204,12 +204,12 @@ struct MarkTask: ClientTask {
 
     let chat: Int64
     let message: Int64
-    /// Lowers the mark: the message and those after it are unread again.
+    /// Lowers the mark: the message and all later messages become unread again.
     let isUnread: Bool
 
     var lane: String? { "mark:\(chat)" }
     var changedChat: ChatID? { ChatID(chat) }
-    /// Only the newest mark counts.
+    /// The newest mark replaces all queued ones.
     var coalescingKey: String? { "mark" }
     // Reading is automatic, so its refusal is not reported; marking as unread is a command.
     var tellsRefusal: Bool { isUnread }
@@ -237,7 +237,7 @@ struct MarkTask: ClientTask {
 
     func succeeded(_ reply: ChatMarkReply, in core: ClientCore, _ tx: StoreTransaction) throws {
         let id = ChatID(chat)
-        // The count lacks messages that are newer than the mark and were pushed before the answer.
+        // The count lacks messages after the mark whose pushes precede the reply.
         let isCurrent = core.isCurrent(.chat(id), since: core.tasks.asked.transactions, tx)
         try tx.put(unread: reply.unread, readMark: reply.mark, in: id)
         let newest = try tx.chatRow(id)?.newest

@@ -1,4 +1,4 @@
-/// A task to queue; the fields mean the same as those of `TaskRecord`.
+/// A task to queue. The fields have the same meaning as those of `TaskRecord`.
 package struct NewTask: Equatable, Sendable {
     package var id: TaskID
     package var kind: String
@@ -6,11 +6,11 @@ package struct NewTask: Equatable, Sendable {
     package var payload: [UInt8]
     package var opKey: String
     package var lane: String?
-    /// Requires a lane: without one, an older run could end last.
+    /// Requires a lane: without a lane, an older run could end last.
     package var coalescingKey: String?
     package var requires: TaskConditions
     package var deadlineMs: Int64?
-    /// Tasks that are held, or that the same call queues, in any order.
+    /// Tasks in the scheduler or in the same call, in any order.
     package var dependencies: [TaskID: TaskDependency.Mode]
 
     package init(

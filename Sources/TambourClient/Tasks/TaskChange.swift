@@ -1,8 +1,8 @@
-/// A row change that a call made. Write the changes in the order given.
+/// A changed row of one call. Write the changes in the given order.
 ///
-/// The order suits foreign keys and unique indexes. Removed dependencies come before the tasks they
-/// join, removed tasks before those that replace them, and new dependencies last. An update
-/// contains the whole row. Each row occurs at most once.
+/// The order satisfies foreign keys and unique indexes. Removed dependencies precede their tasks,
+/// removed tasks precede their replacements, and new dependencies are last. An update contains the
+/// whole row. Each row occurs at most once.
 package enum TaskChange: Equatable, Sendable {
     case insert(TaskRecord)
     case update(TaskRecord)

@@ -1,14 +1,14 @@
-/// The external conditions that a task requires, or that wake it while it waits.
+/// The external conditions that a task requires, or that wake a waiting task.
 package struct TaskConditions: OptionSet, Hashable, Sendable {
     package let rawValue: Int
 
     package init(rawValue: Int) { self.rawValue = rawValue }
 
-    /// There is a session with the server.
+    /// The client has a session with the server.
     package static let connected = TaskConditions(rawValue: 1)
     /// The session is logged in.
     package static let loggedIn = TaskConditions(rawValue: 2)
-    /// The network is not metered, or the user does not mind.
+    /// The network is not metered, or the user accepts metered networks.
     package static let unmetered = TaskConditions(rawValue: 4)
     /// A dependency ran again and has a new output. Only wakes tasks; never required.
     package static let newInput = TaskConditions(rawValue: 8)

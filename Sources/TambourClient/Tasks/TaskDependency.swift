@@ -1,14 +1,14 @@
-/// A dependency of one task on another; stored as a row of its own.
+/// A dependency of one task on another, stored in a row of its own.
 package struct TaskDependency: Hashable, Sendable {
     /// The outcome of the other task that satisfies the dependency.
     package enum Mode: String, Sendable {
-        /// Only `done`. If the other task fails, this one fails too; if it is cancelled, this one
-        /// is cancelled.
+        /// Only `done`. If the other task fails, the dependent fails too; if the other task is
+        /// cancelled, so is the dependent.
         case needs
         /// Any outcome.
         case after
-        /// As `needs`. In addition, when this task reports that its input has expired, the other
-        /// one runs again.
+        /// The same outcome as for `needs`. In addition, when the dependent reports that its input
+        /// has expired, the other task runs again.
         case refresh
     }
 

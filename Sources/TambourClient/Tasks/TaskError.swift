@@ -1,21 +1,21 @@
-/// Why the scheduler rejected a call. A rejected call changes nothing.
+/// The reason why the scheduler rejected a call. A rejected call changes nothing.
 package enum TaskError: Error, Equatable {
-    /// A task with this id is held already.
+    /// The scheduler already contains a task with this id.
     case duplicateID(TaskID)
-    /// This held task has the same `opKey`: the server would answer one with the reply to the
+    /// This task has the same `opKey`. The server would answer one task with the reply to the
     /// other.
     case duplicateOpKey(TaskID)
     /// Two tasks of one call share a coalescing key.
     case duplicateCoalescingKey(TaskID)
     /// A task with a coalescing key has no lane.
     case coalescingWithoutLane(TaskID)
-    /// The dependency is not held: it never was, or it is done and has been removed.
+    /// The dependency is unknown: it was never queued, or it is done and has been removed.
     case unknownDependency(TaskID)
     /// The task would wait for itself, through dependencies or through lane order.
     case cycle(TaskID)
-    /// The task is not ready, is not the first of its lane, or no slot is free.
+    /// The task is not ready, is not the first of its lane, or finds no free slot.
     case notStartable(TaskID)
-    /// The run has ended, or its lease was lost. Its result must not be stored.
+    /// The run has ended, or has lost its lease. Its result must not be stored.
     case runIsOver(TaskRun)
     /// Only a failed task can be retried or discarded.
     case notFailed(TaskID)

@@ -1,7 +1,8 @@
 /// The permanent id of a task.
 ///
-/// The caller chooses it and must never reuse one: a late report on a removed task must not reach
-/// another. A key column with AUTOINCREMENT, or `ClientIDGenerator`, guarantees that.
+/// The caller chooses the id and must never reuse it, because a late report on a removed task must
+/// not reach another task. A key column with AUTOINCREMENT, or `ClientIDGenerator`, guarantees
+/// unique ids.
 package struct TaskID: Hashable, Comparable, Sendable, CustomStringConvertible {
     package let rawValue: Int64
 

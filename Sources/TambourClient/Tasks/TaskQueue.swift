@@ -1,20 +1,21 @@
 import TambourProtocol
 
-/// The tasks as stored, read when they are needed. Every change of them is stored at once.
+/// The stored tasks, which are read when needed. Every change is stored at once.
 struct TaskQueue {
-    /// Nil until it is needed, and after another process may have changed the rows.
+    /// Nil until the first use, and after another process may have changed the rows.
     private var scheduler: TaskScheduler?
     private var ids = ClientIDGenerator()
-    /// The values of `Subjects.transactions` and of the last revision when the task that is being
-    /// answered was sent.
+    /// The values of `Subjects.transactions` and of the last revision when the task whose reply is
+    /// being handled was sent.
     private(set) var asked: (transactions: Int, revision: Int64) = (0, 0)
 
-    /// A client id that no other message or task of this installation has.
+    /// Returns a new client id, unique among the messages and tasks of this installation.
     mutating func nextID(_ environment: ClientEnvironment) -> ClientID {
         ids.next(nowMs: environment.wallMs(), random: environment.random())
     }
 
-    /// Notes that a task is answered which was sent at these values.
+    /// Records these values before a task's reply is handled. They are from the time of its
+    /// request.
     mutating func answering(_ asked: (transactions: Int, revision: Int64)) { self.asked = asked }
 
     /// Changes the tasks, and stores the rows that `body` returns.
@@ -23,7 +24,7 @@ struct TaskQueue {
         _ body: (inout TaskScheduler) throws -> [TaskChange]
     ) throws {
         var next = try stored(tx)
-        // A single reference avoids a copy. If `body` throws, the tasks are read again.
+        // Holding a single reference avoids a copy. If `body` throws, the tasks are reread.
         scheduler = nil
         let changes = try body(&next)
         scheduler = next
@@ -38,17 +39,17 @@ struct TaskQueue {
         try body(try stored(tx))
     }
 
-    /// A task; nil for one that is gone.
+    /// Returns a task; nil when it no longer exists.
     mutating func task(_ id: TaskID, _ tx: StoreTransaction) throws -> TaskRecord? {
         try stored(tx)[id]
     }
 
-    /// The outputs of the tasks that a task needs.
+    /// Returns the outputs of the tasks that a task needs.
     mutating func inputs(of id: TaskID, _ tx: StoreTransaction) throws -> [TaskID: [UInt8]] {
         try stored(tx).inputs(of: id)
     }
 
-    /// The next task that can start now.
+    /// Returns the next task that can start now.
     mutating func startable(
         nowMs: Int64,
         _ conditions: TaskConditions,
@@ -57,10 +58,10 @@ struct TaskQueue {
         try stored(tx).startable(nowMs: nowMs, conditions: conditions).first
     }
 
-    /// When time alone changes something, in Unix milliseconds; nil for never.
+    /// Returns the time of the next timer, in Unix milliseconds; nil for no timer.
     func nextWakeMs(nowMs: Int64) -> Int64? { scheduler?.nextWakeMs(nowMs: nowMs) }
 
-    /// Discards the tasks in memory: they are read again.
+    /// Discards the tasks in memory. The next use rereads them.
     mutating func forget() { scheduler = nil }
 
     private mutating func stored(_ tx: StoreTransaction) throws -> TaskScheduler {

@@ -1,47 +1,48 @@
-/// A task as it is stored, in one row.
+/// A task, as stored in one row.
 package struct TaskRecord: Equatable, Sendable {
     package let id: TaskID
-    /// The part of the program that runs it.
+    /// The name of the code that runs the task.
     package let kind: String
     /// The version of the layout of `payload`.
     package var codecVersion: Int
-    /// Everything that a run needs, apart from the outputs of its dependencies.
+    /// All data of a run, apart from the outputs of its dependencies.
     package var payload: [UInt8]
-    /// Tasks of one lane run one at a time, in order (`chat:<id>` for sends); nil for none.
+    /// Tasks of a lane run one at a time, in order (`chat:<id>` for sends); nil for no lane.
     package let lane: String?
     /// A later task with the same lane and key replaces this one while it is queued.
     package let coalescingKey: String?
-    /// The conditions under which it may start.
+    /// The conditions under which the task may start.
     package let requires: TaskConditions
     /// The order of tasks, within a lane and among lanes. No two tasks share a place.
     package let place: Int64
     package var state: TaskState
-    /// The number of failed attempts. A lost network or a death of the process does not count.
+    /// The number of failed attempts. A lost network or the death of the process does not count.
     package var attempts: Int
     /// The number of runs, which identifies the current run.
     package var runs: Int
-    /// The number of times it had to run again because its output had expired.
+    /// The number of repeated runs because the output had expired.
     package var round: Int
-    /// When a waiting task becomes ready by itself, in Unix milliseconds; nil when only an event
-    /// wakes it.
+    /// The time when a waiting task becomes ready by itself, in Unix milliseconds; nil when only an
+    /// event wakes it.
     package var nextAtMs: Int64?
     /// The events that wake a waiting task earlier.
     package var wakesOn: TaskConditions
-    /// When it was queued, in Unix milliseconds.
+    /// The time of queueing, in Unix milliseconds.
     package let createdAtMs: Int64
     /// The deadline, in Unix milliseconds; nil for none.
     package var deadlineMs: Int64?
     /// Identifies the operation. The server's idempotency key is `requestKey`.
     package let opKey: String
-    /// The lease of the process that runs it; nil unless it is running.
+    /// The lease of the process that runs the task; nil unless the task is running.
     package var lease: TaskLease?
-    /// Whether somebody cancelled it while it ran. The process that runs it should stop if it can.
+    /// Whether the task was cancelled while running. The process that runs it should stop if it
+    /// can.
     package var isCancelRequested: Bool
     /// Whether a dependency got a new output while this task ran with the old one.
     package var hasNewInput: Bool
-    /// The last error, for people and logs.
+    /// The last error, as text for the user and for logs.
     package var lastError: String?
-    /// The data that it made for dependent tasks.
+    /// The result of the task for its dependents.
     package var output: [UInt8]?
 
     package init(
@@ -94,29 +95,29 @@ package struct TaskRecord: Equatable, Sendable {
 
     /// The idempotency key under which the server stores the reply of this operation.
     ///
-    /// All attempts share it. A run that renews an expired output is a new operation: under the old
-    /// key the server would answer with the expired output.
+    /// All attempts share the key. A run that renews an expired output is a new operation: under
+    /// the old key, the server would reply with the expired output.
     package var requestKey: String { round == 0 ? opKey : "\(opKey)~\(round)" }
 
-    /// Enters a state, and clears the wake time and events.
+    /// Enters a state, and clears the wake time and wake events.
     mutating func become(_ state: TaskState) {
         self.state = state
         nextAtMs = nil
         wakesOn = []
     }
 
-    /// The current run, which reports must name; nil unless the task is running.
+    /// The current run, which reports must identify; nil unless the task is running.
     package var run: TaskRun? {
         guard state == .running, let lease else { return nil }
         return TaskRun(task: id, owner: lease.owner, number: runs)
     }
 }
 
-/// The right of one process to run a task for a while.
+/// The right of one process to run a task for a limited time.
 package struct TaskLease: Hashable, Sendable {
-    /// Identifies one life of one process: a restarted process uses another name.
+    /// Identifies one run of one process. A restarted process uses another name.
     package let owner: String
-    /// When others may take the task, in Unix milliseconds.
+    /// The time from which other processes may take the task, in Unix milliseconds.
     package var untilMs: Int64
 
     package init(owner: String, untilMs: Int64) {
@@ -129,7 +130,7 @@ package struct TaskLease: Hashable, Sendable {
 package struct TaskRun: Hashable, Sendable {
     package let task: TaskID
     package let owner: String
-    /// The number of the run, counting those of all processes.
+    /// The number of the run, counted over all processes.
     package let number: Int
 
     package init(task: TaskID, owner: String, number: Int) {

@@ -3,12 +3,12 @@ import TambourProtocol
 extension TaskScheduler {
     /// Cancels tasks, and the tasks that need them (T5, T9).
     ///
-    /// Queued ones are cancelled at once. A running one is only marked: it is done if its run
-    /// succeeds, and cancelled if the run ends in any other way, including a lost lease. Tasks that
-    /// have ended or are not held are skipped.
+    /// Queued tasks are cancelled at once. A running task is only marked. It is done if its run
+    /// succeeds, and cancelled if the run ends in any other way, including a lost lease. Ended and
+    /// unknown tasks are skipped.
     ///
-    /// A task that only fed a cancelled one is not cancelled with it, since it may have a value of
-    /// its own (creating a chat, before the first message in it). To cancel it as well, pass the
+    /// A task that is needed only by a cancelled one is not cancelled, because it may have a value
+    /// of its own (for example, creating a chat before the first message). To cancel both, pass the
     /// whole chain, which `needed(for:)` returns.
     package mutating func cancel(_ ids: [TaskID]) -> [TaskChange] {
         for id in ids { cancelOne(id) }
@@ -18,7 +18,7 @@ extension TaskScheduler {
 
     /// Cancels all tasks and discards the failed ones, on logout (T11).
     ///
-    /// Only running tasks, which are marked, and their dependencies stay.
+    /// Only running tasks and their dependencies stay. The running tasks are marked.
     package mutating func cancelAll() -> [TaskChange] {
         for (id, record) in table.records {
             if record.state.isFailed {
@@ -30,13 +30,13 @@ extension TaskScheduler {
         return commit()
     }
 
-    /// Returns a failed task to its place in the queue, by hand (T8).
+    /// Returns a failed task to its place in the queue, on request of the user (T8).
     ///
-    /// The tasks that it needs and that failed or were cancelled come back too, and so do the tasks
-    /// that failed because of any of these. Their attempts are reset to zero but their `opKey`s
-    /// stay: if an attempt did reach the server, the server repeats its earlier answer.
-    ///
-    /// - Parameter deadlineMs: the new deadline of all of them, in Unix milliseconds; nil for none.
+    /// Failed or cancelled tasks that it needs return too, and so do the tasks that failed because
+    /// of any returned task. Their attempts are reset to zero, but their `opKey`s stay: if an
+    /// attempt did reach the server, the server repeats its earlier reply.
+    /// - Parameter deadlineMs: the new deadline of all these tasks, in Unix milliseconds; nil for
+    ///   none.
     /// - Throws: `TaskError.notFailed`.
     package mutating func retry(
         _ id: TaskID,
@@ -57,7 +57,8 @@ extension TaskScheduler {
 
     /// Discards a failed task, and the tasks that failed because they need it.
     ///
-    /// - Throws: `TaskError.notFailed`, or `stillNeeded` when a task that needs it has not failed.
+    /// - Throws: `TaskError.notFailed`, or `stillNeeded` when a dependent of the task has not
+    ///   failed.
     package mutating func discard(_ id: TaskID) throws(TaskError) -> [TaskChange] {
         guard table[id]?.state.isFailed == true else { throw .notFailed(id) }
         var going: Set<TaskID> = []
@@ -68,17 +69,17 @@ extension TaskScheduler {
             downwards += table.dependents(of: next).filter { $0.mode != .after }.map(\.task)
         }
         for id in going {
-            // Cancelled rather than removed, so that `commit` also removes what only this task
-            // kept.
+            // `commit` removes cancelled tasks together with the tasks that were kept only for
+            // them. A plain removal would leave those behind.
             for dependency in table.dependents(of: id) { table.unlink(dependency) }
             table.update(id) { $0.state = .cancelled }
         }
         return commit()
     }
 
-    /// The verdict of the program on a task's payload.
+    /// The program's verdict on a task's payload.
     package enum CodecVerdict: Equatable, Sendable {
-        /// The payload can be read as it is.
+        /// The payload is readable without changes.
         case known
         /// The payload has been rewritten in a newer layout.
         case migrated(codecVersion: Int, payload: [UInt8])
@@ -88,9 +89,10 @@ extension TaskScheduler {
 
     /// Checks the tasks at program start, when the version of the program may have changed (T10).
     ///
-    /// A queued task that is unknown is parked as `failed(.unknown)`, with its payload; a parked
-    /// task that is known now is queued again. Running tasks are left to their owners. If their
-    /// payload is unknown when they run here, `failed` with `.unreadable` parks them.
+    /// A queued task of an unknown kind or layout is parked as `failed(.unknown)`, with its
+    /// payload. A parked task that is now known is queued again. Running tasks stay with their
+    /// owners. If this process later runs one and its payload is unknown, `failed` with
+    /// `.unreadable` parks it.
     package mutating func review(_ verdict: (TaskRecord) -> CodecVerdict) -> [TaskChange] {
         var unknown: [TaskID] = []
         var known: Set<TaskID> = []
@@ -109,7 +111,7 @@ extension TaskScheduler {
             }
         }
         revive(known) { _ in }
-        // Only after `revive`, which may have queued unknown tasks.
+        // This follows `revive`, which may have queued unknown tasks.
         let parked = unknown.filter { table[$0]?.state.isQueued == true }
         for id in parked {
             table.update(id) { record in
@@ -132,7 +134,7 @@ extension TaskScheduler {
         }
     }
 
-    /// Queues ended tasks again, and the tasks that failed because of them.
+    /// Queues ended tasks again, together with the tasks that failed because of them.
     private mutating func revive(_ ids: Set<TaskID>, _ change: (inout TaskRecord) -> Void) {
         var revived = ids
         var downwards = Array(ids)
@@ -152,7 +154,8 @@ extension TaskScheduler {
                 change(&record)
             }
         }
-        // Evaluates again: a task may need another one that failed, which is now its cause.
+        // Evaluates the revived tasks, because a task may need another failed task, which is now
+        // its cause of failure.
         for id in revived.sorted() { evaluate(id) }
         propagate(from: revived.sorted())
     }

@@ -1,16 +1,16 @@
 import TambourProtocol
 
 extension TaskScheduler {
-    /// Queues tasks, which may depend on each other and on held ones (T1, T6).
+    /// Queues tasks, which may depend on each other and on tasks in the scheduler (T1, T6).
     ///
-    /// A new task replaces a queued one with the same lane and coalescing key. It takes the older
-    /// task's place and its dependents. A running one finishes; if it fails it is not retried. A
-    /// failed one is dropped unless something depends on it.
+    /// A new task replaces a queued task with the same lane and coalescing key. It inherits the
+    /// older task's place and its dependents. A running task with the same key finishes, but is not
+    /// retried if it fails. A failed task is dropped unless another task depends on it.
     ///
-    /// A dependency that has already failed or been cancelled affects the new task at once, as T5
-    /// says.
+    /// A dependency that has already failed or been cancelled affects the new task at once, by rule
+    /// T5.
     ///
-    /// - Throws: `TaskError`; then none of them is queued.
+    /// - Throws: `TaskError`. In this case no task is queued.
     package mutating func insert(
         _ tasks: [NewTask],
         nowMs: Int64
@@ -53,7 +53,7 @@ extension TaskScheduler {
                 )
             }
             adopted += dependents.map(\.task)
-            // It moves ahead of older tasks, so it may depend on one that waits for it.
+            // The new task moves ahead of older tasks, and may depend on a task that waits for it.
             if !task.dependencies.isEmpty { scope = nil }
         }
         for task in tasks {
@@ -108,19 +108,20 @@ extension TaskScheduler {
         }
     }
 
-    /// Finds a task that waits for itself, through dependencies and through earlier tasks in its
+    /// Finds a task that waits for itself, through dependencies and through earlier tasks of its
     /// lane.
     ///
-    /// The lane counts because a task can start only when the tasks before it have ended. Ended
-    /// tasks count too: they may be retried, or run again for a new output. So the graph stays
-    /// acyclic, and there is always a task that waits for no other.
+    /// The lane counts, because a task can start only when the earlier tasks of its lane have
+    /// ended. Ended tasks count too, because they may be retried, or run again for a new output.
+    /// This check keeps the graph acyclic: there is always a task that waits for no other task.
     ///
-    /// - Parameter scope: the tasks that a cycle can pass through; nil for all. For a new task at
-    ///   the end of its lane these are the new tasks, since only they can wait for it.
+    /// - Parameter scope: the tasks that a cycle can pass through; nil for all tasks. For a new
+    ///   task at the end of its lane, these are the new tasks, because only new tasks can wait for
+    ///   it.
     private func taskInCycle(from ids: [TaskID], within scope: Set<TaskID>?) -> TaskID? {
         var open: Set<TaskID> = []
         var finished: Set<TaskID> = []
-        // Uses an explicit stack: a lane may be too long for recursion.
+        // An explicit stack, because a lane may be too long for recursion.
         var path: [(id: TaskID, rest: [TaskID])] = []
         for start in ids where !finished.contains(start) {
             var next: TaskID? = start

@@ -1,25 +1,25 @@
 extension TaskScheduler {
-    /// A held task.
+    /// Returns a task; nil when the scheduler does not contain it.
     package subscript(id: TaskID) -> TaskRecord? { table[id] }
 
-    /// The held task of this operation; nil when there is none, or it is done or cancelled and has
-    /// been removed.
+    /// Returns the task of this operation; nil when there is no such task, or it was removed as
+    /// done or cancelled.
     package func task(opKey: String) -> TaskRecord? {
         table.id(ofOpKey: opKey).flatMap { table[$0] }
     }
 
-    /// All held tasks, oldest first.
+    /// All tasks of the scheduler, oldest first.
     package var tasks: [TaskRecord] { table.records.values.sorted { $0.place < $1.place } }
 
     /// The number of tasks that have not ended.
     package var queueLength: Int { table.records.values.count { !$0.state.isTerminal } }
 
-    /// The held tasks of a lane in order, including those that have ended.
+    /// Returns the tasks of a lane in order, including ended ones.
     package func tasks(inLane lane: String) -> [TaskRecord] {
         (table.lanes[lane] ?? []).compactMap { table[$0] }
     }
 
-    /// The input of a run: the outputs of the tasks that it needs.
+    /// Returns the input of a run: the outputs of the tasks that it needs.
     package func inputs(of id: TaskID) -> [TaskID: [UInt8]] {
         var inputs: [TaskID: [UInt8]] = [:]
         for dependency in table.dependencies(of: id) where dependency.mode != .after {
@@ -28,7 +28,7 @@ extension TaskScheduler {
         return inputs
     }
 
-    /// The held tasks that it needs, directly or indirectly, oldest first.
+    /// Returns the tasks that a task needs, directly or indirectly, oldest first.
     package func needed(for id: TaskID) -> [TaskID] {
         var found: Set<TaskID> = []
         var upwards = [id]

@@ -1,11 +1,11 @@
 import TambourProtocol
 
 extension TaskScheduler {
-    /// The tasks that may start now, oldest first, at most as many as there are free slots (T4,
+    /// Returns the tasks that may start now, oldest first, up to the number of free slots (T4,
     /// T12).
     ///
-    /// Considers only `ready` tasks, so call `advance` first. A task whose conditions do not hold
-    /// blocks its lane: later tasks must not overtake it.
+    /// Considers only `ready` tasks: call `advance` first. A task whose conditions do not hold
+    /// blocks its lane, because later tasks must not overtake it.
     package func startable(nowMs: Int64, conditions: TaskConditions) -> [TaskID] {
         let free = Self.maxRunning - table.running.count
         guard free > 0 else { return [] }
@@ -22,14 +22,14 @@ extension TaskScheduler {
         return found.prefix(free).map(\.id)
     }
 
-    /// Assigns a task to a process, which holds its lease from now on.
+    /// Assigns a task to a process, together with the lease.
     ///
-    /// `self[id]?.run` then identifies the run. The row must be stored before the run begins;
-    /// otherwise another process could start the task too.
+    /// After the call, `self[id]?.run` identifies the run. The row must be stored before the run
+    /// begins; otherwise another process could also start the task.
     ///
-    /// - Parameter owner: identifies this life of this process and no other.
-    /// - Parameter leaseUntilMs: when others may take the task unless the lease is extended; at
-    ///   most `maxLeaseMs` from now.
+    /// - Parameter owner: identifies one run of one process.
+    /// - Parameter leaseUntilMs: the time from which other processes may take the task, unless the
+    ///   lease is extended; at most `maxLeaseMs` from now.
     /// - Throws: `TaskError.notStartable`.
     package mutating func started(
         _ id: TaskID,
@@ -48,9 +48,9 @@ extension TaskScheduler {
         return commit()
     }
 
-    /// Extends a lease. The row's `isCancelRequested` says whether the run is still wanted.
+    /// Extends a lease. The row's `isCancelRequested` says whether the task was cancelled.
     ///
-    /// - Throws: `TaskError.runIsOver`: another process may be running the task now.
+    /// - Throws: `TaskError.runIsOver`. In this case another process may be running the task.
     package mutating func extend(
         _ run: TaskRun,
         leaseUntilMs: Int64
@@ -60,7 +60,7 @@ extension TaskScheduler {
         return commit()
     }
 
-    /// Stores the progress of a run, from which the next run continues, and extends its lease.
+    /// Stores the progress of a run and extends its lease. The next run continues from there.
     ///
     /// - Parameter payload: in the layout of the row's `codecVersion`.
     /// - Throws: `TaskError.runIsOver`.
@@ -77,7 +77,7 @@ extension TaskScheduler {
         return commit()
     }
 
-    /// Returns a task that did not run to its end, for example before the process sleeps. Does not
+    /// Returns an unfinished task to the queue, for example before the process sleeps. Does not
     /// count as an attempt.
     ///
     /// - Throws: `TaskError.runIsOver`.
@@ -87,12 +87,12 @@ extension TaskScheduler {
         return commit()
     }
 
-    /// Ends a task that is done, in the transaction that stores its result (T2).
+    /// Ends a successful task, in the transaction that stores its result (T2).
     ///
-    /// A cancellation in the meantime is ignored: the effect is there (T9).
+    /// Ignores a cancellation in the meantime, because the task has taken effect (T9).
     ///
-    /// - Parameter output: the data for dependent tasks; they read it with `inputs(of:)`.
-    /// - Throws: `TaskError.runIsOver`; then the result must not be stored.
+    /// - Parameter output: the data for dependent tasks, which read it with `inputs(of:)`.
+    /// - Throws: `TaskError.runIsOver`. In this case the result must not be stored.
     package mutating func completed(
         _ run: TaskRun,
         output: [UInt8]? = nil
@@ -111,13 +111,13 @@ extension TaskScheduler {
         return commit()
     }
 
-    /// Ends a run that did not succeed. The retry class decides the task's next state (T7).
+    /// Ends an unsuccessful run. The retry class decides the task's next state (T7).
     ///
-    /// Whatever the class, a task whose cancellation was requested is now cancelled (T9). So is one
-    /// for which a newer task is queued under the same coalescing key.
+    /// With every class, a task whose cancellation was requested is cancelled (T9). The same
+    /// happens to a task for which a newer task is queued under the same coalescing key.
     ///
-    /// - Parameter error: for people and logs.
-    /// - Parameter retryAfterMs: the pause that the server asked for, in milliseconds; only with
+    /// - Parameter error: text for the user and for logs.
+    /// - Parameter retryAfterMs: the pause that the server requested, in milliseconds; only with
     ///   `.later`.
     /// - Parameter random: spreads the pause; see `Backoff`.
     /// - Throws: `TaskError.runIsOver`.
@@ -143,10 +143,11 @@ extension TaskScheduler {
                 let pauseMs = retryAfterMs.map { min(max($0, 0), Self.maxWaitMs) }
                 record.attempts += 1
                 record.nextAtMs = nowMs + (pauseMs ?? backoffMs)
-                // A new input may help, but must not shorten a pause that the server asked for.
+                // A new input may help, but must not shorten a pause that the server requested.
                 record.wakesOn = pauseMs == nil ? .newInput : []
             case .networkLost:
-                // Wakes by time too: one request may be lost while the connection stays open.
+                // A timer wakes the task too, because one request may be lost while the connection
+                // stays open.
                 record.nextAtMs = nowMs + backoffMs
                 record.wakesOn = [.connected, .newInput]
             case .afterLogin:
@@ -162,15 +163,16 @@ extension TaskScheduler {
         return commit()
     }
 
-    /// Ends a run whose input has expired. The tasks that made the input run again, then this one
-    /// (T5).
+    /// Ends a run whose input has expired. The tasks that produced the input run again, then this
+    /// task (T5).
     ///
-    /// Counts as an attempt. From the second attempt on, those tasks wait as after a failure of
-    /// class `later`, so that an input that expires at once does not keep client and server busy.
-    /// Nothing runs twice when the input is being renewed already, or has been renewed since this
-    /// run began. A task without a `refresh` dependency fails: nothing can renew its input.
+    /// Counts as an attempt. From the second attempt on, these tasks first wait as after a failure
+    /// of class `later`. This pause keeps an input that expires at once from occupying client and
+    /// server. No task runs again if the input is already being renewed, or was renewed since this
+    /// run began. A task without a `refresh` dependency fails, because its input cannot be renewed.
     ///
-    /// - Parameter expired: the tasks whose output has expired; nil when the server does not say.
+    /// - Parameter expired: the tasks whose output has expired; nil when the server does not name
+    ///   them.
     /// - Throws: `TaskError.runIsOver`.
     package mutating func refresh(
         _ run: TaskRun,
@@ -201,10 +203,10 @@ extension TaskScheduler {
         return commit()
     }
 
-    /// The first task of a lane that has not ended; nil while one of the lane is running.
+    /// Returns the first unfinished task of a lane; nil while a task of the lane is running.
     private func head(of lane: String?) -> TaskID? {
-        // The running task is not always the first: a retried task returns to its place, ahead of
-        // it.
+        // The running task need not be the first: a retried task returns to its place, which may be
+        // ahead of the running one.
         if table.running.contains(where: { table[$0]?.lane == lane }) { return nil }
         return table.lanes[lane]?.first { table[$0]?.state.isTerminal == false }
     }
@@ -215,8 +217,8 @@ extension TaskScheduler {
         return record
     }
 
-    /// Ends a run without success: releases the lease and applies `change`, or cancels the task if
-    /// it is no longer wanted.
+    /// Ends a run without success. Releases the lease, then applies `change`, or cancels the task
+    /// if it is no longer wanted.
     mutating func endRun(_ id: TaskID, _ change: (inout TaskRecord) -> Void) {
         guard let record = table[id] else { return }
         let isWanted = !record.isCancelRequested && !isSuperseded(record)
@@ -231,8 +233,8 @@ extension TaskScheduler {
         propagate(from: [id])
     }
 
-    /// Whether a newer queued task makes this one redundant; false while other tasks depend on this
-    /// one.
+    /// Returns whether a newer queued task makes this task redundant; false while other tasks
+    /// depend on this task.
     private func isSuperseded(_ record: TaskRecord) -> Bool {
         guard let key = record.coalescingKey, let lane = record.lane,
             table.dependents(of: record.id).isEmpty

@@ -1,7 +1,7 @@
 import TambourProtocol
 
 extension TaskScheduler {
-    /// Applies the passage of time: expired leases, deadlines (T8), and waiting tasks that are due.
+    /// Handles expired leases, deadlines (T8), and waiting tasks that are due.
     package mutating func advance(nowMs: Int64) -> [TaskChange] {
         recoverRunning { $0.isLeaseFree(nowMs: nowMs) }
         var late: [TaskID] = []
@@ -18,13 +18,13 @@ extension TaskScheduler {
         return commit()
     }
 
-    /// Takes back running tasks whose lease has expired: their owner is dead or asleep (T3).
+    /// Requeues running tasks whose lease has expired, because their owner is dead or asleep (T3).
     ///
-    /// Does not count as an attempt. Tasks marked for cancellation are cancelled now; the others
-    /// are queued again.
+    /// Does not count as an attempt. Tasks marked for cancellation are cancelled instead.
     ///
-    /// - Parameter isDead: whether the owner of a lease is known to be dead, so that its lease need
-    ///   not expire first. A program that runs once returns true for every name but its own.
+    /// - Parameter isDead: whether the owner of a lease is known to be dead. Its tasks are
+    ///   recovered before the lease expires. A program of which only one process runs returns true
+    ///   for every other name.
     package mutating func recover(
         nowMs: Int64,
         isDead: (_ owner: String) -> Bool = { _ in false }
@@ -35,7 +35,7 @@ extension TaskScheduler {
         return commit()
     }
 
-    /// Makes ready the waiting tasks that wait for any of these events.
+    /// Makes tasks ready that wait for any of these events.
     package mutating func wake(_ events: TaskConditions) -> [TaskChange] {
         for record in table.records.values where record.state == .waiting {
             if !record.wakesOn.isDisjoint(with: events) { requeue(record.id) }
@@ -43,10 +43,9 @@ extension TaskScheduler {
         return commit()
     }
 
-    /// The time at which `advance` will next have something to do, in Unix milliseconds; never in
-    /// the past.
+    /// The next time at which `advance` has work to do, in Unix milliseconds; never in the past.
     ///
-    /// Nil when time alone changes nothing. Startable tasks are not considered.
+    /// Nil when no timer is needed. Startable tasks are not considered.
     package func nextWakeMs(nowMs: Int64) -> Int64? {
         var next: Int64?
         for record in table.records.values {
@@ -73,19 +72,19 @@ extension TaskScheduler {
 }
 
 extension TaskRecord {
-    /// Whether its deadline has passed.
+    /// Returns whether the deadline has passed.
     func isLate(nowMs: Int64) -> Bool { deadlineMs.map { $0 <= nowMs } ?? false }
 
-    /// Whether a waiting task is due. It is also due when it would wait longer than the longest
-    /// pause, because then the clock went back. Only a pause that the server asked for has no wake
-    /// events.
+    /// Returns whether a waiting task is due. A task that would wait longer than the longest pause
+    /// is due too, because the clock has gone back. Only a pause that the server requested has no
+    /// wake events.
     func isDue(nowMs: Int64) -> Bool {
         guard let nextAtMs else { return false }
         let longestMs = wakesOn.isEmpty ? TaskScheduler.maxWaitMs : Backoff.capMs
         return nextAtMs <= nowMs || nextAtMs - longestMs > nowMs
     }
 
-    /// Whether another process may take the task.
+    /// Returns whether another process may take the task.
     func isLeaseFree(nowMs: Int64) -> Bool {
         guard let lease else { return true }
         return lease.untilMs <= nowMs || lease.untilMs - TaskScheduler.maxLeaseMs > nowMs

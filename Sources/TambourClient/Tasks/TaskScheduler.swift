@@ -1,11 +1,11 @@
 import TambourProtocol
 
-/// Decides which stored task runs when, and what its outcome means.
+/// Decides when each stored task runs, and how its outcome affects other tasks.
 ///
 /// It has no clock, no random source and no store. Times (Unix milliseconds) and random numbers are
-/// arguments, and each mutating call returns the rows it changed. The caller writes them in **one**
-/// transaction with their effects: the optimistic effect of tasks that were queued (`insert`), or
-/// the result of a run that ended (`completed`, `failed`).
+/// arguments. Each mutating call returns the changed rows. The caller writes them in **one**
+/// transaction with their effects: the optimistic effect of queued tasks (`insert`), or the result
+/// of an ended run (`completed`, `failed`).
 ///
 ///     try database.write { rows in
 ///         var next = scheduler                        // a value: the original is unchanged
@@ -15,27 +15,28 @@ import TambourProtocol
 ///     }
 ///
 /// When the transaction fails, the caller keeps the earlier copy, as above, or rebuilds the
-/// scheduler with `init(records:dependencies:)`. A scheduler rebuilt from the rows equals the one
-/// that wrote them, so this is possible at any time. When another process shares the store, each
-/// transaction first checks whether that process has written (`PRAGMA data_version`), and rebuilds
-/// if so.
+/// scheduler with `init(records:dependencies:)`. The scheduler can be rebuilt at any time, because
+/// a rebuilt one equals the one that wrote the rows. When another process shares the store, each
+/// transaction first checks whether that process has written (`PRAGMA data_version`). If so, it
+/// rebuilds the scheduler.
 ///
 /// A driver first calls `recover`, then `review`. After each call and at `nextWakeMs` it calls
-/// `advance`, `startable`, and `started` for each task it takes. It reports how runs end with
-/// `completed`, `failed`, `refresh` or `released`, and extends leases with `extend` or
+/// `advance`, `startable`, and `started` for each task that it starts. It reports the end of a run
+/// with `completed`, `failed`, `refresh` or `released`, and extends leases with `extend` or
 /// `progressed`. It calls `wake` when a condition becomes true. Failures of a broken session must
-/// be reported before the `wake` of the next session; otherwise their tasks miss it.
+/// be reported before the `wake` of the next session; otherwise that `wake` does not reach their
+/// tasks.
 ///
-/// A done or cancelled task is removed as soon as no held task depends on it. A failed one stays
-/// until it is retried or discarded. The rules T1 to T12 are in docs/client-sync.md, section 7.
+/// A done or cancelled task is removed when no task depends on it. A failed task stays until it is
+/// retried or discarded. The rules T1 to T12 are in docs/client-sync.md, section 7.
 package struct TaskScheduler: Equatable, Sendable {
-    /// The number of tasks that run at once, over all processes that share the store: enough to
-    /// fill a phone's network, few enough to leave it usable.
+    /// The number of concurrent tasks, over all processes that share the store. Four tasks fill a
+    /// phone's network but leave it usable.
     package static let maxRunning = 4
-    /// The maximum length of a lease. A longer one was made before the clock went back, and counts
-    /// as expired.
+    /// The maximum length of a lease. A longer lease shows that the clock went back, and counts as
+    /// expired.
     package static let maxLeaseMs: Int64 = 600_000
-    /// The longest pause that a server may ask for. As with leases, a longer one shows that the
+    /// The longest pause that a server may request. As with leases, a longer pause shows that the
     /// clock went back.
     package static let maxWaitMs: Int64 = 86_400_000
 
@@ -55,7 +56,8 @@ package struct TaskScheduler: Equatable, Sendable {
         table = TaskTable(records: records, dependencies: dependencies)
     }
 
-    /// Ends a mutating call: removes the tasks that are no longer needed, and returns the changes.
+    /// Completes a mutating call: removes the tasks that are no longer needed, and returns the
+    /// changes.
     mutating func commit() -> [TaskChange] {
         var candidates = table.touched + table.loosened
         while let id = candidates.popLast() {
@@ -68,7 +70,7 @@ package struct TaskScheduler: Equatable, Sendable {
         return table.takeChanges()
     }
 
-    /// Returns a task to the state that its dependencies allow, as if it had never waited.
+    /// Moves a task to the state that its dependencies allow, as if it had never waited.
     mutating func requeue(_ id: TaskID) {
         table.update(id) { $0.become(.blocked) }
         evaluate(id)
@@ -89,7 +91,7 @@ package struct TaskScheduler: Equatable, Sendable {
     /// - Returns: whether the state changed.
     @discardableResult
     mutating func evaluate(_ id: TaskID) -> Bool {
-        // A running task continues: it may well succeed with its present input.
+        // A running task continues, because it may succeed with its present input.
         guard let record = table[id], record.state.isQueued else { return false }
         let verdict = verdict(on: record)
         guard verdict.state != record.state else { return false }

@@ -1,16 +1,16 @@
 /// The state of a task.
 ///
 ///     blocked -> ready -> running -> done | waiting | failed | cancelled
-///     waiting -> ready, at its time or when the awaited event happens
+///     waiting -> ready, at its time or after the awaited event
 ///
-/// `done`, `failed` and `cancelled` are terminal. However, a failed task can be retried by hand,
-/// and a done one runs again when its output has expired.
+/// `done`, `failed` and `cancelled` are terminal. However, the user can retry a failed task, and a
+/// done task runs again when its output has expired.
 package enum TaskState: Hashable, Sendable {
     /// A dependency has not ended yet.
     case blocked
     /// May start when its lane, a free slot and its conditions allow it.
     case ready
-    /// Some process holds its lease.
+    /// A process holds the lease of the task.
     case running
     /// Waits for a time or an event before the next attempt.
     case waiting
@@ -19,17 +19,16 @@ package enum TaskState: Hashable, Sendable {
     case cancelled
 }
 
-/// Why a task failed; the message for people is in `TaskRecord.lastError`.
+/// The reason why a task failed. `TaskRecord.lastError` has the text for the user.
 package enum TaskFailure: Hashable, Sendable {
     /// The server refused, and would refuse again.
     case rejected
     /// The deadline passed. Whether the last attempt took effect on the server is unknown.
     case deadline
-    /// This version does not know the kind or the payload version: another version of the app wrote
-    /// it.
+    /// The kind or the payload version is unknown to this version of the app: another version wrote
+    /// the task.
     case unknown
-    /// A task that it needs failed. The id names the task that failed first, which has its own
-    /// reason.
+    /// A needed task failed. The id names the task that failed first, which has its own reason.
     case dependency(TaskID)
 }
 
@@ -55,7 +54,7 @@ extension TaskState {
         return false
     }
 
-    /// The text that is stored in a row; `init(storedText:)` reads it.
+    /// The stored text of the state. `init(storedText:)` reads it.
     package var storedText: String {
         switch self {
         case .blocked: "blocked"
@@ -71,7 +70,7 @@ extension TaskState {
         }
     }
 
-    /// Reads what `storedText` wrote.
+    /// Parses a `storedText`.
     ///
     /// A text from a later version becomes `failed(.unknown)`: the task is kept but not run.
     package init(storedText: String) {

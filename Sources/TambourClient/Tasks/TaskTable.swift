@@ -2,15 +2,15 @@ import TambourProtocol
 
 /// The rows of a `TaskScheduler`, their indexes, and a journal of changes.
 ///
-/// It contains rows and no rules. Everything except the journal follows from the rows, so two
-/// tables of the same rows are equal when neither has pending changes.
+/// It contains rows and no rules. Everything except the journal is derived from the rows. Two
+/// tables of the same rows are therefore equal when neither has pending changes.
 struct TaskTable: Equatable, Sendable {
     private(set) var records: [TaskID: TaskRecord] = [:]
-    /// The held tasks of each lane, and those without one, ordered by place.
+    /// The tasks of each lane, and the tasks without a lane, ordered by place.
     private(set) var lanes: [String?: [TaskID]] = [:]
     private(set) var running: Set<TaskID> = []
     private var idsByOpKey: [String: TaskID] = [:]
-    /// In both directions, ordered by id.
+    /// The dependencies in both directions, ordered by id.
     private var dependencies: [TaskID: [TaskDependency]] = [:]
     private var dependents: [TaskID: [TaskDependency]] = [:]
     private var journal = Journal()
@@ -24,7 +24,7 @@ struct TaskTable: Equatable, Sendable {
 
     init() {}
 
-    /// Takes rows as they were stored. Ignores dependencies of which a task is missing.
+    /// Creates a table from stored rows. Ignores dependencies on missing tasks.
     init(records: some Sequence<TaskRecord>, dependencies: some Sequence<TaskDependency>) {
         for record in records where self.records[record.id] == nil { put(record) }
         for dependency in dependencies
@@ -35,7 +35,7 @@ struct TaskTable: Equatable, Sendable {
 
     subscript(id: TaskID) -> TaskRecord? { records[id] }
 
-    /// The place after all held tasks.
+    /// The place after all tasks of the table.
     var nextPlace: Int64 {
         var last: Int64 = 0
         for lane in lanes.values {
@@ -44,7 +44,7 @@ struct TaskTable: Equatable, Sendable {
         return last + 1
     }
 
-    /// The task before this one in its lane; nil for the first one, or without a lane.
+    /// Returns the preceding task of the lane; nil for the first task, or without a lane.
     func predecessor(of id: TaskID) -> TaskID? {
         guard let record = records[id], record.lane != nil else { return nil }
         let index = index(of: record)
@@ -53,10 +53,10 @@ struct TaskTable: Equatable, Sendable {
 
     func id(ofOpKey opKey: String) -> TaskID? { idsByOpKey[opKey] }
 
-    /// What the task depends on.
+    /// Returns the dependencies of the task on other tasks.
     func dependencies(of id: TaskID) -> [TaskDependency] { dependencies[id] ?? [] }
 
-    /// What depends on the task.
+    /// Returns the dependencies of other tasks on the task.
     func dependents(of id: TaskID) -> [TaskDependency] { dependents[id] ?? [] }
 
     mutating func insert(_ record: TaskRecord) {
@@ -147,7 +147,7 @@ struct TaskTable: Equatable, Sendable {
         list.insert(dependency, at: index)
     }
 
-    /// The index of the task in its lane, or where to insert it.
+    /// Returns the index of the task in its lane, or the index at which to insert it.
     private func index(of record: TaskRecord) -> Int {
         let members = lanes[record.lane] ?? []
         var low = 0
