@@ -1,14 +1,13 @@
 import Glibc
 
-/// Another program, such as an editor that uses the terminal while it runs.
+/// A child program, such as an editor that uses the terminal while it runs.
 ///
-/// swift-subprocess does not fit: it reports only the end of a program. A program that uses the
-/// terminal may also be suspended, and this process must be suspended with it.
+/// swift-subprocess does not fit, because it reports only the end of a program. A program that uses
+/// the terminal may also be suspended. This process must then be suspended too.
 package struct ChildProgram {
     private let processID: pid_t
 
-    /// Starts a program found in `PATH`, in the foreground, with the terminal as its input and
-    /// output.
+    /// Starts a program found in `PATH`, in the foreground, with the terminal as input and output.
     ///
     /// - Parameter arguments: The program's name first.
     package init(
@@ -64,7 +63,8 @@ package struct ChildProgram {
         processID = child
     }
 
-    /// Blocks until the program has exited. If the program is suspended, so is this process.
+    /// Blocks until the program has exited. When the program is suspended, suspends this process
+    /// too.
     ///
     /// - Returns: The exit status, or 128 plus the number of the signal that ended it.
     package func wait() -> Int32 {
@@ -74,7 +74,7 @@ package struct ChildProgram {
                 if errno == EINTR { continue }
                 return 127
             }
-            // These are the bits that WIFSTOPPED, WTERMSIG and WEXITSTATUS test.
+            // These bit tests are those of WIFSTOPPED, WTERMSIG and WEXITSTATUS.
             guard status & 0xFF == 0x7F else {
                 return status & 0x7F == 0 ? status >> 8 & 0xFF : 128 + status & 0x7F
             }

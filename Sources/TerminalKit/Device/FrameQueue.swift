@@ -1,8 +1,8 @@
-/// The output queue of a terminal: control bytes that must arrive, then the newest frame.
+/// The output queue of a terminal: control bytes that must not be lost, then the newest frame.
 ///
-/// A frame is rendered only after all earlier bytes have been written. So a slow terminal is at
-/// most one frame behind, frames in between are skipped, and the renderer knows what the terminal
-/// shows. The queue holds no more than one rendered frame and `maxControlBytes`.
+/// A frame is rendered only after all earlier bytes have been written. A slow terminal is therefore
+/// at most one frame behind, and frames in between are skipped. The renderer always knows the
+/// contents of the terminal. The queue holds at most one rendered frame and `maxControlBytes`.
 package struct FrameQueue: Sendable {
     private let maxControlBytes: Int
     private var renderer: Renderer
@@ -22,13 +22,13 @@ package struct FrameQueue: Sendable {
         self.maxControlBytes = maxControlBytes
     }
 
-    /// Whether nothing is left to write.
+    /// Whether all bytes have been written.
     var isDrained: Bool { sent == bytes.count && waiting == nil }
     /// Whether some but not all of the rendered bytes have been written.
     var isCutOff: Bool { sent > 0 && sent < bytes.count }
     var queuedBytes: Int { bytes.count - sent }
 
-    /// Shows a surface as soon as the terminal has taken all earlier bytes.
+    /// Shows a surface when the terminal has accepted all earlier bytes.
     package mutating func show(_ surface: Surface) {
         if waiting != nil { skippedFrames += 1 }
         waiting = surface
@@ -44,16 +44,16 @@ package struct FrameQueue: Sendable {
         return true
     }
 
-    /// Forgets what the terminal shows: the next frame is painted in full.
+    /// Discards the known contents of the terminal. The next frame is painted in full.
     mutating func forget() { renderer.forget() }
 
-    /// Paints the newest frame in full, because something else has written to the terminal.
+    /// Paints the newest frame in full, because other output has changed the terminal.
     package mutating func repaint() {
         forget()
         waiting = newest
     }
 
-    /// Drops everything not yet written; from here on, the terminal's contents are unknown.
+    /// Drops all unwritten bytes. The contents of the terminal are then unknown.
     mutating func discard() {
         bytes.removeAll()
         sent = 0
@@ -61,9 +61,9 @@ package struct FrameQueue: Sendable {
         renderer.forget()
     }
 
-    /// Passes the next bytes to `write`, which returns how many it took.
+    /// Passes the next bytes to `write`, which returns the number of bytes written.
     ///
-    /// - Returns: Whether everything was taken.
+    /// - Returns: Whether all bytes were written.
     mutating func drain(_ write: (UnsafeRawBufferPointer) -> Int) -> Bool {
         while true {
             if sent == bytes.count {

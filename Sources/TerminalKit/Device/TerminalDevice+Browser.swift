@@ -2,18 +2,19 @@ import Dispatch
 import Glibc
 
 extension TerminalDevice {
-    /// Browsers that need the terminal for themselves.
+    /// Browsers that run in the terminal.
     private static let terminalBrowsers: Set<String> = [
         "browsh", "elinks", "links", "links2", "lynx", "w3m", "www-browser",
     ]
 
-    /// Opens an address in the person's browser: `BROWSER`, or else the one that `xdg-open` starts.
+    /// Opens an address in the user's browser: `BROWSER`, or else the browser that `xdg-open`
+    /// starts.
     ///
     /// - Parameters:
     ///   - address: Must have a scheme and be safe to pass to a program as an argument.
-    ///   - completion: Receives whether a program was found, on the queue.
+    ///   - completion: Called on the queue with whether a program was found.
     package func browse(_ address: String, completion: @escaping @Sendable (Bool) -> Void) {
-        // `BROWSER` may be a list, of which the first entry is used; %s stands for the address.
+        // `BROWSER` may be a list, whose first entry is used. `%s` stands for the address.
         let browser = options.environment["BROWSER"]?.split(separator: ":").first.map(String.init)
         guard let browser, !browser.isEmpty else {
             return completion(launch(["xdg-open", address]))
@@ -31,7 +32,7 @@ extension TerminalDevice {
         }
     }
 
-    /// Starts a program that runs on its own, without the terminal.
+    /// Starts an independent program without access to the terminal.
     private func launch(_ arguments: [String]) -> Bool {
         let null = Glibc.open("/dev/null", O_RDWR | O_CLOEXEC)
         guard null >= 0 else { return false }

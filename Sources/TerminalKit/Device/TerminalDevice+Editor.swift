@@ -1,13 +1,13 @@
 import Glibc
 
 extension TerminalDevice {
-    /// Opens a text in the person's editor: `VISUAL`, `EDITOR` or else vi.
+    /// Opens a text in the user's editor: `VISUAL`, `EDITOR` or else vi.
     ///
-    /// The text is in a file that only this person can read, which is removed afterwards.
+    /// The text is in a temporary file that only its owner can read.
     /// - Parameters:
-    ///   - maxBytes: The most bytes to read back.
-    ///   - completion: Receives the new text without line breaks at its end, on the queue; nil if
-    ///     the editor failed or left no readable text.
+    ///   - maxBytes: The maximum number of bytes to read back.
+    ///   - completion: Called on the queue with the new text without final line breaks; nil if the
+    ///     editor failed or left no readable text.
     package func edit(
         _ text: String,
         maxBytes: Int = 1 << 20,
@@ -18,8 +18,8 @@ extension TerminalDevice {
         let editor =
             [options.environment["VISUAL"], options.environment["EDITOR"]].lazy
             .compactMap { $0 }.first { !$0.isEmpty } ?? "vi"
-        // The variable may contain arguments, so a shell splits it; the path is not part of the
-        // script.
+        // The variable may contain arguments, and a shell splits them. The path is passed
+        // separately, so the shell does not parse it.
         run(["sh", "-c", "exec \(editor) \"$1\"", "sh", path]) { result in
             let edited = EditedFile.read(path, maxBytes: maxBytes)
             unlink(path)

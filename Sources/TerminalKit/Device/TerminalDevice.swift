@@ -1,24 +1,24 @@
 package import Dispatch
 import Glibc
 
-/// A terminal used by a full-screen program: keys come in, surfaces go out.
+/// A terminal of a full-screen program. It delivers keys and shows surfaces.
 ///
-/// Between `start` and `stop` the line is raw and the alternate screen is shown. Nothing here
-/// blocks on the terminal: while it is slow, frames are skipped (`FrameQueue`). The terminal's
-/// settings are restored in `stop`, before the process is suspended, while another program runs,
-/// and by `TerminalRescue` when the process ends otherwise.
+/// Between `start` and `stop`, the line is raw and the alternate screen is shown. No call blocks on
+/// a slow terminal; frames are skipped instead (`FrameQueue`). The terminal's settings are restored
+/// in `stop`, before the process is suspended, and while another program runs. `TerminalRescue`
+/// restores them when the process ends unexpectedly.
 ///
-/// `@unchecked Sendable`: everything but the constants is used on `queue` only, which every method
-/// checks.
+/// `@unchecked Sendable`: all mutable state is used on `queue` only, which every method checks.
 package final class TerminalDevice: @unchecked Sendable {
     package struct Options: Sendable {
         package var renderer = Renderer.Options()
         package var hasMouse = false
-        /// After ESC, how long to wait for the rest of a sequence before it counts as a key.
+        /// The time after ESC in which the rest of a sequence may arrive. After it, ESC counts as a
+        /// key.
         var escapeTimeout = DispatchTimeInterval.milliseconds(40)
-        /// How long after that a late rest of the sequence is still recognised.
+        /// The additional time in which a late rest of the sequence is still recognised.
         var lateTimeout = DispatchTimeInterval.seconds(1)
-        /// Whether control-C is a key like any other, or raises SIGINT.
+        /// Whether control-C is an ordinary key; otherwise it raises SIGINT.
         var interruptIsKey = true
         /// The environment of child programs, which also names the editor.
         package var environment: [String: String] = [:]
@@ -29,19 +29,19 @@ package final class TerminalDevice: @unchecked Sendable {
     /// The device's events, delivered on the queue.
     package struct Handlers {
         package var input: ([InputEvent]) -> Void = { _ in }
-        /// The terminal has been resized: the owner should soon show a surface of the new size.
+        /// The terminal has been resized. The owner should then show a surface of the new size.
         package var resize: (Size) -> Void = { _ in }
-        /// The program should end. SIGINT is reported at once; SIGTERM and SIGHUP after the
-        /// terminal was restored.
+        /// The program should end. SIGINT is reported at once, SIGTERM and SIGHUP after the
+        /// terminal is restored.
         package var signal: (Int32) -> Void = { _ in }
-        /// The terminal is gone: reading or writing failed.
+        /// Reading or writing failed, because the terminal no longer exists.
         package var closed: () -> Void = {}
     }
 
     private enum Phase {
         case stopped
         case active
-        /// Another program has the terminal.
+        /// Another program uses the terminal.
         case lent
     }
 
@@ -75,7 +75,8 @@ package final class TerminalDevice: @unchecked Sendable {
         queue: DispatchQueue
     ) throws(TerminalError) -> TerminalDevice {
         if options.environment["TERM"] == "dumb" { throw .dumb }
-        // A file description of its own: O_NONBLOCK then affects no other process on the terminal.
+        // Opening `/dev/tty` creates a separate file description. O_NONBLOCK then affects no other
+        // process on this terminal.
         let descriptor = Glibc.open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)
         if descriptor >= 0 {
             return try TerminalDevice(
@@ -98,8 +99,8 @@ package final class TerminalDevice: @unchecked Sendable {
     /// - Parameters:
     ///   - input: A terminal to read from.
     ///   - output: The same terminal, to write to.
-    ///   - queue: A serial queue that everything happens on.
-    ///   - ownsDescriptor: Whether `input` is closed with this object.
+    ///   - queue: A serial queue for all work of this device.
+    ///   - ownsDescriptor: Whether this object closes `input`.
     package init(
         input: Int32,
         output: Int32,
@@ -121,17 +122,17 @@ package final class TerminalDevice: @unchecked Sendable {
         if ownsDescriptor { close(input.descriptor) }
     }
 
-    /// Columns and rows of the terminal.
+    /// The size of the terminal in columns and rows.
     package var size: Size { input.size }
 
-    /// Frames that were never written because newer ones came while the terminal was slow.
+    /// The number of frames replaced by newer ones while the terminal was slow.
     var skippedFrames: Int { frames.skippedFrames }
-    /// Bytes written so far.
+    /// The number of bytes written so far.
     var writtenBytes: Int { frames.totalBytes }
 
-    // MARK: Life
+    // MARK: Lifecycle
 
-    /// Takes the terminal over. The owner should show a surface right after.
+    /// Takes over the terminal. The owner should show a surface immediately afterwards.
     package func start() throws(TerminalError) {
         preconditionOnQueue()
         guard phase == .stopped else { return }
@@ -139,7 +140,7 @@ package final class TerminalDevice: @unchecked Sendable {
         try enter()
     }
 
-    /// Restores the terminal. Frames not shown yet are dropped.
+    /// Restores the terminal. Frames not yet shown are dropped.
     package func stop() {
         preconditionOnQueue()
         if phase == .active { leave() }
@@ -182,14 +183,14 @@ package final class TerminalDevice: @unchecked Sendable {
         phase = .stopped
         let isCutOff = frames.isCutOff
         frames.discard()
-        // CAN ends a sequence that the terminal has received only in part.
+        // CAN ends a sequence that the terminal has received only partly.
         writeOut((isCutOff ? [0x18] : []) + modes.leave)
         TerminalRescue.disarm()
         input.restore()
         parser = KeyParser()
     }
 
-    /// Takes the terminal over again after something else used it.
+    /// Takes over the terminal again after another program or the shell has used it.
     private func resume() {
         do {
             try enter()
@@ -205,8 +206,8 @@ package final class TerminalDevice: @unchecked Sendable {
         standard.__sigaction_handler.sa_handler = SIG_IGN
         var ours = sigaction()
         sigaction(SIGTSTP, &standard, &ours)
-        // Stops the rest of the job first; a wrapper that kept running would keep the shell
-        // waiting.
+        // Stops the rest of the job first. Otherwise a wrapper that keeps running would make the
+        // shell wait.
         kill(0, SIGTSTP)
         standard.__sigaction_handler.sa_handler = SIG_DFL
         sigaction(SIGTSTP, &standard, nil)
@@ -215,7 +216,7 @@ package final class TerminalDevice: @unchecked Sendable {
         sigemptyset(&stopSignal)
         sigaddset(&stopSignal, SIGTSTP)
         pthread_sigmask(SIG_UNBLOCK, &stopSignal, &mask)
-        // Returns when the process is continued; at once if there is nobody to continue it.
+        // Returns when the process is continued, or at once if no process can continue it.
         raise(SIGTSTP)
         pthread_sigmask(SIG_SETMASK, &mask, nil)
         sigaction(SIGTSTP, &ours, nil)
@@ -223,14 +224,14 @@ package final class TerminalDevice: @unchecked Sendable {
 
     // MARK: Output
 
-    /// Shows a surface as soon as the terminal takes it; a newer one replaces a waiting one.
+    /// Shows a surface when the terminal is ready. A newer surface replaces a waiting one.
     package func show(_ surface: Surface) {
         preconditionOnQueue()
         frames.show(surface)
         flush()
     }
 
-    /// Repaints everything, for a terminal that something else has written to.
+    /// Repaints the whole screen after other output has changed it.
     package func repaint() {
         preconditionOnQueue()
         frames.repaint()
@@ -239,8 +240,8 @@ package final class TerminalDevice: @unchecked Sendable {
 
     /// Copies text to the clipboard of the machine that displays the terminal.
     ///
-    /// - Returns: Whether the text was sent; it may be too long. No terminal reports whether it
-    ///   obeyed.
+    /// - Returns: Whether the text was sent; false if it is too long. No terminal reports whether
+    ///   it accepted the text.
     package func copy(_ text: String) -> Bool { send(TerminalMessage.copy(text)) }
 
     package func notify(_ kind: TerminalMessage.Notification, title: String, body: String) {
@@ -288,8 +289,8 @@ package final class TerminalDevice: @unchecked Sendable {
         if isWaiting { writer?.resume() } else { writer?.suspend() }
     }
 
-    /// Writes bytes that the terminal needs before it is restored; gives up when it takes nothing
-    /// for a second.
+    /// Writes bytes that the terminal needs before it is restored. Gives up when the terminal
+    /// accepts no byte for a second.
     private func writeOut(_ bytes: [UInt8]) {
         var rest = bytes[...]
         while !rest.isEmpty {
@@ -363,7 +364,7 @@ package final class TerminalDevice: @unchecked Sendable {
         let patience = parser.isLate ? options.lateTimeout : options.escapeTimeout
         queue.asyncAfter(deadline: .now() + patience) { [weak self] in
             guard let self, generation == keyGeneration, phase == .active else { return }
-            // Bytes that arrived while the queue was busy are not late.
+            // Bytes that arrived while the queue was busy do not count as late.
             if input.hasBytes { return inputIsReady() }
             deliver(parser.flush())
             waitForRestOfKey()
@@ -376,11 +377,11 @@ package final class TerminalDevice: @unchecked Sendable {
         switch number {
         case SIGWINCH:
             guard phase == .active else { return }
-            // Even if the size is unchanged in the end, the terminal may have moved lines.
+            // Even if the final size is unchanged, the terminal may have moved lines.
             frames.forget()
             handlers.resize(size)
         case SIGTSTP: suspend()
-        // The shell used the terminal in the meantime.
+        // The shell has used the terminal in the meantime.
         case SIGCONT: if phase == .active { resume() }
         case SIGINT: if phase == .active { handlers.signal(number) }
         default:
@@ -391,11 +392,11 @@ package final class TerminalDevice: @unchecked Sendable {
 
     // MARK: Other programs
 
-    /// Lends the terminal to a program and takes it back when the program has exited.
+    /// Lends the terminal to a program, and takes it back when the program exits.
     ///
     /// - Parameters:
     ///   - arguments: The program's name first.
-    ///   - completion: Receives the exit status on the queue, once the terminal is back.
+    ///   - completion: Called on the queue with the exit status, after the terminal is taken back.
     package func run(
         _ arguments: [String],
         completion: @escaping @Sendable (Result<Int32, TerminalError>) -> Void

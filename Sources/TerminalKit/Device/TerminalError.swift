@@ -1,12 +1,13 @@
-/// Why there is no terminal to draw on.
+/// The reason why no terminal is available.
 package enum TerminalError: Error, Equatable, CustomStringConvertible {
     /// Neither `/dev/tty` nor standard input and output is a terminal.
     case notATerminal
     /// `TERM=dumb`: the terminal cannot move its cursor.
     case dumb
-    /// The device does not hold the terminal: it was not started, or another program has it.
+    /// The device does not control the terminal: it was not started, or another program uses the
+    /// terminal.
     case notOwned
-    /// A system call failed; with its `errno`.
+    /// A system call failed with this `errno`.
     case system(call: String, code: Int32)
 
     package var description: String {

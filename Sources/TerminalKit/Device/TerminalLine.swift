@@ -1,12 +1,12 @@
 import Glibc
 
-/// The line discipline of a terminal: raw while a full-screen program runs, restored afterwards.
+/// The line discipline of a terminal: raw while a full-screen program runs, then restored.
 package struct TerminalLine {
     let descriptor: Int32
     private let original: termios
     private let originalFlags: Int32
 
-    /// Remembers the settings of the terminal.
+    /// Saves the current settings of the terminal.
     package init(_ descriptor: Int32) throws(TerminalError) {
         self.descriptor = descriptor
         var settings = termios()
@@ -19,7 +19,8 @@ package struct TerminalLine {
 
     var originalSettings: termios { original }
 
-    /// Turns off echo, line mode and translation, and signal keys unless `keepsSignals` is set.
+    /// Turns off echo, line mode and translation. Also turns off signal keys, unless `keepsSignals`
+    /// is set.
     func makeRaw(keepsSignals: Bool) throws(TerminalError) {
         var raw = original
         cfmakeraw(&raw)
@@ -38,13 +39,13 @@ package struct TerminalLine {
         _ = fcntl(descriptor, F_SETFL, originalFlags)
     }
 
-    /// Whether there is unread input.
+    /// Whether unread input exists.
     var hasBytes: Bool {
         var polled = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         return poll(&polled, 1, 0) > 0
     }
 
-    /// Columns and rows; 80 by 24 if the terminal does not report them.
+    /// The size in columns and rows; 80 by 24 if the terminal does not report it.
     package var size: Size {
         var window = winsize()
         guard ioctl(descriptor, UInt(TIOCGWINSZ), &window) == 0, window.ws_col > 0,
@@ -53,8 +54,8 @@ package struct TerminalLine {
         return Size(columns: Int(window.ws_col), rows: Int(window.ws_row))
     }
 
-    /// Applies settings; in the background, this stops the process until it is in the foreground
-    /// again. Does not wait for output, which a stopped terminal would never take.
+    /// Applies settings. A background process stops here until it is in the foreground again. Does
+    /// not wait for pending output, because a stopped terminal would never accept it.
     private func apply(_ settings: termios) throws(TerminalError) {
         var settings = settings
         while tcsetattr(descriptor, TCSANOW, &settings) != 0 {

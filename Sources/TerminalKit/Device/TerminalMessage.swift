@@ -1,6 +1,6 @@
 /// Sequences to a terminal that are not part of the screen's contents.
 package enum TerminalMessage {
-    /// How a person is notified while looking elsewhere.
+    /// The way to notify a user who is looking elsewhere.
     package enum Notification: Sendable {
         case none
         case bell
@@ -21,7 +21,7 @@ package enum TerminalMessage {
     }
 
     package static func notify(_ kind: Notification, title: String, body: String) -> [UInt8] {
-        // A semicolon ends a field; after OSC 9, some terminals take a digit and a semicolon for a
+        // A semicolon ends a field. After OSC 9, some terminals parse a digit and a semicolon as a
         // command.
         let title = String(SafeText.line(title).map { $0 == ";" ? "," : $0 })
         let body = SafeText.line(body)

@@ -1,14 +1,14 @@
-/// The terminal modes that a full-screen program sets when it begins and resets when it ends.
+/// The terminal modes that a full-screen program sets at its start and resets at its end.
 package struct TerminalModes: Sendable {
     package var hasMouse = false
 
-    /// In the order they are set; they are reset in reverse order.
+    /// In the order of setting. They are reset in reverse order.
     private var pairs: [(set: String, reset: String)] {
         var pairs = [
-            // Saves the title on the terminal's stack.
+            // Saves the title on the terminal's title stack.
             ("\u{1B}[22;0t", "\u{1B}[23;0t"),
             ("\u{1B}[?1049h", "\u{1B}[?1049l"),
-            // Turns wrapping off: a terminal may draw a glyph wider than expected.
+            // Turns wrapping off, because a terminal may draw a glyph wider than expected.
             ("\u{1B}[?7l", "\u{1B}[?7h"),
             // Lines arrive in visual order, so terminals with BDSM must not reorder them.
             ("\u{1B}[8l", "\u{1B}[8h"),
@@ -23,7 +23,7 @@ package struct TerminalModes: Sendable {
 
     package var enter: [UInt8] { Array(pairs.map(\.set).joined().utf8) }
 
-    /// First ends anything that may be open: a synchronised frame, a style, a hyperlink.
+    /// First closes open states: a synchronised frame, a style, a hyperlink.
     package var leave: [UInt8] {
         let open = "\u{1B}[?2026l\u{1B}[m\u{1B}]8;;\u{1B}\\\u{1B}[?25h"
         return Array((open + pairs.reversed().map(\.reset).joined()).utf8)

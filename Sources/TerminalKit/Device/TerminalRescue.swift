@@ -12,7 +12,7 @@ package enum TerminalRescue {
 
     private static let signals = [SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP]
 
-    // nonisolated: written while no handler can run, read by handlers.
+    // nonisolated: written while no handler can run, and read by handlers.
     private nonisolated(unsafe) static var prepared: UnsafeMutablePointer<Prepared>?
     private nonisolated(unsafe) static var previous: UnsafeMutablePointer<sigaction>?
 
@@ -62,7 +62,7 @@ package enum TerminalRescue {
         tcsetattr(entry.pointee.descriptor, TCSANOW, &entry.pointee.settings)
     }
 
-    /// Restores the previous handler, so that the fault happens again under it.
+    /// Restores the previous handler. The repeated fault then runs that handler.
     private static func passOn(_ number: Int32) {
         guard let previous, let index = signals.firstIndex(of: number) else { return }
         sigaction(number, previous.advanced(by: index), nil)

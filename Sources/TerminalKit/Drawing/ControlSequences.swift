@@ -1,7 +1,7 @@
 /// The shortest way to move the cursor (ECMA-48: CUP, CHA, CUF, CUB, CUU, CUD and control codes).
 package enum CursorMove {
     /// - Parameters:
-    ///   - from: Where the cursor is, from zero; nil where unknown.
+    ///   - from: The position of the cursor, from zero; nil where unknown.
     ///   - to: Another cell.
     static func shortest(
         from: (row: Int?, column: Int?),
@@ -41,14 +41,14 @@ package enum CursorMove {
         }
     }
 
-    /// Returns a numeric argument; one is the default and is omitted.
+    /// Returns a numeric argument. One is the default and is omitted.
     private static func argument(_ value: Int) -> String { value == 1 ? "" : String(value) }
 }
 
 /// SGR (ECMA-48 8.3.117, colours after ISO 8613-6 as xterm writes them).
 package enum SelectGraphicRendition {
-    /// Returns the shorter of two sequences: changing only what differs, or resetting and setting
-    /// all.
+    /// Returns the shorter of two sequences: one that changes only the differences, or one that
+    /// resets the style and sets everything.
     ///
     /// - Parameters:
     ///   - old: The current style; nil if unknown.

@@ -9,7 +9,7 @@ package struct Size: Hashable, Sendable {
     }
 }
 
-/// A cell of the screen, counted from the upper left corner, both from zero.
+/// A cell of the screen. Column and row count from zero at the upper left corner.
 package struct Position: Hashable, Sendable {
     package var column: Int
     package var row: Int
@@ -20,7 +20,7 @@ package struct Position: Hashable, Sendable {
     }
 }
 
-/// A rectangle of cells. One without columns or rows is empty.
+/// A rectangle of cells. A rectangle without columns or rows is empty.
 package struct Rect: Hashable, Sendable {
     package var column: Int
     package var row: Int
@@ -59,7 +59,7 @@ package struct Rect: Hashable, Sendable {
         )
     }
 
-    /// The rectangle inside a border of one cell.
+    /// The rectangle within a border of one cell.
     package var inside: Rect {
         Rect(column: column + 1, row: row + 1, columns: columns - 2, rows: rows - 2)
     }

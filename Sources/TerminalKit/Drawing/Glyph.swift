@@ -1,13 +1,13 @@
-/// The screen's rendering of one grapheme cluster: text that is safe to print, and its columns.
+/// The display form of one grapheme cluster: text that is safe to print, and its columns.
 ///
-/// Text from other people must not control the terminal. A control character becomes its picture
+/// Text of other users must not control the terminal. A control character becomes its picture
 /// (`␛`). Direction controls and other invisible format characters are removed. Unknown scalars
-/// become `�`. A combining mark without a base gets a dotted circle, so that it does not land on
+/// become `�`. A combining mark without a base gets a dotted circle, and thus does not combine with
 /// its neighbour. `text` never contains a control character.
 package struct Glyph: Hashable, Sendable {
     /// One grapheme cluster; meaningless when `width` is zero.
     package let text: Character
-    /// Columns; zero for a cluster that is not shown.
+    /// Columns; zero for an invisible cluster.
     package let width: Int
     /// Whether terminals disagree on the width: emoji sequences, flags, spacing marks.
     let isDoubtful: Bool
@@ -29,7 +29,7 @@ package struct Glyph: Hashable, Sendable {
         self.isDoubtful = isDoubtful
     }
 
-    /// The columns in a terminal that measures every scalar by itself; at least `width`.
+    /// The columns in a terminal that measures each scalar separately; at least `width`.
     var widestWidth: Int {
         guard isDoubtful else { return width }
         return max(width, text.unicodeScalars.reduce(0) { $0 + max(0, Width.ofScalar($1)) })
@@ -40,7 +40,7 @@ package struct Glyph: Hashable, Sendable {
     private static let nothing = Glyph(text: " ", width: 0, isDoubtful: false)
     private static let unknown = Glyph(text: "\u{FFFD}", width: 1, isDoubtful: false)
 
-    /// The longest emoji sequences have ten scalars; a cluster may have thousands of combining
+    /// The longest emoji sequences have ten scalars. A cluster may have thousands of combining
     /// marks.
     private static let maxScalars = 16
 
@@ -50,7 +50,7 @@ package struct Glyph: Hashable, Sendable {
         if let picture = picture(of: first) {
             return Glyph(text: picture, width: 1, isDoubtful: false)
         }
-        // Fast path: most non-ASCII clusters are a single ordinary scalar known to libc.
+        // Fast path: most non-ASCII clusters are a single ordinary scalar that libc knows.
         let firstWidth = Width.ofScalar(first)
         if firstWidth > 0, first.value < 0x1_0000 ? first.isPlainLetter : first.isIdeograph,
             scalars.index(after: scalars.startIndex) == scalars.endIndex
@@ -97,7 +97,7 @@ package struct Glyph: Hashable, Sendable {
             kept.append(scalar)
             columns += width
             if width > 0 { wideScalars += 1 }
-            // Some terminals draw an emoji in text style narrow.
+            // Some terminals draw an emoji in text style in one column.
             if scalar == "\u{FE0E}" { isDoubtful = true }
             if makesEmoji(scalar, at: count, after: kept.first), columns <= 2 || count == 2 {
                 isEmojiSequence = true
@@ -105,7 +105,7 @@ package struct Glyph: Hashable, Sendable {
         }
         guard let last = kept.last, let first = kept.first else { return nothing }
         let text = String(kept)
-        // After scalars were removed or a base was added, the rest may be more than one cluster.
+        // After scalars are removed or a base is added, the text may form more than one cluster.
         guard text.dropFirst().isEmpty else { return unknown }
         isDoubtful =
             isDoubtful || isEmojiSequence || wideScalars > 1 || last.clingsToFollower
@@ -117,7 +117,7 @@ package struct Glyph: Hashable, Sendable {
         )
     }
 
-    /// Returns whether scalar number `count` makes the cluster an emoji of two columns,
+    /// Returns whether scalar number `count` turns the cluster into an emoji of two columns,
     /// regardless of the widths of its scalars.
     private static func makesEmoji(
         _ scalar: Unicode.Scalar,
@@ -132,8 +132,8 @@ package struct Glyph: Hashable, Sendable {
         }
     }
 
-    /// Returns whether a scalar is invisible: a format character or default-ignorable without
-    /// width. Hangul fillers have a width and stay.
+    /// Returns whether a scalar is invisible: a format character, or a default-ignorable one
+    /// without width. Hangul fillers have a width and stay.
     private static func isInvisible(
         _ properties: Unicode.Scalar.Properties,
         _ category: Unicode.GeneralCategory,
@@ -143,7 +143,8 @@ package struct Glyph: Hashable, Sendable {
         return properties.isDefaultIgnorableCodePoint && width == 0
     }
 
-    /// Returns the columns of a scalar newer than libc's tables but known to the standard library.
+    /// Returns the columns of a scalar that is missing in libc's tables but known to the standard
+    /// library.
     private static func width(
         ofUnknownToLibc properties: Unicode.Scalar.Properties
     ) -> Int? {
@@ -171,11 +172,12 @@ extension Unicode.Scalar {
 
     fileprivate var isIdeograph: Bool { (0x2_0000..<0x3_FFFE).contains(value) }
 
-    /// Whether the scalar has columns but joins the preceding cluster: spacing marks, skin tones.
+    /// Whether the scalar has columns but joins the preceding cluster: spacing marks and skin
+    /// tones.
     fileprivate var clingsToPredecessor: Bool { ("a" + String(self)).dropFirst().isEmpty }
 
-    /// Whether a terminal that forms clusters itself may join this scalar with the next output:
-    /// joiners, viramas, prepended signs, halves of flags, conjoining jamo.
+    /// Whether a terminal that forms clusters may join this scalar with the next output: joiners,
+    /// viramas, prepended signs, halves of flags, and conjoining jamo.
     fileprivate var clingsToFollower: Bool {
         switch value {
         case 0x200D, 0x1F1E6...0x1F1FF, 0x1100...0x11FF, 0xA960...0xA97C, 0xD7B0...0xD7FB: true

@@ -1,19 +1,19 @@
-/// Turns surfaces into the bytes that make a terminal show them; small changes take few bytes.
+/// Converts surfaces into terminal output. Small changes need few bytes.
 ///
-/// The renderer remembers the last frame and writes the difference: cursor moves, runs of text, SGR
-/// where the style changes, erasing to the end of the line, scrolled regions, hyperlinks (OSC 8). A
-/// frame of more than one run is wrapped in synchronised output (mode 2026), so that it appears at
-/// once.
+/// The renderer stores the last frame and writes only the difference: cursor moves, runs of text,
+/// SGR where the style changes, erasing to the end of the line, scrolled regions, hyperlinks (OSC
+/// 8). A frame of more than one run is wrapped in synchronised output (mode 2026), and therefore
+/// appears at once.
 ///
-/// The bytes of every frame must reach the terminal in order, so frames are skipped by not
-/// rendering them. The terminal must not wrap lines by itself (`TerminalModes` turns that off).
+/// The bytes of every rendered frame must reach the terminal, in order. A frame is skipped by not
+/// rendering it. The terminal must not wrap lines automatically (`TerminalModes` turns this off).
 package struct Renderer: Sendable {
     package struct Options: Sendable {
         package var depth = ColorDepth.trueColor
-        /// Terminals without OSC 8 ignore it; a few old ones print it.
+        /// Terminals without OSC 8 ignore hyperlinks, but a few old ones print the sequences.
         var hyperlinks = true
         var synchronizedOutput = true
-        /// Whether the terminal supports ASCII only: other characters become question marks.
+        /// Whether the terminal supports ASCII only. Other characters then become question marks.
         var isASCIIOnly = false
     }
 
@@ -26,7 +26,7 @@ package struct Renderer: Sendable {
     private var column: Int?
     private var isCursorVisible: Bool?
     private var pen: Style?
-    /// The style of `pen` before its colours were reduced to the terminal's.
+    /// The style of `pen` before its colours are reduced to the terminal's depth.
     private var fullPen: Style?
     /// The current link of the surface being drawn; none between frames.
     private var penLink = Surface.LinkID.none
@@ -36,7 +36,7 @@ package struct Renderer: Sendable {
 
     package init(options: Options = Options()) { self.options = options }
 
-    /// Forgets what the terminal shows: the next frame repaints everything.
+    /// Discards the known contents of the terminal. The next frame repaints everything.
     mutating func forget() {
         shown = nil
         row = nil
@@ -47,7 +47,7 @@ package struct Renderer: Sendable {
         penLink = .none
     }
 
-    /// Returns the bytes that make the terminal show `surface`; none if it shows it already.
+    /// Returns the bytes that show `surface`; empty if the terminal already shows it.
     ///
     /// A surface whose size has changed is painted in full.
     mutating func render(_ surface: Surface) -> [UInt8] {
@@ -71,8 +71,8 @@ package struct Renderer: Sendable {
         return framed(drawnCount: drawn)
     }
 
-    /// Returns the surface that the terminal shows; if unknown, clears the terminal and returns a
-    /// blank one.
+    /// Returns the surface that the terminal shows. If it is unknown, clears the terminal and
+    /// returns a blank surface.
     private mutating func beginFrame(for surface: Surface) -> Surface {
         if let shown, shown.size == surface.size { return shown }
         forget()
@@ -154,9 +154,10 @@ package struct Renderer: Sendable {
     }
 
     /// Returns the column from which erasing to the end of the line is correct and shorter than
-    /// writing spaces; the number of columns without one.
+    /// writing spaces; the number of columns if there is no such column.
     ///
-    /// Only for the standard background: not every terminal erases with the background colour.
+    /// Erasing is used for the standard background only, because some terminals do not erase with
+    /// the background colour.
     private func columnToEraseFrom(
         in cells: ArraySlice<Surface.Cell>,
         _ dirty: ChangedColumns
@@ -183,8 +184,8 @@ package struct Renderer: Sendable {
                 contentsOf: repeatElement(UInt8(ascii: "?"), count: Int(cell.width))
             )
         } else if cell.isDoubtful {
-            // If the terminal draws the glyph narrower than we measure, old text would show in the
-            // rest.
+            // If the terminal draws the glyph narrower than we measure, old text would remain in
+            // the other columns.
             bytes.append(contentsOf: repeatElement(UInt8(ascii: " "), count: Int(cell.width)))
             self.column = nil
             move(toRow: row ?? 0, column: column)
@@ -195,7 +196,7 @@ package struct Renderer: Sendable {
             write(cell.text)
         }
         let next = column + Int(cell.width)
-        // After the last column, terminals differ on the cursor's position.
+        // After the last column, the cursor position depends on the terminal.
         self.column = next < surface.size.columns ? next : nil
     }
 
@@ -243,7 +244,7 @@ package struct Renderer: Sendable {
         }
     }
 
-    /// Moves to where text is to be written; rewrites a short gap if that is shorter.
+    /// Moves the cursor to `column`. Rewrites a short gap if this takes fewer bytes.
     private mutating func approach(row: Int, column: Int, in surface: Surface) {
         if row == self.row, let here = self.column, here < column, column - here <= 3 {
             let start = row * surface.size.columns
@@ -295,7 +296,7 @@ package struct Renderer: Sendable {
 }
 
 extension Surface.Cell {
-    /// A space on which only the background can be seen.
+    /// Whether the cell is a space that shows only its background.
     fileprivate var isBlankIgnoringColor: Bool {
         width == 1 && link == .none && style.attributes.isDisjoint(with: .visibleOnSpace)
             && text == " "
@@ -305,7 +306,7 @@ extension Surface.Cell {
         isBlankIgnoringColor && style.background == .standard
     }
 
-    /// Returns whether both look the same, ignoring their links.
+    /// Returns whether both cells look the same, without regard to their links.
     func looksLike(_ other: Surface.Cell) -> Bool {
         guard text == other.text, width == other.width else { return false }
         return style == other.style
@@ -342,8 +343,8 @@ private struct ChangedColumns {
         last = max(last ?? 0, column)
     }
 
-    /// Adds the rest of partly changed glyphs, and the columns that a doubtful glyph may cover in a
-    /// terminal that draws it wider.
+    /// Adds the remaining columns of partly changed glyphs. Also adds the columns that a wider
+    /// drawing of a doubtful glyph may cover.
     mutating func widenToGlyphs(of cells: ArraySlice<Surface.Cell>) {
         var column = 0
         while column < cells.count, column <= last ?? -1 {

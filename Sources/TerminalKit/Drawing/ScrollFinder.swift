@@ -1,22 +1,23 @@
-/// Finds a scroll of rows that saves writing most of them again.
+/// Finds a scroll of rows that avoids rewriting most of them.
 package struct ScrollFinder {
     package struct Scroll: Equatable {
-        /// The rows that move, over all columns: few terminals support left and right margins.
+        /// The rows that move, over all columns, because few terminals support left and right
+        /// margins.
         package var rows: Range<Int>
-        /// Rows to move up, or down if negative.
+        /// The number of rows to move up; negative to move down.
         package var count: Int
     }
 
     private let old: Surface
     private let new: Surface
 
-    /// - Precondition: Both have the same size.
+    /// - Precondition: Both surfaces have the same size.
     package init(old: Surface, new: Surface) {
         self.old = old
         self.new = new
     }
 
-    /// Returns the scroll that saves most; nil if none is worth its bytes.
+    /// Returns the scroll that saves the most bytes; nil if no scroll saves enough.
     ///
     /// - Parameter changed: For each row, the range of columns that changed.
     func best(changed: [ClosedRange<Int>?]) -> Scroll? {
@@ -31,7 +32,7 @@ package struct ScrollFinder {
         return after + Self.worthwhileCells < before ? Scroll(rows: rows, count: count) : nil
     }
 
-    /// A scroll costs about fifteen bytes, and rows that stand still are easier on the eye.
+    /// A scroll costs about fifteen bytes, and unmoved rows are easier on the eye.
     private static let worthwhileCells = 40
 
     /// Returns the smallest rectangle around all changes.
@@ -65,7 +66,7 @@ package struct ScrollFinder {
 
     /// Returns a hash of the text of each row of `area`; nil for blank rows.
     ///
-    /// A collision costs bytes, but nothing is drawn wrong.
+    /// A collision costs bytes, but the result stays correct.
     private func fingerprints(of surface: Surface, in area: Rect) -> [UInt64?] {
         surface.cells.withUnsafeBufferPointer { cells in
             (area.row..<area.endRow).map { row in
@@ -82,7 +83,7 @@ package struct ScrollFinder {
         }
     }
 
-    /// Returns how many cells of a new row differ from an old row, or from a blank one.
+    /// Returns the number of cells in a new row that differ from an old row, or from a blank row.
     private func changedCells(ofRow row: Int, over oldRow: Int?) -> Int {
         let columns = new.size.columns
         return new.cells.withUnsafeBufferPointer { newCells in

@@ -1,4 +1,4 @@
-/// The look of a cell, apart from its text.
+/// The look of a cell without its text.
 package struct Style: Hashable, Sendable {
     package enum Color: Hashable, Sendable {
         /// The terminal's default colour.
@@ -42,8 +42,8 @@ package struct Style: Hashable, Sendable {
         self.attributes = attributes
     }
 
-    /// Returns this style overlaid with `other`: the colours that `other` sets win, and its
-    /// attributes are added.
+    /// Returns this style overlaid with `other`: colours set in `other` win, and its attributes are
+    /// added.
     func overlaid(with other: Style) -> Style {
         Style(
             other.foreground == .standard ? foreground : other.foreground,
@@ -62,7 +62,7 @@ package struct Style: Hashable, Sendable {
     }
 }
 
-/// The number of colours a terminal supports.
+/// The number of colours that a terminal supports.
 package enum ColorDepth: Int, Comparable, Sendable {
     case monochrome
     case ansi16
@@ -117,7 +117,8 @@ extension Style.Color {
         return best.index
     }
 
-    /// Returns red, green and blue in xterm's palette: sixteen colours, a cube of six steps, grey.
+    /// Returns red, green and blue of an entry of xterm's palette: sixteen colours, a cube of six
+    /// steps, grey.
     private static func components(of index: UInt8) -> (Int, Int, Int) {
         switch Int(index) {
         case let named where named < 16: sixteen[named]

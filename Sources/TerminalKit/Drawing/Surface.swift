@@ -1,9 +1,9 @@
-/// A grid of cells to draw on: one frame, as it should look.
+/// A grid of cells to draw on: the contents of one frame.
 ///
-/// Every cell holds safe text (`Glyph`), whatever is drawn. A wide character is there as a whole or
-/// not at all: where something covers or clips a part of it, the rest becomes blank.
+/// Every cell holds safe text (`Glyph`). A wide character is either complete or absent: if a part
+/// of it is covered or clipped, the rest becomes blank.
 package struct Surface: Sendable {
-    /// A hyperlink of this surface, from `link(to:)`.
+    /// A hyperlink of this surface; `link(to:)` returns it.
     package struct LinkID: Hashable, Sendable {
         package let index: UInt16
 
@@ -11,25 +11,24 @@ package struct Surface: Sendable {
     }
 
     package struct Cell: Hashable, Sendable {
-        /// Columns of the glyph that begins here; zero where a glyph from the left extends into the
-        /// cell.
+        /// Columns of the glyph that begins here; zero in a cell that a glyph from the left covers.
         fileprivate(set) var width: UInt8 = 1
         fileprivate(set) var isDoubtful = false
         fileprivate(set) var link = LinkID.none
         fileprivate(set) var style = Style.plain
-        /// One grapheme cluster; a space in the columns that a wide glyph extends into.
+        /// One grapheme cluster; a space in the other columns of a wide glyph.
         fileprivate(set) var text: Character = " "
 
         static let blank = Cell()
     }
 
     package let size: Size
-    /// Row by row.
+    /// The cells, row by row.
     private(set) var cells: [Cell]
     /// The position of the terminal's cursor; nil hides it.
     package var cursor: Position?
 
-    /// Addresses by the index of `LinkID`; the first stands for none.
+    /// Addresses by the index of `LinkID`. The first entry stands for no link.
     package private(set) var links = [""]
     private var linkIndices = ["": 0]
 
@@ -55,8 +54,8 @@ package struct Surface: Sendable {
 
     /// Draws `text` in one line to the right of `position`, within `clip`.
     ///
-    /// - Returns: The column after the text as if there were no clip, unless drawing stopped early
-    ///   in a long text.
+    /// - Returns: The column after the unclipped text. If a long text leaves the clip, drawing
+    ///   stops early, and the returned column is smaller.
     @discardableResult
     package mutating func draw(
         _ text: some StringProtocol,
@@ -82,7 +81,7 @@ package struct Surface: Sendable {
         return column
     }
 
-    /// Draws one glyph; where `clip` cuts it, its visible columns become blank.
+    /// Draws one glyph. If `clip` cuts the glyph, its visible columns become blank.
     package mutating func draw(
         _ glyph: Glyph,
         at position: Position,
@@ -118,7 +117,7 @@ package struct Surface: Sendable {
         }
     }
 
-    /// Overlays a style on what is drawn already: a selected row, a match.
+    /// Overlays a style on existing cells, for example for a selected row or a match.
     package mutating func restyle(_ rect: Rect, with style: Style) {
         let rect = rect.intersection(bounds)
         guard !rect.isEmpty else { return }
@@ -130,11 +129,11 @@ package struct Surface: Sendable {
         }
     }
 
-    /// Returns a hyperlink for `draw`; none if the address could do harm or is not meant for
-    /// people.
+    /// Returns a hyperlink for `draw`; no link if the address may be harmful or is not meant for
+    /// users.
     ///
     /// - Parameter address: Must have one of `schemes` and at most 2,083 bytes, which is VTE's
-    ///   limit. Everything but printable ASCII is percent-encoded.
+    ///   limit. All other characters than printable ASCII are percent-encoded.
     package mutating func link(
         to address: String,
         schemes: Set<String> = ["http", "https", "mailto"]
@@ -159,7 +158,7 @@ package struct Surface: Sendable {
         return LinkID(index: UInt16(links.count - 1))
     }
 
-    /// Returns the index of an address in `links`; nil if it has none.
+    /// Returns the index of an address in `links`; nil for an unknown address.
     package func index(ofLink address: String) -> Int? { linkIndices[address] }
 
     // MARK: Cells
@@ -195,7 +194,7 @@ package struct Surface: Sendable {
         }
     }
 
-    /// Ensures that a glyph begins at `index`: a glyph that extends across this border becomes
+    /// Ensures that a glyph begins at `index`. A glyph that extends across this border becomes
     /// blank.
     private mutating func separate(_ index: Int, rowEnd: Int) {
         guard index < rowEnd, cells[index].width == 0 else { return }
@@ -212,7 +211,7 @@ package struct Surface: Sendable {
 
     // MARK: Scrolling
 
-    /// Moves the rows of `rows` up by `count`, or down if negative; vacated rows become blank.
+    /// Moves the rows of `rows` up by `count`, or down if negative. Vacated rows become blank.
     package mutating func scroll(rows: Range<Int>, by count: Int) {
         let old = cells
         for row in rows {

@@ -1,4 +1,4 @@
-/// The styles of everything on the screen, by role.
+/// The styles of all parts of the screen, by role.
 package struct Theme: Sendable {
     package enum Role: CaseIterable, Sendable {
         case text
@@ -27,19 +27,19 @@ package struct Theme: Sendable {
 
     package subscript(role: Role) -> Style { styles[role] ?? .plain }
 
-    /// Returns the style of a person, the same everywhere, from a few distinguishable ones.
+    /// Returns the style of a person's name. The same person has the same style everywhere.
     package func style(ofPerson id: Int64) -> Style {
         guard !people.isEmpty else { return .plain }
         let mixed = UInt64(bitPattern: id) &* 0x9E37_79B9_7F4A_7C15
         return people[Int(mixed >> 32) % people.count]
     }
 
-    /// Whether the theme has no styles at all: the program must mark the selection with characters.
+    /// Whether the theme has no styles. The program must then mark the selection with characters.
     var isPlain: Bool { styles.values.allSatisfy { $0 == .plain } }
 
     /// Returns the style of text with these traits on `base`.
     package func style(of traits: TextTraits, on base: Style) -> Style {
-        // A theme without styles must stay so, even for formatted messages.
+        // A theme without styles must show formatted messages without styles too.
         guard !traits.isEmpty, !isPlain else { return base }
         var style = base
         if traits.contains(.quote) { style = style.overlaid(with: self[.quote]) }
@@ -57,7 +57,7 @@ package struct Theme: Sendable {
 
     package static let all = [dark, light, sixteen, mono, none]
 
-    /// Returns the theme of that name, or else one that the terminal can show.
+    /// Returns the theme with that name, or else a theme that suits the terminal.
     package static func choose(named name: String?, depth: ColorDepth) -> Theme {
         if let theme = all.first(where: { $0.name == name }) { return theme }
         return switch depth {
@@ -113,7 +113,7 @@ package struct Theme: Sendable {
         people: [26, 28, 130, 90, 30, 160, 64, 55].map { Style(.palette($0), .bold) }
     )
 
-    /// Uses only the terminal's own colours; legible on dark and light backgrounds.
+    /// Uses only the terminal's own colours. Legible on dark and light backgrounds.
     package static let sixteen = Theme(
         name: "sixteen",
         styles: [
@@ -134,7 +134,7 @@ package struct Theme: Sendable {
         people: [1, 2, 4, 5, 6].map { Style(.ansi($0), .bold) }
     )
 
-    /// Uses only attributes, for terminals without colours and people who want none.
+    /// Uses only attributes, for terminals without colours and for users who avoid colours.
     package static let mono = Theme(
         name: "mono",
         styles: [

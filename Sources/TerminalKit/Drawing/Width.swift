@@ -1,9 +1,10 @@
 import CWidth
 import Glibc
 
-/// The columns that text takes on the screen, as terminals count them.
+/// The number of columns that terminals use for a text.
 package enum Width {
-    /// Returns the columns of one grapheme cluster as `Glyph` shows it; zero if it is not shown.
+    /// Returns the columns of one grapheme cluster drawn as a `Glyph`; zero for an invisible
+    /// cluster.
     package static func of(_ cluster: Character) -> Int { Glyph(cluster).width }
 
     /// Returns the columns of a whole text drawn in one line.
@@ -11,11 +12,11 @@ package enum Width {
         text.reduce(0) { $0 + Glyph($1).width }
     }
 
-    /// Returns as much of the beginning of `text` as fits into `columns`, with "…" if it is
-    /// shortened.
+    /// Returns the longest beginning of `text` that fits into `columns`. A shortened text ends with
+    /// "…".
     package static func shortened(_ text: some StringProtocol, to columns: Int) -> String {
         var used = 0
-        // Counts of clusters: all that fit so far, and those that leave a column for the ellipsis.
+        // The numbers of clusters that fit so far, and that would leave a column for the ellipsis.
         var seen = 0
         var keptBeforeEllipsis = 0
         for cluster in text {
@@ -36,8 +37,8 @@ package enum Width {
         return Int(wcwidth(wchar_t(bitPattern: scalar.value)))
     }
 
-    /// Loads libc's width tables, which depend on the locale. Only the character type changes, so
-    /// that numbers and sorting stay as they are.
+    /// Loads libc's width tables, which depend on the locale. Only the character type changes;
+    /// numbers and sorting keep their locale.
     private static let knowsUnicode =
         setlocale(LC_CTYPE, "C.UTF-8") != nil || setlocale(LC_CTYPE, "en_US.UTF-8") != nil
 }

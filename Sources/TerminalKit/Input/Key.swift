@@ -1,7 +1,7 @@
-/// An action of the person at the terminal.
+/// An action of the user at the terminal.
 package enum InputEvent: Hashable, Sendable {
     case key(KeyPress)
-    /// Pasted text, as one event: nothing in it is a command. Lines end with `\n`; control
+    /// Pasted text, as one event. No part of it acts as a command. Lines end with `\n`; control
     /// characters other than tabs are removed.
     case paste(String)
     case focusGained
@@ -11,8 +11,7 @@ package enum InputEvent: Hashable, Sendable {
 
 package struct KeyPress: Hashable, Sendable {
     package enum Key: Hashable, Sendable {
-        /// One scalar, never a control character. With control or alt, the character on the key
-        /// cap.
+        /// One scalar, but no control character. With control or alt, the character on the key cap.
         case character(Unicode.Scalar)
         case enter
         case tab
@@ -68,7 +67,7 @@ package struct MouseEvent: Hashable, Sendable {
     }
 
     package var action: Action
-    /// 0 left, 1 middle, 2 right; meaningless for the wheel.
+    /// 0 left, 1 middle, 2 right; meaningless for wheel events.
     var button: Int
     package var position: Position
     package var modifiers: KeyPress.Modifiers = []

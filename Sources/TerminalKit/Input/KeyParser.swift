@@ -1,47 +1,49 @@
-/// Turns the bytes from a terminal into keys and other events, however the bytes are split.
+/// Parses the bytes from a terminal into keys and other events. The bytes may be split anywhere.
 ///
 /// Supports UTF-8; control characters; CSI and SS3 sequences of xterm, rxvt and the Linux console
 /// with xterm's modifiers; `CSI u` and xterm's `modifyOtherKeys`; bracketed paste (mode 2004);
 /// focus (1004); SGR mouse (1006). Ignores answers to queries, broken UTF-8 and unknown sequences.
 ///
 /// ESC is both a key and the beginning of most sequences. While `isWaiting`, the caller should call
-/// `flush` when no byte has come for some tens of milliseconds: a lone ESC, `ESC [` or `ESC O` then
-/// counts as typed keys. On slow lines, the rest of a sequence may still come later, and it must
-/// not count as text. So `flush` gives up no other unfinished sequence, and a late rest continues
-/// the flushed one. After `ESC [` and `ESC O`, the rest is whatever comes next. After ESC, it must
-/// be at least two bytes at once, which nobody types. While `isLate`, another `flush` after about a
-/// second ends the wait for the rest.
+/// `flush` when no byte has arrived for some tens of milliseconds. A lone ESC, `ESC [` or `ESC O`
+/// then counts as typed keys.
+///
+/// On slow lines, the rest of a sequence may arrive later, and it must not count as text. `flush`
+/// therefore gives up no other unfinished sequence, and a late rest continues the flushed one.
+/// After `ESC [` and `ESC O`, any next bytes are the rest. After ESC, the rest must be at least two
+/// bytes at once, because users cannot type two bytes at once. While `isLate`, another `flush`
+/// after about a second ends the wait for the rest.
 package struct KeyParser: Sendable {
     private enum State: Sendable {
         case ground
-        /// Collects the bytes of a scalar.
+        /// Collecting the bytes of a scalar.
         case utf8(collected: [UInt8], length: Int)
         case escape
-        /// ESC O.
+        /// After ESC O.
         case ss3([UInt8])
-        /// ESC [.
+        /// After ESC [.
         case csi([UInt8])
-        /// OSC, DCS, SOS, PM or APC: an answer of the terminal. `introducer` is its second byte.
+        /// OSC, DCS, SOS, PM or APC: a reply from the terminal. `introducer` is its second byte.
         case string(introducer: UInt8, isEmpty: Bool, sawEscape: Bool)
         case paste
     }
 
-    /// A longer sequence is ignored.
+    /// The maximum length of a sequence. Longer ones are ignored.
     private static let maxSequenceBytes = 64
     private static let pasteEnd = Array("\u{1B}[201~".utf8)
 
     private let maxPasteBytes: Int
     private var state = State.ground
     private var isAlt = false
-    /// Whether `flush` was called, and no byte has come since.
+    /// Whether no byte has arrived since the last `flush`.
     private(set) var isLate = false
     private var pasted: [UInt8] = []
     private var events: [InputEvent] = []
 
-    /// - Parameter maxPasteBytes: The most bytes of a paste to keep; the rest is dropped.
+    /// - Parameter maxPasteBytes: The maximum number of bytes of a paste. The rest is dropped.
     package init(maxPasteBytes: Int = 1 << 20) { self.maxPasteBytes = maxPasteBytes }
 
-    /// Whether `flush` would change anything.
+    /// Whether `flush` would have an effect.
     package var isWaiting: Bool {
         switch state {
         case .ground: isLate
@@ -68,7 +70,7 @@ package struct KeyParser: Sendable {
         return takeEvents()
     }
 
-    /// Reports that no byte has come for a while, as described for the type.
+    /// Reports that no byte has arrived for a while. The type's documentation describes the effect.
     package mutating func flush() -> [InputEvent] {
         guard isWaiting else { return [] }
         if isLate {
@@ -91,9 +93,9 @@ package struct KeyParser: Sendable {
         return takeEvents()
     }
 
-    /// Returns whether bytes after a flushed ESC continue its sequence. Nobody types two bytes at
-    /// once, but some keyboards send whole words: a letter after `O` counts only if it is the last
-    /// byte.
+    /// Returns whether bytes after a flushed ESC continue its sequence. Users cannot type two bytes
+    /// at once, but some keyboards send whole words. A letter after `O` therefore counts only if it
+    /// is the last byte.
     private static func isRestOfSequence(_ bytes: [UInt8]) -> Bool {
         guard let first = bytes.first, bytes.count > 1 else { return false }
         let rest = bytes.dropFirst().drop { (0x20..<0x40).contains($0) }
@@ -106,7 +108,7 @@ package struct KeyParser: Sendable {
         }
     }
 
-    /// Ends a paste whose end is missing, with the bytes received so far.
+    /// Ends a paste whose end marker is missing, with the bytes received so far.
     mutating func endPaste() -> [InputEvent] {
         if isPasting { finishPaste(dropping: 0) }
         return takeEvents()
@@ -175,7 +177,7 @@ package struct KeyParser: Sendable {
             state = .utf8(collected: bytes, length: length)
             return
         }
-        // Overlong forms and surrogates do not decode; C1 controls are not keys.
+        // Overlong forms and surrogates do not decode. C1 controls are not keys.
         let scalars = String(validating: bytes, as: UTF8.self)?.unicodeScalars
         if let scalar = scalars?.first, scalar.properties.generalCategory != .control {
             emit(.character(scalar))
@@ -192,7 +194,7 @@ package struct KeyParser: Sendable {
             UInt8(ascii: "_"):
             state = .string(introducer: byte, isEmpty: true, sawEscape: false)
         case 0x1B:
-            // A second ESC means alt with a key that sends a sequence; further ones are keys.
+            // A second ESC means alt with a key that sends a sequence. Each further ESC is a key.
             if isAlt { events.append(.key(KeyPress(.escape))) }
             isAlt = true
         default:
@@ -233,11 +235,11 @@ package struct KeyParser: Sendable {
         _ parameters: [UInt8],
         _ next: ([UInt8]) -> State
     ) {
-        // A sequence that is too long is still read to its end, and then ignored.
+        // A sequence that is too long is read to its end and then ignored.
         state = next(parameters.count < Self.maxSequenceBytes ? parameters + [byte] : parameters)
     }
 
-    /// Drops the sequence because the byte cannot belong to it, then handles the byte.
+    /// Drops a sequence that the byte cannot continue, then handles the byte.
     private mutating func abandon(before byte: UInt8) {
         reset()
         take(byte)
@@ -276,7 +278,7 @@ package struct KeyParser: Sendable {
             finishMouse(final, Self.numbers(Array(parameters.dropFirst())))
             return
         }
-        // Private markers and intermediate bytes belong to answers.
+        // Private markers and intermediate bytes belong to replies of the terminal.
         let isPlain = parameters.allSatisfy { byte in
             (UInt8(ascii: "0")...UInt8(ascii: ";")).contains(byte)
         }
@@ -288,7 +290,7 @@ package struct KeyParser: Sendable {
         case UInt8(ascii: "I") where parameters.isEmpty: finish(with: .focusGained)
         case UInt8(ascii: "O") where parameters.isEmpty: finish(with: .focusLost)
         case UInt8(ascii: "Z") where isPlain: emit(.tab, .shift)
-        // With another first number, this is a cursor position report.
+        // With a first number other than 1, this is a cursor position report.
         case UInt8(ascii: "R") where numbers.first ?? 1 != 1: reset()
         case UInt8(ascii: "a")...UInt8(ascii: "d") where parameters.isEmpty:
             emit(Self.arrows[Int(final - UInt8(ascii: "a"))], .shift)
@@ -385,7 +387,7 @@ package struct KeyParser: Sendable {
         )
     }
 
-    /// Returns the numbers between semicolons, zero where empty; sub-parameters are ignored.
+    /// Returns the numbers between semicolons; an empty field is zero. Sub-parameters are ignored.
     private static func numbers(_ parameters: [UInt8]) -> [Int] {
         guard !parameters.isEmpty else { return [] }
         return parameters.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false).map
@@ -448,7 +450,7 @@ package struct KeyParser: Sendable {
         if byte == UInt8(ascii: "~"), pasted.suffix(Self.pasteEnd.count) == Self.pasteEnd[...] {
             finishPaste(dropping: Self.pasteEnd.count)
         } else if pasted.count >= maxPasteBytes + 2 * Self.pasteEnd.count {
-            // The last bytes may be the start of the end marker.
+            // The last bytes may be the beginning of the end marker.
             let excess = maxPasteBytes..<pasted.count - Self.pasteEnd.count
             pasted.removeSubrange(excess)
         }

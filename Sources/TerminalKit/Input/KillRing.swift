@@ -1,4 +1,4 @@
-/// Text that was cut, to be yanked: the newest first, then round through older entries.
+/// Cut texts for yanking: first the newest entry, then cyclically older ones.
 package struct KillRing: Sendable {
     private static let capacity = 32
 
@@ -14,7 +14,7 @@ package struct KillRing: Sendable {
         position = entries.count - 1
     }
 
-    /// Adds to the newest entry, for a kill right after another one.
+    /// Adds to the newest entry, for a kill that directly follows another.
     mutating func extend(with text: String, atFront: Bool) {
         guard let last = entries.popLast() else { return add(text) }
         entries.append(atFront ? text + last : last + text)

@@ -1,21 +1,21 @@
-/// A line, or several, that a person edits with the keys of readline.
+/// A text of one or more lines, edited with readline keys.
 ///
-/// Positions count grapheme clusters, so the cursor never stands within one. An insertion that
-/// exceeds the limit is refused as a whole. The text contains no control characters but line breaks
-/// and tabs.
+/// Positions count grapheme clusters. The cursor is therefore never within a cluster. An insertion
+/// that exceeds the limit is refused as a whole. The text contains no control characters except
+/// line breaks and tabs.
 package struct LineEditor: Sendable {
     package enum Outcome: Equatable, Sendable {
-        /// The editor has no use for the key; the caller may handle it.
+        /// The key has no meaning here; the caller may handle it.
         case ignored
-        /// The editor used the key, even if nothing changed.
+        /// The editor handled the key, even if nothing changed.
         case handled
-        /// There is no room for the insertion: nothing has changed.
+        /// The insertion does not fit, and nothing has changed.
         case limitReached
-        /// Enter: the text was removed from the editor and added to the history.
+        /// Enter: the text moved from the editor to the history.
         case submitted(String)
     }
 
-    /// The text a person was writing, to be stored and shown again.
+    /// An unfinished text, to be stored and shown again.
     package struct Draft: Hashable, Sendable {
         package var text: String
         /// In grapheme clusters.
@@ -32,9 +32,9 @@ package struct LineEditor: Sendable {
     /// A word that completion may replace.
     package struct Token: Hashable, Sendable {
         package var text: String
-        /// In grapheme clusters; ends at the cursor.
+        /// In grapheme clusters. The range ends at the cursor.
         package var range: Range<Int>
-        /// Whether only white space precedes the token: the place of a command.
+        /// Whether only white space precedes the token. A command must be in this place.
         package var isFirst: Bool
 
         package init(text: String, range: Range<Int>, isFirst: Bool) {
@@ -53,7 +53,7 @@ package struct LineEditor: Sendable {
         case verticalMove
     }
 
-    /// The limit in UTF-16 code units, as the protocol counts.
+    /// The limit in UTF-16 code units, as in the protocol.
     package let limit: Int
     /// The drawn width in columns, which determines how the cursor moves up and down.
     package var width = 80
@@ -67,7 +67,7 @@ package struct LineEditor: Sendable {
     private var goalColumn = 0
 
     private var history: [String] = []
-    /// The entry that is shown; `history.count` stands for the person's own text.
+    /// The shown entry of the history; `history.count` stands for the user's own text.
     private var historyIndex = 0
     private var interrupted = Draft.empty
 
@@ -75,7 +75,7 @@ package struct LineEditor: Sendable {
     private static let maxUndoCharacters = 4_000_000
     private static let maxHistory = 500
 
-    /// More than anybody writes, and little enough to be laid out at every key press.
+    /// More than any user writes, but short enough to lay out at every key press.
     package static let longest = 64 * 4_000
 
     package init(limit: Int = LineEditor.longest) { self.limit = limit }
@@ -97,9 +97,9 @@ package struct LineEditor: Sendable {
         historyIndex = history.count
     }
 
-    /// Replaces the text, with the cursor at its end; undo restores the old text.
+    /// Replaces the text and puts the cursor at its end. Undo restores the old text.
     ///
-    /// - Returns: Whether there was room; otherwise nothing changes.
+    /// - Returns: Whether the text fits. If not, nothing changes.
     @discardableResult
     package mutating func setText(_ text: String) -> Bool {
         saveForUndo()
@@ -107,7 +107,7 @@ package struct LineEditor: Sendable {
         return replace(0..<clusters.count, with: text)
     }
 
-    /// Inserts a pasted text. Its line breaks stay, and nothing is sent.
+    /// Inserts a pasted text. Its line breaks stay, and no line is submitted.
     package mutating func paste(_ text: String) -> Outcome {
         saveForUndo()
         lastAction = .other
@@ -123,7 +123,7 @@ package struct LineEditor: Sendable {
 
     // MARK: Completion
 
-    /// The text between white space and the cursor; nil if it is empty.
+    /// The text from the last white space to the cursor; nil if it is empty.
     package var tokenBeforeCursor: Token? {
         var start = cursor
         while start > 0, !clusters[start - 1].isWhitespace { start -= 1 }
@@ -154,7 +154,7 @@ package struct LineEditor: Sendable {
         )
     }
 
-    /// Returns the lines of the layout to show in `height` rows, including the cursor's.
+    /// Returns the lines of the layout to show in `height` rows, including the cursor's line.
     package static func visibleRows(of layout: TextLayout, cursorRow: Int, height: Int) -> Range<
         Int
     > {
@@ -273,7 +273,8 @@ package struct LineEditor: Sendable {
         return position
     }
 
-    /// The position before the preceding spaces and the token before them: `unix-word-rubout`.
+    /// The start of the token before the cursor, including spaces after the token:
+    /// `unix-word-rubout`.
     private var tokenStart: Int {
         var position = cursor
         while position > 0, clusters[position - 1].isWhitespace { position -= 1 }
@@ -289,7 +290,7 @@ package struct LineEditor: Sendable {
         moveVertically(by: 1) ? .handled : showHistory(historyIndex + 1)
     }
 
-    /// Moves to another drawn line, in the column where vertical movement began.
+    /// Moves to another drawn line, in the column where the vertical movement began.
     private mutating func moveVertically(by rows: Int) -> Bool {
         let layout = layout()
         let here = layout.position(of: cursor)
@@ -318,18 +319,19 @@ package struct LineEditor: Sendable {
 
     // MARK: Changing
 
-    /// Replaces `range` with `text` and puts the cursor after it.
+    /// Replaces `range` with `text` and puts the cursor after the new text.
     ///
-    /// - Returns: Whether there was room; otherwise nothing changes.
+    /// - Returns: Whether the text fits. If not, nothing changes.
     private mutating func replace(_ range: Range<Int>, with text: String) -> Bool {
         let safe = SafeText.multiline(text)
         let kept = clusters[..<range.lowerBound]
         let rest = clusters[range.upperBound...]
-        // A text above the limit can still be shortened.
+        // A text above the limit can still be made shorter.
         let isInsertion = !safe.isEmpty
         let room = limit - Self.units(of: kept) - Self.units(of: rest)
         if isInsertion, safe.utf16.count > room { return false }
-        // The inserted text may join the cluster before it, and the following text may join it.
+        // The inserted text may join the preceding cluster, and the following text may join the
+        // inserted text.
         let head = String(kept) + safe
         let whole = head + String(rest)
         clusters = Array(whole)
@@ -352,7 +354,7 @@ package struct LineEditor: Sendable {
     }
 
     private mutating func insert(_ text: String) -> Outcome {
-        // Undo treats consecutive letters as one step, up to a space.
+        // Undo treats consecutive letters up to a space as one step.
         var isWithinWord = false
         if case .insertion = lastAction { isWithinWord = text.first?.isWhitespace == false }
         if !isWithinWord { saveForUndo() }
@@ -385,7 +387,7 @@ package struct LineEditor: Sendable {
         return .handled
     }
 
-    /// Kills to the end of the line; at the end, kills the line break.
+    /// Kills to the end of the line. At the end, kills the line break.
     private mutating func killToLineEnd() -> Outcome {
         let end = lineEnd
         return kill(
@@ -413,8 +415,8 @@ package struct LineEditor: Sendable {
         return .handled
     }
 
-    /// Swaps the clusters before and under the cursor; at the end of a line, the two before the
-    /// cursor.
+    /// Swaps the clusters before and under the cursor. At the end of a line, swaps the two clusters
+    /// before the cursor.
     private mutating func transpose() -> Outcome {
         var second = cursor
         if second == lineEnd { second -= 1 }
@@ -436,7 +438,7 @@ package struct LineEditor: Sendable {
 
     private mutating func undo() -> Outcome {
         lastAction = .other
-        // Steps that changed nothing are skipped.
+        // Skips steps that changed nothing.
         while let saved = undoStack.popLast() {
             guard saved.text != text else { continue }
             clusters = Array(saved.text)

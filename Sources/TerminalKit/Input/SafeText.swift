@@ -1,7 +1,7 @@
-/// Text from elsewhere without anything that a terminal or an editor could take for a command.
+/// Foreign text without characters that a terminal or an editor could interpret as a command.
 package enum SafeText {
-    /// Returns the text with `\n` for every kind of line break and without other controls than
-    /// tabs.
+    /// Returns the text with `\n` for every kind of line break, and without control characters
+    /// except tabs.
     static func multiline(_ text: String) -> String {
         var safe = String.UnicodeScalarView()
         var endedWithReturn = false
@@ -18,7 +18,7 @@ package enum SafeText {
         return String(safe)
     }
 
-    /// Returns the text in one line as `Glyph` shows it, for titles and notifications.
+    /// Returns the text as one line of `Glyph` texts, for titles and notifications.
     package static func line(_ text: String) -> String {
         let spaced = text.map { $0.isNewline || $0 == "\t" ? " " : $0 }
         return String(spaced.map { Glyph($0) }.filter { $0.width > 0 }.map(\.text))

@@ -9,7 +9,7 @@ package enum BidiClass: UInt8, Sendable {
     case arabicNumber
     case commonSeparator
     case nonspacingMark
-    /// Invisible characters and all explicit formatting, which this program removes.
+    /// Invisible characters and all explicit formatting characters, which this program removes.
     case boundaryNeutral
     case paragraphSeparator
     case segmentSeparator
@@ -36,7 +36,7 @@ package enum BidiClass: UInt8, Sendable {
         }
     }
 
-    /// Whether text with this class may need reordering; other text is drawn as stored.
+    /// Whether text with this class may need reordering. Other text is drawn in stored order.
     var needsReordering: Bool {
         self == .rightToLeft || self == .arabicLetter || self == .arabicNumber
     }

@@ -1,8 +1,8 @@
-/// Characters that are mirrored in right-to-left text (rule L4 of UAX #9), and which of them are
-/// brackets (rule BD14).
+/// The characters that are mirrored in right-to-left text (rule L4 of UAX #9), and the brackets
+/// among them (rule BD14).
 package enum BidiMirroring {
     package enum Bracket: Equatable {
-        /// With the matching closing bracket.
+        /// An opening bracket, with its closing bracket.
         case opening(Unicode.Scalar)
         case closing(Unicode.Scalar)
     }
@@ -17,7 +17,7 @@ package enum BidiMirroring {
         return text.count == 1 ? Character(text) : character
     }
 
-    /// Returns the kind of bracket; canonically equivalent brackets count as one.
+    /// Returns the kind of bracket. Canonically equivalent brackets are treated as equal.
     static func bracket(_ scalar: Unicode.Scalar) -> Bracket? {
         switch scalar {
         case "\u{2329}": .opening("\u{3009}")

@@ -1,10 +1,11 @@
-/// The direction of one paragraph and of every cluster in it, by the implicit rules of UAX #9.
+/// The direction of a paragraph and of each of its clusters, by the implicit rules of UAX #9.
 ///
-/// Explicit embeddings, overrides and isolates are not supported: their controls count as invisible
-/// characters, so that a message cannot reorder the text around it.
+/// Explicit embeddings, overrides and isolates are not supported. Their controls count as invisible
+/// characters, because a message must not reorder the text around it.
 package struct BidiParagraph: Sendable {
     package enum Direction: Sendable {
-        /// From the first strong character (rules P2 and P3), left to right without one.
+        /// The direction of the first strong character (rules P2 and P3); left to right without a
+        /// strong character.
         case automatic
         case leftToRight
         case rightToLeft
@@ -16,7 +17,7 @@ package struct BidiParagraph: Sendable {
 
     private let classes: [BidiClass]
 
-    /// - Parameter clusters: One paragraph, without the character that ends it.
+    /// - Parameter clusters: One paragraph, without its paragraph separator.
     package init(_ clusters: [Character], direction: Direction = .automatic) {
         let classes = clusters.map { cluster in
             cluster.unicodeScalars.first.map(BidiClass.init(of:)) ?? .boundaryNeutral
@@ -40,7 +41,7 @@ package struct BidiParagraph: Sendable {
     /// Returns the clusters of a line in visual order (rules L1 and L2).
     ///
     /// - Parameter line: A range of the paragraph's clusters.
-    /// - Returns: Their indices from left to right, and the level of each.
+    /// - Returns: The indices of the clusters from left to right, each with its level.
     func visualOrder(ofLine line: Range<Int>) -> [(index: Int, level: UInt8)] {
         let base: UInt8 = isRightToLeft ? 1 : 0
         var entries = line.map { (index: $0, level: levels[$0]) }
@@ -63,7 +64,7 @@ package struct BidiParagraph: Sendable {
         return entries
     }
 
-    /// Rule L1: white space before a tab and at the end of a line takes the paragraph's level.
+    /// Rule L1: white space before a tab and at the end of a line gets the paragraph's level.
     private func resetTrailingSpace(_ entries: inout [(index: Int, level: UInt8)], to base: UInt8) {
         var isTrailing = true
         for position in entries.indices.reversed() {

@@ -1,10 +1,11 @@
-/// Rules W1 to W7, N0 to N2, I1 and I2 of UAX #9 for one paragraph, which is one run of one level.
+/// Rules W1 to W7, N0 to N2, I1 and I2 of UAX #9 for one paragraph. The paragraph is a single level
+/// run.
 package struct BidiResolver {
     private let baseLevel: UInt8
     private let clusters: [Character]
-    /// The indices of the visible characters; invisible ones are ignored (rule X9).
+    /// The indices of the visible characters. Invisible ones are ignored (rule X9).
     private let visible: [Int]
-    /// The classes of the visible characters, as far as they are resolved.
+    /// The current classes of the visible characters; each rule changes some of them.
     private var classes: [BidiClass]
     private let originalClasses: [BidiClass]
 
@@ -16,7 +17,7 @@ package struct BidiResolver {
         originalClasses = self.classes
     }
 
-    /// Returns the level of every cluster; an invisible one has the level of its predecessor.
+    /// Returns the level of every cluster. An invisible cluster gets the level of its predecessor.
     package mutating func resolve() -> [UInt8] {
         resolveWeak()
         resolveBrackets()
@@ -81,7 +82,7 @@ package struct BidiResolver {
         }
     }
 
-    /// Rule W4: a single separator between two numbers of the same kind joins them.
+    /// Rule W4: a single separator between two numbers of the same kind becomes part of the number.
     private mutating func resolveSeparators() {
         for index in classes.indices.dropFirst().dropLast() {
             let before = classes[index - 1]
@@ -95,7 +96,7 @@ package struct BidiResolver {
         }
     }
 
-    /// Rule W5: currency and per cent signs beside a European number join it.
+    /// Rule W5: currency and per cent signs beside a European number become part of the number.
     private mutating func resolveTerminators() {
         var index = 0
         while index < classes.count {
@@ -116,7 +117,7 @@ package struct BidiResolver {
 
     // MARK: Brackets
 
-    /// Returns the direction of a class among neutrals: numbers count as right to left.
+    /// Returns the direction of a class for its neutral neighbours. Numbers count as right to left.
     private func direction(of resolved: BidiClass) -> BidiClass? {
         switch resolved {
         case .leftToRight: .leftToRight
@@ -125,7 +126,7 @@ package struct BidiResolver {
         }
     }
 
-    /// Rule N0: both brackets of a pair take one direction, determined by their contents.
+    /// Rule N0: both brackets of a pair get the same direction, which their contents determine.
     private mutating func resolveBrackets() {
         for (open, close) in bracketPairs() {
             let inside = classes[open + 1..<close].compactMap(direction(of:))
@@ -159,7 +160,7 @@ package struct BidiResolver {
             guard let scalar = clusters[visible[index]].unicodeScalars.first else { continue }
             switch BidiMirroring.bracket(scalar) {
             case .opening(let closing):
-                // At this depth, the rule stops.
+                // At this depth, rule BD16 gives up and returns no pairs.
                 guard stack.count < 63 else { return [] }
                 stack.append((closing, index))
             case .closing(let canonical):
@@ -175,7 +176,8 @@ package struct BidiResolver {
 
     // MARK: Neutrals
 
-    /// Rules N1 and N2: neutrals between two equal directions take it, others take the paragraph's.
+    /// Rules N1 and N2: neutrals between two equal directions get that direction. Other neutrals
+    /// get the paragraph's direction.
     private mutating func resolveNeutral() {
         var index = 0
         while index < classes.count {

@@ -1,6 +1,7 @@
-/// Where lines may break: the part of UAX #14 that messages need.
+/// The places where lines may break: the part of UAX #14 that messages need.
 package enum LineBreaking {
-    /// Returns whether a line may break at this white space, which may also hang over the end.
+    /// Returns whether the cluster is white space at which a line may break, and which may exceed
+    /// the line.
     static func isSpace(_ cluster: Character) -> Bool {
         guard cluster.isWhitespace else { return false }
         return cluster != "\u{A0}" && cluster != "\u{2007}" && cluster != "\u{202F}"

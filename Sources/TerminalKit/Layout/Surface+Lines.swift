@@ -1,14 +1,14 @@
 extension Surface {
-    /// Draws one line in visual order (`BidiParagraph`), shortened with "…" before it is reordered.
+    /// Draws one line in visual order (`BidiParagraph`). The text is shortened with "…" before
+    /// reordering.
     ///
-    /// The line begins at the left of `rect` whatever its direction, and does not move what is
-    /// drawn beside it.
+    /// The line begins at the left of `rect` in both directions, and does not move its neighbours.
     /// - Parameters:
-    ///   - parts: Are drawn from left to right. Each is a paragraph of its own, so that a name in
-    ///     Hebrew does not reorder the words around it.
+    ///   - parts: Are drawn from left to right. Each part is a separate paragraph, so a Hebrew name
+    ///     does not reorder the words around it.
     ///   - rect: Only its first row is used.
     ///   - direction: The direction of every part.
-    ///   - style: Returns the style of a cluster, by its index in the joined parts.
+    ///   - style: Returns the style of a cluster, given its index in the joined parts.
     /// - Returns: The column after the line.
     @discardableResult
     package mutating func drawLine(

@@ -1,23 +1,23 @@
 /// A text wrapped to a width: its lines, and the mapping between text and cells in both directions.
 ///
-/// Lines break at white space, after hyphens and between ideographs; a word longer than a line
-/// breaks anywhere between clusters. White space that does not fit hangs over and is not drawn. A
-/// paragraph whose first strong character runs from right to left is aligned to the right. Within a
-/// line, runs are in visual order (`BidiParagraph`) and brackets are mirrored where needed.
+/// Lines break at white space, after hyphens and between ideographs. A word longer than a line
+/// breaks between any clusters. White space beyond the width is not drawn. A paragraph whose first
+/// strong character runs from right to left is aligned to the right. Within a line, runs are in
+/// visual order (`BidiParagraph`), and brackets are mirrored where needed.
 ///
-/// Positions in the text count grapheme clusters. A cursor stands *on* the cluster that follows it
-/// in the text; at the end of a line, on the next free cell in the paragraph's direction.
+/// Positions in the text count grapheme clusters. The cursor is *on* the cluster that follows it in
+/// the text. At the end of a line, it is on the next free cell in the paragraph's direction.
 package struct TextLayout: Sendable {
     package struct Options: Sendable {
         /// Columns, at least one.
         package var width: Int
-        /// Columns before the first line; at its right end in a right-to-left paragraph.
+        /// Columns before the first line; in a right-to-left paragraph, at its right end.
         var firstIndent = 0
         /// Columns before every other line.
         package var indent = 0
         /// The number of the first link; nil if links are not numbered.
         package var firstLinkNumber: Int?
-        /// Whether every line keeps a free column for a cursor at its end.
+        /// Whether every line leaves a free column for a cursor at its end.
         package var hasCursor = false
         var tabWidth = 4
 
@@ -41,19 +41,20 @@ package struct TextLayout: Sendable {
     /// A glyph with its column.
     package struct Placed: Sendable {
         var glyph: Glyph
-        /// From the left edge of the layout.
+        /// The distance from the left edge of the layout, in columns.
         package var column: Int
-        /// The index of its cluster in the text; nil for glyphs added by the layout.
+        /// The index of the glyph's cluster in the text; nil for glyphs added by the layout.
         package var offset: Int?
         var traits: TextTraits
-        /// Index into `links`.
+        /// An index into `links`.
         package var link: Int?
     }
 
     package struct Line: Sendable {
-        /// From left to right, without gaps.
+        /// The glyphs from left to right, without gaps.
         let glyphs: [Placed]
-        /// The clusters of the text in this line, including hanging space but not the line break.
+        /// The clusters of the text in this line, including hanging space but excluding the line
+        /// break.
         package let range: Range<Int>
         let isRightToLeft: Bool
         /// The cursor column after the last cluster.
@@ -91,24 +92,25 @@ package struct TextLayout: Sendable {
 
     // MARK: Cursor
 
-    /// Returns the cell of the cursor before the cluster `offset`, in columns and lines of the
+    /// Returns the cell of the cursor before cluster number `offset`, in columns and lines of the
     /// layout.
     package func position(of offset: Int) -> Position {
         let offset = min(max(0, offset), count)
         let row = lines.lastIndex { $0.range.lowerBound <= offset } ?? 0
         let line = lines[row]
-        // Looks for the next visible cluster: invisible ones have no cell.
+        // Searches for the next visible cluster, because invisible ones have no cell.
         let next = line.glyphs.lazy.filter { ($0.offset ?? -1) >= offset }
             .min { ($0.offset ?? 0) < ($1.offset ?? 0) }
         return Position(column: next?.column ?? line.endColumn, row: row)
     }
 
-    /// Returns the cluster at a cell; beside the text, the beginning or the end of the line.
+    /// Returns the cluster at a cell. Beside the text, returns the beginning or the end of the
+    /// line.
     package func offset(at position: Position) -> Int {
         let line = lines[min(max(0, position.row), lines.count - 1)]
         let before = line.glyphs.prefix { $0.column <= position.column }
         if let hit = before.last, position.column < hit.column + hit.glyph.width {
-            // A glyph added by the layout stands for the cluster it was added to.
+            // A glyph added by the layout represents the cluster to which it was added.
             return before.last { $0.offset != nil }?.offset ?? line.range.lowerBound
         }
         let isLeft = before.isEmpty && !line.glyphs.isEmpty
@@ -119,7 +121,7 @@ package struct TextLayout: Sendable {
 
     // MARK: Drawing
 
-    /// Draws the lines, or only `rows` of them, one below the other, clipped to `clip`.
+    /// Draws the lines, or only `rows` of them, from top to bottom, clipped to `clip`.
     package func draw(
         on surface: inout Surface,
         at position: Position,
@@ -128,7 +130,7 @@ package struct TextLayout: Sendable {
         theme: Theme,
         in clip: Rect? = nil
     ) {
-        // Only for the drawn lines: a message may have hundreds of links.
+        // Creates links for the drawn lines only, because a message may have hundreds of links.
         var linkIDs: [Int: Surface.LinkID] = [:]
         for (index, row) in (rows ?? lines.indices).clamped(to: lines.indices).enumerated() {
             for placed in lines[row].glyphs {

@@ -4,8 +4,8 @@ package struct TextLayoutBuilder {
     private struct Item {
         var glyph: Glyph
         var cluster: Character
-        /// The index of its cluster in the text; for an added item, the index of the following
-        /// cluster.
+        /// The index of the glyph's cluster in the text; for an added item, the index of the
+        /// following cluster.
         var position: Int
         var isAdded = false
         var traits: TextTraits
@@ -15,26 +15,26 @@ package struct TextLayoutBuilder {
     }
 
     private let options: TextLayout.Options
-    /// Sorted by their beginning.
+    /// Sorted by start.
     private let spans: [TextSpan]
     private var nextSpan = 0
     private var open: [(span: TextSpan, link: Int?)] = []
-    /// The traits of the open spans and where the next of them ends; updated when a span opens or
-    /// closes, not for every cluster.
+    /// The traits of the open spans, and the position of their next end. Updated when a span opens
+    /// or closes, not for every cluster.
     private var traits = TextTraits()
     private var link: Int?
     private var nextEnd = Int.max
 
     private var items: [Item] = []
-    /// The columns of `items` in one line.
+    /// The total width of `items`, in columns.
     private var columns = 0
     private var paragraphStart = 0
 
     package private(set) var lines: [TextLayout.Line] = []
     package private(set) var links: [TextLayout.Link] = []
     package private(set) var count = 0
-    /// The number of items and spans visited. The sender chooses the text, so this must grow at
-    /// most linearly with the clusters, plus the number of spans whenever one begins or ends.
+    /// The number of items and spans visited. The sender chooses the text, so this number must stay
+    /// small: linear in the clusters, plus the number of open spans for each span start or end.
     package private(set) var steps = 0
 
     package init(spans: [TextSpan], options: TextLayout.Options) {
@@ -161,10 +161,10 @@ package struct TextLayoutBuilder {
         min(lines.isEmpty ? options.firstIndent : options.indent, max(0, options.width - 1))
     }
 
-    /// The columns for the next line's text.
+    /// The columns available for the text of the next line.
     private var available: Int { max(1, options.width - indent - (options.hasCursor ? 1 : 0)) }
 
-    /// Returns the end of the line that begins with item `start`: as late as its items fit.
+    /// Returns the end of the line that begins with item `start`: the latest that fits.
     private mutating func lineEnd(from start: Int) -> Int {
         let available = available
         var used = 0
@@ -172,7 +172,7 @@ package struct TextLayoutBuilder {
         for index in start..<items.count {
             let item = items[index]
             steps += 1
-            // White space that does not fit hangs over.
+            // White space beyond the width hangs over.
             if !item.isSpace, item.glyph.width > 0, used + item.glyph.width > available,
                 index > start
             {
@@ -185,7 +185,7 @@ package struct TextLayoutBuilder {
     }
 
     private func canBreak(after index: Int) -> Bool {
-        // A link number stays with its link.
+        // A link number stays on the line of its link.
         if items[index + 1].isAdded { return false }
         return LineBreaking.isAllowed(
             after: items[index].cluster,
@@ -234,7 +234,7 @@ package struct TextLayoutBuilder {
         )
     }
 
-    /// Returns the white space at the end of a line, in text order, that exceeds the width.
+    /// Returns the white space at the end of a line that exceeds the width, in text order.
     private func hangingItems(of range: Range<Int>) -> Range<Int> {
         let available = available
         var used = range.reduce(0) { $0 + items[$1].glyph.width }
@@ -250,10 +250,10 @@ package struct TextLayoutBuilder {
 }
 
 extension Character {
-    /// The first scalars of a cluster, which are enough for layout.
+    /// The first scalars of a cluster, which suffice for layout.
     ///
-    /// Comparing or hashing a cluster makes the standard library sort its marks, in time quadratic
-    /// in their number; a message can have thousands of them on one letter.
+    /// When a cluster is compared or hashed, the standard library sorts its marks, in time
+    /// quadratic in their number. A message can have thousands of marks on one letter.
     package var head: Character {
         let most = 16
         guard utf8.count > 4 * most else { return self }

@@ -12,15 +12,15 @@ package struct TextTraits: OptionSet, Hashable, Sendable {
     package static let quote = TextTraits(rawValue: 1 << 5)
     package static let mention = TextTraits(rawValue: 1 << 6)
     package static let link = TextTraits(rawValue: 1 << 7)
-    /// The number in brackets that `TextLayout` puts after a link.
+    /// The number in brackets that `TextLayout` adds after a link.
     static let linkNumber = TextTraits(rawValue: 1 << 8)
     /// A search match.
     package static let match = TextTraits(rawValue: 1 << 9)
 }
 
-/// Traits of a range of a text. Ranges may overlap; what lies outside the text is ignored.
+/// Traits of a range of a text. Ranges may overlap. Parts outside of the text are ignored.
 package struct TextSpan: Hashable, Sendable {
-    /// UTF-16 code units from the beginning, as the protocol counts.
+    /// UTF-16 code units from the beginning of the text, as in the protocol.
     package var range: Range<Int>
     var traits: TextTraits
     /// The target of a link.

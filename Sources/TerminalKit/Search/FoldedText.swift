@@ -1,4 +1,4 @@
-/// A text folded for searching: without case, accents and variant forms of letters.
+/// A text folded for searching, which ignores case, accents and variant forms of letters.
 package struct FoldedText: Hashable, Sendable {
     package let text: String
     /// The folded text.
@@ -55,8 +55,8 @@ package struct FoldedText: Hashable, Sendable {
         }
     }
 
-    /// Takes the base from the name, as in "LATIN SMALL LETTER E WITH ACUTE": the standard library
-    /// exposes no decompositions.
+    /// Derives the base letter from the scalar's name, such as "LATIN SMALL LETTER E WITH ACUTE",
+    /// because the standard library exposes no decompositions.
     private static func latinBase(of scalar: Unicode.Scalar) -> [Unicode.Scalar]? {
         guard let name = scalar.properties.name, name.hasPrefix("LATIN SMALL L") else { return nil }
         let words = name.split(separator: " ")

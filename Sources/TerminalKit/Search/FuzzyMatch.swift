@@ -1,13 +1,13 @@
 /// A match of a query with a name in the quick switcher: its score and the matching characters.
 ///
 /// The characters of each word of the query must appear in the name in the same order. Case and
-/// accents do not matter. Hits at the beginning, at beginnings of words and next to each other
-/// score higher; gaps cost a little. The result is the best of all possible matches, and depends
-/// only on the two texts.
+/// accents do not matter. Hits at the start of the name, at word starts and next to each other
+/// score higher; gaps lower the score a little. The result is the best of all possible matches. It
+/// depends only on the two texts.
 package struct FuzzyMatch: Hashable, Sendable {
-    /// Comparable between names for the same query; greater is better.
+    /// Comparable between names for the same query. A greater score is better.
     let score: Int
-    /// The matching clusters of the name, ascending and not touching.
+    /// The matching clusters of the name, in ascending ranges that do not touch.
     package let ranges: [Range<Int>]
 
     /// - Returns: nil if the name does not match. An empty query matches every name with score
@@ -16,7 +16,7 @@ package struct FuzzyMatch: Hashable, Sendable {
         self.init(query, in: FoldedText(name))
     }
 
-    /// Matches a name that is folded already, for names that are searched repeatedly.
+    /// Matches a name that is already folded, for names that are searched repeatedly.
     package init?(_ query: String, in name: FoldedText) {
         self.init(words: Self.words(of: query), in: name)
     }
@@ -38,7 +38,8 @@ package struct FuzzyMatch: Hashable, Sendable {
             .filter { !$0.isEmpty }
     }
 
-    /// Returns the matching names, best first; ties by length, then in the given order.
+    /// Returns the matching names, best first. Equal scores are ordered by length, then in the
+    /// given order.
     package static func rank(
         _ query: String,
         _ names: [FoldedText]
@@ -78,7 +79,7 @@ package struct FuzzyAlignment {
     static let wordStart = 10
     static let consecutive = 8
     package static let gap = -1
-    /// The gap length beyond which the cost stays the same.
+    /// The gap length beyond which the cost no longer grows.
     static let widestGap = 6
 
     private let query: [Unicode.Scalar]
@@ -89,11 +90,11 @@ package struct FuzzyAlignment {
         self.name = name
     }
 
-    /// Returns the greatest score, and the earliest positions in the folded name that reach it.
+    /// Returns the greatest score, and the earliest positions in the folded name that achieve it.
     func best() -> (score: Int, positions: [Int])? {
         guard !query.isEmpty, isSubsequence else { return nil }
         let count = name.scalars.count
-        // For each row (query character): the best score that ends with a hit in each column.
+        // For each row (query character), the best score of a match that ends in each column.
         var scores = [Int](repeating: Self.none, count: count)
         var origins = [Int](repeating: -1, count: count * query.count)
         for row in query.indices {
@@ -134,7 +135,7 @@ package struct FuzzyAlignment {
         return rest.isEmpty
     }
 
-    /// Returns the bonus or cost of a hit in `column` right after one in `origin`.
+    /// Returns the bonus or cost of a hit in `column` directly after a hit in `origin`.
     static func transition(from origin: Int, to column: Int) -> Int {
         let gap = column - origin - 1
         return gap == 0 ? consecutive : Self.gap * min(gap, widestGap)
