@@ -19,8 +19,8 @@ struct AccountOptions: ParsableArguments {
         return "\(environment["HOME"] ?? ".")/.local/share/tambour"
     }
 
-    /// Returns the account to use: the named one, or else the only one in the folder, or else
-    /// `default`.
+    /// Returns the name of the account to use: the given name, or else the only account in the
+    /// folder, or else `default`.
     static func name(_ named: String?, in folder: String) -> String {
         if let named { return named }
         let files = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
@@ -43,7 +43,7 @@ struct AccountOptions: ParsableArguments {
 
     /// Returns the screen preferences, which all accounts share.
     ///
-    /// - Parameter other: A file to read instead of the usual one.
+    /// - Parameter other: A file to read instead of the standard one.
     func preferences(from other: String?) throws -> PreferencesFile {
         guard let other else {
             _ = try path()
@@ -55,7 +55,7 @@ struct AccountOptions: ParsableArguments {
         return PreferencesFile(path: other)
     }
 
-    /// Returns the account's client; nil when nobody is signed in or the server has signed the
+    /// Returns the account's client; nil when no account is signed in or the server has signed the
     /// device out.
     func clientIfSignedIn(tapsFrames: Bool = false) async throws -> Client? {
         guard let client = try knownClient(tapsFrames: tapsFrames) else { return nil }
@@ -64,7 +64,7 @@ struct AccountOptions: ParsableArguments {
         return nil
     }
 
-    /// The server that the account used last.
+    /// Returns the server of the account's last connection.
     func knownServer() async throws -> String? {
         guard let client = try knownClient() else { return nil }
         let server = try client.server()
@@ -77,7 +77,7 @@ struct AccountOptions: ParsableArguments {
         do {
             return try client(tapsFrames: tapsFrames)
         } catch ClientError.invalid {
-            // The first sign-in was interrupted before anything was stored.
+            // The first sign-in was interrupted before any data was stored.
             return nil
         }
     }
@@ -88,7 +88,7 @@ struct AccountOptions: ParsableArguments {
         options.appName = "tambour"
         options.appVersion = productVersion
         options.tapsFrames = tapsFrames
-        // A person is waiting, so the retry delay stays short.
+        // The user is waiting, so the retry delay stays short.
         options.link.backoffCapMs = 30_000
         options.deviceName = ProcessInfo.processInfo.hostName
         options.locale = Locale.current.language.languageCode?.identifier ?? ""
@@ -100,8 +100,8 @@ struct AccountOptions: ParsableArguments {
 
     /// Returns the client of an account stored on this device.
     ///
-    /// An account that the server has signed out can still be read, and its new messages wait in
-    /// the outbox.
+    /// The messages of an account that the server has signed out stay readable. New messages wait
+    /// in the outbox.
     func signedIn(tapsFrames: Bool = false) throws -> Client {
         guard let client = try knownClient(tapsFrames: tapsFrames), try client.me() != nil else {
             throw Failure("nobody is signed in: `tambour login HOST:PORT PHONE` does that")
@@ -118,7 +118,7 @@ struct AccountOptions: ParsableArguments {
     }
 }
 
-/// An error message for the person; the program then exits with 1.
+/// An error message for the user. The program then exits with 1.
 struct Failure: Error, CustomStringConvertible {
     let description: String
 

@@ -2,49 +2,48 @@ import Foundation
 import TambourClient
 import TambourProtocol
 
-/// Rewrites group ids so that they do not look like options, and finds the chats that names stand
-/// for.
+/// Rewrites group ids so that they do not look like options, and finds chats by name.
 enum ChatName {
     private static let mark = "id:"
 
-    /// A chat that a name may stand for: one in the list, or a dialog with a contact that may not
+    /// A chat that a name may mean: a chat in the list, or a dialog with a contact, which need not
     /// exist yet.
     struct Candidate: Hashable {
         let chat: ChatID
         let title: String
-        /// Digits without a plus; nil when the chat is not with a contact or the contact hides the
-        /// phone.
+        /// Digits without a plus; nil when the chat is not a contact's dialog or the contact hides
+        /// the phone number.
         var phone: String?
     }
 
-    /// Puts a prefix before a group id, which begins with a minus; returns anything else unchanged.
+    /// Adds a prefix to a group id, which begins with a minus. Returns any other text unchanged.
     static func marked(_ argument: String) -> String {
-        // Ids contain a time in milliseconds, so a shorter number is not an id.
+        // Ids contain a time in milliseconds. A shorter number is therefore not an id.
         guard argument.utf8.count > 10, let number = Int64(argument), number < 0 else {
             return argument
         }
         return mark + argument
     }
 
-    /// Returns the argument as it was typed, without the prefix.
+    /// Returns the argument as typed, without the prefix.
     static func plain(_ argument: String) -> String {
         let rest = argument.hasPrefix(mark) ? String(argument.dropFirst(mark.count)) : argument
         return marked(rest) == argument ? rest : argument
     }
 
-    /// Returns the digits of a text that looks like a phone number; nil for anything else.
+    /// Returns the digits of a text that looks like a phone number; nil for any other text.
     static func phone(_ name: String) -> String? {
         guard name.allSatisfy({ $0.isNumber || "+- ()".contains($0) }) else { return nil }
         let digits = name.filter(\.isNumber)
         return (5...15).contains(digits.count) ? digits : nil
     }
 
-    /// Returns the chat that a name stands for: an id, a whole title, name or phone, or the
-    /// beginning of a title or name.
+    /// Returns the chat that a name means. The name is an id, a whole title, name or phone number,
+    /// or the beginning of a title or name.
     ///
     /// Full matches win over prefix matches.
-    /// - Returns: nil when nothing matches.
-    /// - Throws: `Failure` with the candidates when several match.
+    /// - Returns: nil without a match.
+    /// - Throws: `Failure` with the candidates if several chats match.
     static func choose(_ name: String, among candidates: [Candidate]) throws -> ChatID? {
         let name = plain(name)
         if let number = Int64(name), candidates.contains(where: { $0.chat.rawValue == number }) {
@@ -74,22 +73,21 @@ enum ChatName {
 }
 
 extension Client {
-    /// Returns the chat that a name stands for: its id, its title, or the name or phone of a
-    /// contact.
+    /// Returns the chat that a name means: its id, its title, or the name or phone of a contact.
     ///
-    /// A prefix is enough when it matches only one chat.
+    /// A prefix suffices if it matches only one chat.
     func chat(named name: String) throws -> ChatID {
         if let chat = try knownChat(named: name) { return chat }
         throw Failure("there is no chat “\(ChatName.plain(name))”: see `tambour chats --sync`")
     }
 
-    /// The longest wait for a name that is unknown on this device, in seconds.
+    /// The time limit for finding a name that this device does not know, in seconds.
     private static let patience = 10
 
-    /// Returns the chat that a name stands for, and asks the server about a phone or an unknown
+    /// Returns the chat that a name means. Queries the server about a phone number or an unknown
     /// name.
     ///
-    /// - Parameter seconds: The longest wait for a name; 0 does not ask the server.
+    /// - Parameter seconds: The time limit for finding a name; 0 prevents the query.
     func chat(named name: String, within seconds: Int) async throws -> ChatID {
         if let chat = try knownChat(named: name) { return chat }
         guard seconds > 0, let me = try me() else { return try chat(named: name) }
@@ -98,8 +96,8 @@ extension Client {
         if ChatName.phone(name) != nil { return .dialog(me, try await find(phone: name).id) }
         _ = await within(.seconds(min(seconds, Self.patience))) {
             guard await self.waitUntilOnline() else { return false }
-            // A long list arrives in parts. The call after the wait reports a name that matches
-            // several chats.
+            // A long list arrives in parts. If a name matches several chats, the call after the
+            // wait reports them.
             func isKnown() -> Bool { (try? self.knownChat(named: name) == nil) != true }
             if isKnown() { return true }
             for await _ in changes where isKnown() { return true }

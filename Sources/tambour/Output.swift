@@ -3,7 +3,7 @@ import Glibc
 import TambourClient
 import TambourProtocol
 
-/// Writes a line to standard output without buffering: the reader may be a program.
+/// Writes a line to standard output without buffering, because a program may read the output.
 ///
 /// - Throws: `Failure` when the line cannot be written, for example to a full disk.
 func say(_ text: String) throws {
@@ -11,14 +11,14 @@ func say(_ text: String) throws {
     if let reason { throw Failure("standard output: \(reason)") }
 }
 
-/// Writes a line to standard error, for the person rather than the program that reads the output.
+/// Writes a line to standard error, for the user rather than for a program that reads the output.
 func remark(_ text: String) {
     _ = write(text + "\n", to: STDERR_FILENO)
 }
 
 /// Writes a whole text.
 ///
-/// - Returns: Why writing failed; nil on success.
+/// - Returns: The reason why writing failed; nil on success.
 private func write(_ text: String, to file: Int32) -> String? {
     var rest = Array(text.utf8)[...]
     while !rest.isEmpty {
@@ -35,7 +35,7 @@ private func write(_ text: String, to file: Int32) -> String? {
     return nil
 }
 
-/// Asks a question on the terminal; returns nil at the end of the input.
+/// Asks the user a question on the terminal. Returns nil at the end of the input.
 func askPerson(_ question: String, isSecret: Bool = false) -> String? {
     _ = write(printable(question), to: STDERR_FILENO)
     guard isSecret, isatty(STDIN_FILENO) == 1 else { return readLine() }
@@ -51,7 +51,7 @@ func askPerson(_ question: String, isSecret: Bool = false) -> String? {
     return readLine()
 }
 
-/// The lines of standard input as they arrive; `readLine` would replace invalid UTF-8.
+/// The lines of standard input as they arrive. `readLine` would replace invalid UTF-8.
 struct InputLines {
     /// The longest line in bytes; longer lines are skipped.
     private static let longest = 1 << 20
@@ -95,8 +95,8 @@ struct InputLines {
     }
 }
 
-/// Returns text from other people for one line of a terminal: it cannot control the terminal or
-/// start another line or column.
+/// Returns text from other users for one line of a terminal. It can neither control the terminal
+/// nor begin another line or column.
 func printable(_ text: String) -> String {
     var shown = String.UnicodeScalarView()
     for character in text {
@@ -109,8 +109,8 @@ func printable(_ text: String) -> String {
     return String(shown)
 }
 
-/// Returns text from other people with its lines. Every line but the first begins with a mark, so
-/// that none looks like output of the program.
+/// Returns text from other users with its lines. Every line but the first begins with a mark, and
+/// therefore cannot imitate output of the program.
 func printableLines(_ text: String) -> String {
     text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
         .map { printable(String($0)) }
@@ -122,8 +122,8 @@ private func visible(_ scalar: Unicode.Scalar) -> Unicode.Scalar {
     return isHarmful(scalar) ? "\u{FFFD}" : scalar
 }
 
-/// Returns whether a terminal may obey the scalar, reorder what follows or hide it. The joiner of
-/// emoji is harmless.
+/// Returns whether a terminal may obey the scalar, hide it, or reorder the following text. The
+/// joiner of emoji is harmless.
 private func isHarmful(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.properties.generalCategory {
     case .control, .lineSeparator, .paragraphSeparator: true
@@ -132,10 +132,10 @@ private func isHarmful(_ scalar: Unicode.Scalar) -> Bool {
     }
 }
 
-/// Returns JSON as one line for programs, safe to print on a terminal.
+/// Returns JSON as one line for programs. The line is also safe to print on a terminal.
 func jsonLine(_ json: Data) -> String {
     var line = ""
-    // Outside of strings, JSON is ASCII.
+    // JSON outside of strings is ASCII.
     for scalar in String(decoding: json, as: UTF8.self).unicodeScalars {
         if isHarmful(scalar) {
             for unit in UTF16.encode(scalar) ?? UTF16.EncodedScalar() {
@@ -161,8 +161,8 @@ func clock(_ ms: Int64) -> String {
 
 /// A message as a line of JSON, described in `docs/schema/message.json`.
 ///
-/// Ids are strings: many programs read numbers as doubles, which cannot hold all integers above
-/// 2⁵³.
+/// Ids are strings, because many programs read numbers as doubles, which cannot hold all integers
+/// above 2⁵³.
 struct MessageLine: Encodable {
     let chat: String
     let id: String?
@@ -212,7 +212,7 @@ struct MessageLine: Encodable {
 }
 
 extension HistoryRow {
-    /// A message as a line for people.
+    /// The message as a line for the user.
     var line: String {
         if let event { return "\(clock(timeMs))  * \(printable(event))" }
         var words: [String] = []

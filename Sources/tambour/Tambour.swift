@@ -22,10 +22,11 @@ struct Tambour: AsyncParsableCommand {
         defaultSubcommand: Open.self
     )
 
-    /// Group ids are negative, and ArgumentParser would take them for options.
+    /// Rewrites group ids before parsing. They are negative, and ArgumentParser would treat them as
+    /// options.
     static func main() async {
         do {
-            // Swift would silently repair invalid UTF-8.
+            // Swift would silently replace invalid UTF-8.
             for index in 0..<Int(CommandLine.argc) {
                 guard let argument = CommandLine.unsafeArgv[index] else { break }
                 guard String(validatingCString: argument) != nil else {
@@ -48,7 +49,8 @@ struct Tambour: AsyncParsableCommand {
         }
     }
 
-    /// Rejects unknown command names. The default command would call them unexpected arguments.
+    /// Rejects unknown command names. The default command would report them as unexpected
+    /// arguments.
     private static func requireCommands(_ arguments: [String]) throws {
         var command: any ParsableCommand.Type = Tambour.self
         var path = "tambour"
@@ -69,7 +71,7 @@ struct Tambour: AsyncParsableCommand {
         }
     }
 
-    /// Returns whether one is a prefix of the other, or they differ by one letter or one swap.
+    /// Returns whether one name is a prefix of the other, or they differ by one letter or one swap.
     private static func isNear(_ name: String, _ typed: String) -> Bool {
         if name.hasPrefix(typed) || typed.hasPrefix(name) { return true }
         let same = zip(name, typed).prefix { $0 == $1 }.count

@@ -164,17 +164,17 @@ struct Entities: AsyncParsableCommand {
         }
     }
 
-    /// The account, and how long to wait for the server.
+    /// The account, and the time limit for the server.
     struct Place: ParsableArguments {
         @OptionGroup var account: AccountOptions
 
         @Option(help: "How long to wait for the server, in seconds; 0 works offline.")
         var wait = 10
 
-        /// Waits for changes from other devices, runs `body`, and waits until its changes are on
-        /// the server; each wait is limited by `wait`.
+        /// Waits for changes from other devices, runs `body`, and waits until its changes have
+        /// reached the server. `wait` limits both waits.
         ///
-        /// - Throws: `ExitCode(2)` when changes still wait to be sent after `body` has run.
+        /// - Throws: `ExitCode(2)` when changes are still queued after `body` has run.
         @discardableResult
         func run<Value>(_ body: (Client) async throws -> Value) async throws -> Value {
             let client = try account.signedIn()
@@ -221,7 +221,7 @@ private enum Choice: String, ExpressibleByArgument, CaseIterable {
     }
 }
 
-// MARK: - In and out of words
+// MARK: - Parsing and formatting
 
 private func entityID(_ text: String) throws -> EntityID {
     guard let id = EntityID(text.hasPrefix("l") ? "#\(text)" : text) else {
@@ -230,7 +230,8 @@ private func entityID(_ text: String) throws -> EntityID {
     return id
 }
 
-/// Parses `NAME=VALUE` by the kinds of the fields of the type.
+/// Parses words of the form `NAME=VALUE`. The type of the entity determines the kinds of its
+/// fields.
 private func fieldValues(
     _ words: [String],
     of type: EntityType
@@ -251,7 +252,7 @@ private func fieldValues(
 }
 
 extension EntitySchema {
-    /// Returns nil for a field that the type does not have; the library reports it.
+    /// Returns the kind of a field; nil for an unknown field, which the library reports.
     fileprivate static func kind(of field: String, in type: EntityType) -> FieldKind? {
         standard(.standard)[type]?.fields[field]
     }
@@ -386,7 +387,7 @@ extension Conflict.Kind {
 }
 
 extension Client {
-    /// Returns all entities from the top down, each with its depth.
+    /// Returns all entities with their depths, parents before children.
     fileprivate func entityTree(
         below parent: EntityID? = nil,
         depth: Int = 0

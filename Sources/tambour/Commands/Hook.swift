@@ -4,7 +4,7 @@ import TerminalKit
 
 /// A shell command that runs once for each message.
 ///
-/// The message never becomes part of the command: the command reads it from standard input.
+/// The message is never part of the command. The command reads the message from standard input.
 struct Hook {
     let command: String
 
@@ -38,7 +38,7 @@ struct Hook {
                 send(here, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
             }
             if count < 0, errno == EINTR { continue }
-            // The command need not read its input.
+            // The command may close its input without reading everything.
             if count <= 0 { break }
             rest = rest.dropFirst(count)
         }

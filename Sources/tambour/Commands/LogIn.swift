@@ -102,7 +102,7 @@ struct LogOut: AsyncParsableCommand {
         }
         if try client.isSignedIn() {
             client.start()
-            // Offline, the server cannot be told; the token is deleted here anyway.
+            // Offline, the server cannot be notified. The token is still deleted on this device.
             _ = await client.settle(within: .seconds(5))
         }
         try await client.signOut()

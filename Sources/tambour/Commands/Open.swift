@@ -45,9 +45,9 @@ struct Open: AsyncParsableCommand {
         }
     }
 
-    /// Returns the account's client; shows the sign-in screen when nobody is signed in.
+    /// Returns the account's client. Shows the sign-in screen if no account is signed in.
     ///
-    /// - Returns: nil when the person leaves instead.
+    /// - Returns: nil when the user leaves the sign-in screen.
     private func signedIn(_ theme: Theme, _ options: TerminalDevice.Options) async throws -> Client?
     {
         if let client = try await account.clientIfSignedIn(tapsFrames: true) { return client }
@@ -64,7 +64,7 @@ struct Open: AsyncParsableCommand {
         }
     }
 
-    /// The address that a server started with `make run` listens on.
+    /// The listening address of a server started with `make run`.
     private static let usualServer = "127.0.0.1:7770"
 
     private func terminal(

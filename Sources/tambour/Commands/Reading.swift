@@ -94,7 +94,7 @@ struct History: AsyncParsableCommand {
 
     /// Waits until the newest messages are on this device without a gap.
     ///
-    /// - Returns: false when the time is up or nobody is signed in.
+    /// - Returns: false when the time limit passes or no account is signed in.
     private func fetch(_ chat: ChatID, _ client: Client) async -> Bool {
         let changes = client.changes()
         let count = count
@@ -109,13 +109,13 @@ struct History: AsyncParsableCommand {
 }
 
 extension Client {
-    /// Returns whether the newest messages are on this device without a gap; requests them if not.
+    /// Returns whether the newest messages are on this device without a gap. If not, requests them.
     fileprivate func holdsNewest(_ count: Int, of chat: ChatID) -> Bool {
         guard let page = try? history(of: chat, .newest, count: count) else { return false }
         let isWhole = !page.rows.contains { $0.isGapAfter }
         if isWhole, page.rows.count >= count || !page.isGapBefore { return true }
-        // Without a position, the library fetches backwards from the newest message, in one page if
-        // possible. Naming the rows around a gap would fill it with pages of the usual size.
+        // Without a position, the library fetches backwards from the newest message, if possible in
+        // one page. With the rows around a gap, it would fill the gap with pages of the usual size.
         look(at: chat, rowsOnScreen: count)
         return false
     }
@@ -205,9 +205,9 @@ struct Export: AsyncParsableCommand {
 }
 
 extension Client {
-    /// Runs `body`, but no longer than `limit`.
+    /// Runs `body` with a time limit.
     ///
-    /// - Returns: The result of `body`; false when the time is up.
+    /// - Returns: The result of `body`; false when the time limit passes.
     func within(_ limit: Duration, _ body: @escaping @Sendable () async -> Bool) async -> Bool {
         await withTaskGroup(of: Bool.self) { group in
             group.addTask { await body() }
@@ -221,8 +221,8 @@ extension Client {
         }
     }
 
-    /// Reads a chat from its newest message back to its first, and waits where messages are
-    /// missing.
+    /// Reads a chat from its newest message back to its first, and waits at gaps until they are
+    /// filled.
     ///
     /// - Returns: false when the account is signed out or the task is cancelled.
     fileprivate func readToTheStart(of chat: ChatID) async throws -> Bool {
@@ -236,7 +236,7 @@ extension Client {
                 if !rows.contains(where: \.isGapAfter) {
                     if page.isStart { return true }
                     if rows.count > 1, let second = rows[1].message {
-                        // The next page ends with the first row again: there may be a gap before
+                        // The next page ends with the current first row, because a gap may precede
                         // that row.
                         anchor = .before(second)
                         continue

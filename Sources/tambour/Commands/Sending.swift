@@ -102,13 +102,13 @@ struct Send: AsyncParsableCommand {
 }
 
 extension Client {
-    /// Waits until everything in `outgoing` is done or refused, or nobody is signed in any longer.
+    /// Waits until all actions in `outgoing` are done or refused, or no account is signed in.
     func wait(for outgoing: [OutgoingID], within limit: Duration) async {
         let changes = changes()
         _ = await within(limit) {
             var left = outgoing[...]
             func isWaiting() -> Bool {
-                // They finish in roughly this order, so checking the first is enough.
+                // The actions finish in roughly this order, so checking the first one is enough.
                 while let next = left.first, (try? self.isWaiting(next)) != true {
                     left.removeFirst()
                 }

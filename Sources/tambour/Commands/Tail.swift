@@ -80,20 +80,20 @@ struct Tail: AsyncParsableCommand {
     }
 }
 
-/// How far each chat has been shown, and which chats may have more messages.
+/// The last shown message of each chat, and the chats that may have newer messages.
 private struct Feed {
     private let client: Client
     private let only: ChatID?
     /// For each chat, the newest message that was shown or was on disk at the start.
     private var shown: [ChatID: MessageID] = [:]
-    /// Where to begin in chats that were not on disk at the start.
+    /// The position from which to show chats that were not on disk at the start.
     private let start: MessageID
-    /// Chats that may have messages not shown yet.
+    /// Chats that may have unshown messages.
     private var pending: Set<ChatID> = []
     /// The pending chats whose gaps are being filled.
     private var asked: Set<ChatID> = []
 
-    /// The most chats to fill at once.
+    /// The maximum number of chats to fill at once.
     private static let atOnce = 8
     private static let pageSize = 200
 
@@ -107,7 +107,7 @@ private struct Feed {
         }
     }
 
-    /// Notes the chats that may have new messages.
+    /// Records the chats that may have new messages.
     mutating func note(_ change: ChangeSet) throws {
         let touched =
             change.everything
@@ -120,7 +120,8 @@ private struct Feed {
     /// - Parameter show: Returns false to stop.
     mutating func show(_ show: (HistoryRow, ChatID) throws -> Bool) throws {
         for chat in pending.sorted() {
-            // The account has left this chat: no more messages come, so gaps stay.
+            // The account has left an unlisted chat. No further messages arrive, so its gaps cannot
+            // be filled.
             let isListed = try client.chat(chat) != nil
             var isDone = false
             while !isDone {

@@ -1,12 +1,12 @@
 import Foundation
 import TambourProtocol
 
-/// Days as people write them.
+/// Parses the days that users type.
 enum DateWords {
     /// Returns the start of a day in Unix milliseconds; nil when the text is not a day.
     ///
     /// Accepts `2026-11-23`, `23.11.2026`, `23.11`, `11-23`, `today`, `yesterday` and weekdays. A
-    /// weekday or a day without a year means the last one up to `now`.
+    /// weekday or a day without a year means the latest such day up to `now`.
     static func time(of text: String, now: Date, calendar: Calendar) -> Int64? {
         let word = text.trimmingCharacters(in: .whitespaces).lowercased()
         guard !word.isEmpty else { return nil }

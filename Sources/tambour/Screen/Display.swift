@@ -1,8 +1,8 @@
 import TerminalKit
 
-/// The screen's output and key input: a terminal, or a stand-in for one in tests.
+/// The screen's output and key input: a terminal, or a substitute in tests.
 ///
-/// Everything happens on the owner's queue.
+/// All calls run on the owner's queue.
 protocol Display: AnyObject, Sendable {
     var size: Size { get }
     var handlers: TerminalDevice.Handlers { get set }

@@ -1,4 +1,4 @@
-/// The most common emoji by name.
+/// The most common emoji, with their names.
 enum Emoji {
     /// - Returns: The emoji whose name begins with `start`, most used first.
     static func names(beginningWith start: String) -> [(name: String, emoji: String)] {
@@ -6,12 +6,12 @@ enum Emoji {
         return table.filter { $0.name.hasPrefix(start) }
     }
 
-    /// Returns the emoji of a name; nil for an unknown name.
+    /// Returns the emoji with a name; nil for an unknown name.
     static func named(_ name: String) -> String? {
         table.first { $0.name == name.lowercased() }?.emoji
     }
 
-    /// The emoji to choose from for reactions.
+    /// The emoji offered as reactions.
     static let all: [(name: String, emoji: String)] = table
 
     private static let table: [(name: String, emoji: String)] = text.split(separator: "\n")

@@ -24,7 +24,7 @@ enum Help {
 
     private enum Entry {
         case fixed(String, String)
-        /// A key of the input line, unless the person has bound it to something else.
+        /// A key of the input line, unless the user has bound the key to another action.
         case line(String, String)
         case actions([KeyAction], String)
 

@@ -1,7 +1,7 @@
-/// The actions that keys can be bound to, by their names in `preferences.json` and `tambour keys`.
+/// The actions that keys can be bound to. `preferences.json` and `tambour keys` use these names.
 ///
-/// Some keys are fixed and not listed here: Esc, Enter, Tab and the digits; the readline keys of
-/// the input line; and the letters of panels, which the panel shows in its lower border.
+/// The following keys are fixed and not listed here: Esc, Enter, Tab and the digits; the readline
+/// keys of the input line; and the letters of panels, which each panel shows in its lower border.
 enum KeyAction: String, CaseIterable, Sendable {
     case leave
     case suspend
@@ -47,7 +47,7 @@ enum KeyAction: String, CaseIterable, Sendable {
     case pinMessage = "pin-message"
     case retry
 
-    /// Where the keys of an action apply.
+    /// The part of the screen in which the keys of an action apply.
     enum Scope: Sendable {
         case always
         /// Everywhere but in panels and questions.
@@ -81,7 +81,7 @@ enum KeyAction: String, CaseIterable, Sendable {
         }
     }
 
-    /// The default keys, as people write them.
+    /// The default keys, in the notation of `preferences.json`.
     var usualKeys: String {
         switch self {
         case .leave: "Ctrl-Q"

@@ -1,15 +1,16 @@
 import TambourProtocol
 import TerminalKit
 
-/// Which key does what: the default keys (`KeyAction.usualKeys`), except where the person has chosen
-/// others.
+/// The bindings of keys to actions: the keys that the user has chosen, and the default keys of
+/// other actions (`KeyAction.usualKeys`).
 struct KeyBindings: Sendable {
     private var bindings: [(action: KeyAction, keys: [KeyPress])] = []
-    /// Errors in the chosen keys; their actions keep the default keys unless those are taken.
+    /// Errors in the chosen keys. An action with an error keeps its default keys, unless another
+    /// action has chosen them.
     private(set) var mistakes: [String] = []
 
-    /// - Parameter chosen: Keys by the names of actions, separated by spaces, as in
-    ///   `"next-unread": "Ctrl-n F5"`; an empty text leaves the action without a key.
+    /// - Parameter chosen: Keys by the names of actions, separated by spaces, as in `"next-unread":
+    ///   "Ctrl-n F5"`. An empty text leaves the action without a key.
     init(_ chosen: [String: String] = [:]) {
         var kept: [KeyAction: [KeyPress]] = [:]
         for (name, text) in chosen.sorted(by: { $0.key < $1.key }) {
@@ -35,7 +36,7 @@ struct KeyBindings: Sendable {
         fill(kept)
         guard keys(of: .leave).isEmpty else { return }
         mistakes.append("leave: without a key nobody could leave")
-        // An action that has taken the default key for leaving loses it.
+        // An action that uses the default key of `leave` loses its chosen keys.
         for (action, keys) in kept where keys.contains(where: Self.usual(.leave).contains) {
             kept[action] = nil
         }
@@ -84,7 +85,7 @@ struct KeyBindings: Sendable {
         action.usualKeys.split(separator: " ").compactMap { KeyPress(name: String($0)) }
     }
 
-    /// Returns the action of a key, or of the Latin key in its place.
+    /// Returns the action of a key, or of the Latin key in the same place.
     func action(of press: KeyPress, in scope: KeyAction.Scope) -> KeyAction? {
         let press = press.withoutTypedShift
         return bound(press, in: scope) ?? bound(press.onLatinKeyboard, in: scope)
@@ -104,12 +105,13 @@ struct KeyBindings: Sendable {
         bindings.first { $0.action == action }?.keys ?? []
     }
 
-    /// Returns the keys of an action as people write them, separated by spaces.
+    /// Returns the keys of an action in the notation of `preferences.json`, separated by spaces.
     func names(of action: KeyAction) -> String {
         keys(of: action).map(\.name).joined(separator: " ")
     }
 
-    /// Returns a hint: the first key and its meaning between two texts; empty when there is no key.
+    /// Returns a hint that puts the first key and its meaning between two texts; empty without a
+    /// key.
     func hint(
         _ action: KeyAction,
         _ words: String,
@@ -131,8 +133,8 @@ extension KeyPress {
         ("Ctrl-", .control), ("Alt-", .alt), ("Shift-", .shift),
     ]
 
-    /// Reads a key as people write it: `Alt-g`, `Ctrl-Up`, `F5`, `+`. Only single characters are
-    /// case sensitive.
+    /// Parses a key such as `Alt-g`, `Ctrl-Up`, `F5` or `+`. Only single characters are case
+    /// sensitive.
     ///
     /// - Returns: nil when the text is not a key.
     init?(name: String) {
@@ -153,9 +155,9 @@ extension KeyPress {
         } else if rest.unicodeScalars.count == 1, let scalar = rest.unicodeScalars.first,
             !scalar.properties.isWhitespace, scalar.properties.generalCategory != .control
         {
-            // The shift key is part of the character already.
+            // The character already includes the shift key.
             guard !modifiers.contains(.shift) else { return nil }
-            // With control, terminals send the same byte for both cases.
+            // With control, terminals send the same byte for both cases of a letter.
             let lower = scalar.properties.lowercaseMapping.unicodeScalars.first ?? scalar
             self.init(.character(modifiers.contains(.control) ? lower : scalar), modifiers)
         } else {
@@ -163,7 +165,7 @@ extension KeyPress {
         }
     }
 
-    /// The key as people write it.
+    /// The key in the notation of `preferences.json`.
     var name: String {
         let prefix = Self.prefixes.filter { modifiers.contains($0.1) }.map(\.0).joined()
         if let named = Self.names.first(where: { $0.1 == key }) { return prefix + named.0 }
@@ -177,8 +179,8 @@ extension KeyPress {
         }
     }
 
-    /// The key without shift on a character: some terminals report it although the character
-    /// includes it.
+    /// The key without shift on a character. Some terminals report shift although the character
+    /// already includes it.
     var withoutTypedShift: KeyPress {
         guard case .character = key else { return self }
         return KeyPress(key, modifiers.subtracting(.shift))
@@ -188,7 +190,8 @@ extension KeyPress {
     fileprivate func isReserved(in scope: KeyAction.Scope) -> Bool {
         if self == .control("c") { return true }
         if case .character(let scalar) = key, modifiers.contains(.control) {
-            // Terminals send the other combinations as Tab, Enter, Esc or Backspace, or not at all.
+            // Terminals send other combinations as Tab, Enter, Esc or Backspace, or do not send
+            // them.
             let sent = ("a"..."z").contains(scalar) || " \\]^_".unicodeScalars.contains(scalar)
             return !sent || scalar == "i" || scalar == "m"
         }

@@ -22,7 +22,8 @@ enum Links {
         return (formatted + plain).sorted { $0.0 < $1.0 }.map(\.1)
     }
 
-    /// Returns plain addresses in the text, in UTF-16 units, except inside formatted links.
+    /// Returns the plain addresses in the text and their ranges in UTF-16 units, except inside
+    /// formatted links.
     static func ranges(in row: HistoryRow) -> [(range: Range<Int>, address: String)] {
         let taken = row.spans.compactMap { span -> Range<Int>? in
             guard case .link = span.style else { return nil }
@@ -53,11 +54,11 @@ enum Links {
         return schemes.contains { rest.hasPrefix($0) } ? head.endIndex : nil
     }
 
-    /// Removes punctuation that belongs to the surrounding sentence.
+    /// Removes trailing punctuation that belongs to the surrounding sentence.
     private static func trimmed(_ address: Substring) -> Substring {
         var address = address
-        // Checked once: the loop never removes an opening bracket, and there may be thousands of
-        // closing ones.
+        // Checked once, because the loop never removes an opening bracket, and there may be
+        // thousands of closing brackets.
         let isOpened = address.contains("(")
         while let last = address.last {
             let isClosing = last == ")" && !isOpened

@@ -2,7 +2,7 @@ import TambourClient
 import TambourProtocol
 import TerminalKit
 
-/// Lays messages out as lines, once for each message and width.
+/// Lays out messages as lines. Each message is laid out once for each width.
 final class MessageLayouts {
     /// A message as lines of a pane.
     struct Block {
@@ -10,7 +10,7 @@ final class MessageLayouts {
         let quote: (sender: String, text: String)?
         let body: TextLayout?
         let footer: String
-        /// The delivery state, at the right end of the first line; empty where the header shows it.
+        /// The delivery state, at the right end of the first line; empty if the header shows it.
         var note = ""
 
         struct Header {
@@ -33,7 +33,7 @@ final class MessageLayouts {
         let words: [String]
     }
 
-    /// Everything that the lines of a pane depend on.
+    /// All inputs of the lines of a pane.
     struct LinesKey: Equatable {
         let rows: [HistoryRow]
         let width: Int
@@ -48,7 +48,7 @@ final class MessageLayouts {
     private var days: [Int64: String] = [:]
     private static let kept = 1_000
 
-    /// Returns the lines of a pane; computes them only when the key has changed, not on every key
+    /// Returns the lines of a pane. Computes them only when the key has changed, not on every key
     /// press.
     func lines(_ key: LinesKey, make: () -> [ScreenView.Line]) -> [ScreenView.Line] {
         if let lastLines, lastLines.key == key { return lastLines.lines }
@@ -59,7 +59,8 @@ final class MessageLayouts {
 
     /// Returns the day of a time, as `2026-11-23`.
     func day(of timeMs: Int64) -> String {
-        // UTC offsets are multiples of fifteen minutes, so no day ends within a quarter of an hour.
+        // UTC offsets are multiples of fifteen minutes, and no day ends within a quarter of an
+        // hour.
         let quarter = timeMs / 900_000
         if let day = days[quarter] { return day }
         let day = String(clock(timeMs).prefix(10))
@@ -152,11 +153,11 @@ final class MessageLayouts {
         return row.senderName + (source.isEmpty ? " · forwards" : " · from \(source)")
     }
 
-    /// Returns where words begin with one of `words`, in UTF-16 units.
+    /// Returns the beginnings of words that match one of `words`, as ranges in UTF-16 units.
     static func matches(of words: [String], in text: String) -> [Range<Int>] {
         guard !words.isEmpty else { return [] }
         let folded = FoldedText(text)
-        // Folded text counts in clusters, spans count in UTF-16 units.
+        // Folded text counts clusters, but spans count UTF-16 units.
         var units: [Int] = [0]
         for cluster in text { units.append(units[units.count - 1] + cluster.utf16.count) }
         var found: [Range<Int>] = []

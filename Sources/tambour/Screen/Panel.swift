@@ -7,7 +7,7 @@ struct Panel {
     enum Kind: Equatable {
         case goTo
         case forward(MessageID, from: ChatID)
-        /// A search in one chat, or in all of them for nil.
+        /// A search in one chat; nil for all chats.
         case search(ChatID?)
         case mentions
         case links
@@ -18,8 +18,8 @@ struct Panel {
         case sessions
         case queue
         case reactions(MessageID, in: ChatID)
-        /// The thread of a message, opened from a row: the message itself, or an unsent reply to
-        /// it.
+        /// The thread of a message. It was opened from the row of the message itself, or of an
+        /// unsent reply to the message.
         case thread(of: MessageID, from: HistoryRow.ID, in: ChatID)
 
         var isSearch: Bool {
@@ -31,11 +31,11 @@ struct Panel {
         }
     }
 
-    /// The thing an item stands for.
+    /// The object that an item represents.
     enum Target: Hashable, Sendable {
         case chat(ChatID)
         case message(MessageID, in: ChatID)
-        /// A message in a thread; it has no id before the server assigns one.
+        /// A message in a thread. It has no id before the server assigns one.
         case entry(HistoryRow.ID, MessageID?, in: ChatID)
         case person(UserID)
         case member(UserID, Client.Member.Role)
@@ -56,28 +56,28 @@ struct Panel {
         /// The clusters of the title that match the query.
         var hits: [Range<Int>] = []
         var isError = false
-        /// Columns that the item is indented by, where there is room.
+        /// The indentation of the item in columns, if the panel has room for it.
         var indent = 0
     }
 
     var kind: Kind
     let title: String
-    /// Nil when the panel has no search field: letters are keys then.
+    /// The search field; nil for a panel without one, in which letters are keys.
     var query: LineEditor?
     var items: [Item] = []
-    /// The index of the selected item; negative when that item is gone.
+    /// The index of the selected item; negative when the item no longer exists.
     var selected = 0
     /// The state of the list, for example `asking the server`.
     var remark = ""
-    /// The keys of this panel besides Enter and Esc.
+    /// The keys of this panel in addition to Enter and Esc.
     let keys: String
 
-    /// All items before the query filters them, for panels that filter their own items.
+    /// All items before filtering, for panels that filter their own items.
     var all: [Item] = []
 
     var selectedItem: Item? { items.indices.contains(selected) ? items[selected] : nil }
 
-    /// Whether the panel takes all the room that a panel may take.
+    /// Whether the panel uses the maximum size.
     var isLarge: Bool {
         switch kind {
         case .goTo, .forward, .reactions: false
@@ -85,7 +85,7 @@ struct Panel {
         }
     }
 
-    /// Shows other items and keeps the selection, wherever the item is now.
+    /// Replaces the items, and keeps the same item selected at its new place.
     mutating func show(_ new: [Item]) {
         let chosen = selectedItem?.target
         items = new
@@ -97,14 +97,14 @@ struct Panel {
         if let place = items.firstIndex(where: { $0.target.isSame(as: chosen) }) {
             selected = place
         } else if kind == .queue || kind.isThread {
-            // The item is done or deleted. The next key must not act on another one.
+            // The selected item is done or deleted. The next key must not act on another item.
             selected = -1
         } else {
             move(by: 0)
         }
     }
 
-    /// Removes an item that the person has disposed of; the next one is selected.
+    /// Removes an item that the user has handled. The next item is then selected.
     mutating func remove(_ target: Target) {
         all.removeAll { $0.target == target }
         items.removeAll { $0.target == target }
@@ -131,7 +131,7 @@ struct Panel {
 }
 
 extension Panel.Target {
-    /// Returns whether both stand for the same thing, even if its state has changed.
+    /// Returns whether both targets represent the same object, even if its state has changed.
     func isSame(as other: Self) -> Bool {
         switch (self, other) {
         case (.waiting(let one, _), .waiting(let two, _)): one == two

@@ -1,10 +1,10 @@
 import TambourProtocol
 
-/// The places a person has visited, to go back and forward between.
+/// The history of visited places, with steps back and forward.
 struct Places: Equatable {
     struct Place: Equatable {
         let chat: ChatID
-        /// Nil means the newest message.
+        /// Nil for the newest message.
         let message: MessageID?
     }
 
@@ -13,7 +13,7 @@ struct Places: Equatable {
 
     private static let kept = 100
 
-    /// Records that the person leaves `place` for another one.
+    /// Records that the user leaves `place` for another place.
     mutating func leave(_ place: Place) {
         if back.last != place { back.append(place) }
         if back.count > Self.kept { back.removeFirst() }

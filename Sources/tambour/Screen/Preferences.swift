@@ -2,12 +2,12 @@ import Foundation
 import TambourProtocol
 import TerminalKit
 
-/// A person's choices for the screen, the same for all accounts.
+/// The user's choices for the screen, which all accounts share.
 struct Preferences: Codable, Equatable, Sendable {
     var theme: String?
     /// One of `bell`, `osc9`, `osc777` and `off`.
     var notify: String?
-    /// Keys by the names of their actions, as `KeyBindings` reads them.
+    /// Keys by the names of their actions, in the notation of `KeyBindings`.
     var keys: [String: String]?
 
     fileprivate enum CodingKeys: CodingKey, CaseIterable { case theme, notify, keys }
@@ -17,22 +17,23 @@ struct Preferences: Codable, Equatable, Sendable {
     }
 }
 
-/// The file of the preferences: JSON that people may edit, even while the screen is open.
+/// The file of the preferences. It contains JSON, which the user may edit even while the screen is
+/// open.
 ///
-/// `@unchecked Sendable`: used by one owner at a time.
+/// `@unchecked Sendable`: only one owner uses it at a time.
 final class PreferencesFile: @unchecked Sendable {
     let path: String?
     private(set) var value = Preferences()
     /// The key bindings read from the file at the start.
     let keys: KeyBindings
-    /// Errors in the file, worded for people.
+    /// Errors in the file, as text for the user.
     let mistakes: [String]
 
     private struct Unreadable: Error {
         let reason: String
     }
 
-    /// - Parameter path: Nil stores nothing; a missing file counts as empty.
+    /// - Parameter path: Nil for preferences that are not stored. A missing file counts as empty.
     init(path: String?) {
         self.path = path
         do throws(Unreadable) {
@@ -46,9 +47,10 @@ final class PreferencesFile: @unchecked Sendable {
         }
     }
 
-    /// Changes a preference and writes it to the file; other members of the file stay.
+    /// Changes a preference and writes it to the file. Other members of the file stay.
     ///
-    /// - Returns: Why the change lasts only until the program ends; nil when it was written.
+    /// - Returns: The reason why the change was not written, and lasts only until the program ends;
+    ///   nil on success.
     func change(_ member: WritableKeyPath<Preferences, String?>, to text: String) -> String? {
         value[keyPath: member] = text
         guard let path else { return nil }

@@ -9,8 +9,8 @@ extension KeyPress {
         )
     )
 
-    /// The key as a Latin keyboard has it: a letter that acts is found by its place, whatever the
-    /// layout.
+    /// The key in the same place of a Latin keyboard. Letters with an action thus work in both
+    /// layouts.
     var onLatinKeyboard: KeyPress {
         guard case .character(let scalar) = key, let latin = Self.latin[scalar] else {
             return self

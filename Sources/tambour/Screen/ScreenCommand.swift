@@ -1,7 +1,7 @@
 /// A command of the input line.
 struct ScreenCommand: Equatable {
     let name: String
-    /// The arguments as the help shows them.
+    /// The arguments in the notation of the help.
     let arguments: String
     let summary: String
 

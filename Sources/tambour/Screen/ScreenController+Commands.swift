@@ -31,7 +31,8 @@ extension ScreenController {
     }
 
     private func signInAgain() {
-        // Offline, the connection state does not tell, so the account is checked.
+        // Offline, the connection state does not show whether an account is signed in, so the store
+        // is checked.
         guard (try? client.isSignedIn()) == false else {
             state.notice = ("you are signed in; `tambour open --account NAME` is for others", true)
             return

@@ -2,9 +2,9 @@ import TambourClient
 import TambourProtocol
 import TerminalKit
 
-/// Drafts: stored while the person types, and updated from other devices.
+/// Drafts, which are stored while the user types, and updated from other devices.
 extension ScreenController {
-    /// The draft that the input line stands for, or the one put aside during an edit; nil for a
+    /// The draft in the input line; during an edit, the draft that was put aside; nil for a
     /// command.
     private var draft: Client.Draft? {
         if state.intent.isEdit {
@@ -20,16 +20,16 @@ extension ScreenController {
         return Client.Draft(text: Writing.message(ofLine: line), replyTo: answered)
     }
 
-    /// Whether the person has not changed the line since it was loaded.
+    /// Whether the line still has its loaded contents.
     private var isUntouched: Bool {
-        // Somebody who has just chosen a message to reply to is about to write.
+        // A user who has just chosen a message to reply to is about to write.
         if case .reply = state.intent, state.input.isEmpty { return false }
         return draft == writing.shown
     }
 
-    // MARK: - Keeping
+    // MARK: - Storing
 
-    /// Notes that the line has changed; the draft is stored after a pause in typing.
+    /// Records a change of the line. The draft is stored after a pause in typing.
     func noteWriting() {
         writing.keys += 1
         let keys = writing.keys
@@ -38,7 +38,7 @@ extension ScreenController {
         }
     }
 
-    /// Stores the draft if the person has changed it.
+    /// Stores the draft if the user has changed it.
     func keepDraft() {
         guard let chat = state.open, let draft else { return }
         guard draft != writing.shown else { return takeDraft() }
@@ -52,7 +52,7 @@ extension ScreenController {
         }
     }
 
-    /// Sends the line and discards the draft that it began with.
+    /// Sends the line and discards the draft with which the line began.
     ///
     /// - Parameter sent: The contents of the line.
     func discardDraft(
@@ -66,7 +66,7 @@ extension ScreenController {
 
     /// Marks `draft` as the chat's draft and runs `wish`, which stores it.
     ///
-    /// - Parameter lost: The text to put back into an empty line when storing fails.
+    /// - Parameter lost: The text to restore into an empty line if storing fails.
     private func store(
         _ draft: Client.Draft,
         orElse lost: Client.Draft = .empty,
@@ -95,7 +95,7 @@ extension ScreenController {
         takeDraft()
     }
 
-    /// Marks the line as unstored again, so that no older draft replaces it.
+    /// Marks the line as not stored, so that no older draft replaces it.
     private func notStored(
         _ generation: Int,
         _ lost: Client.Draft,
@@ -111,7 +111,7 @@ extension ScreenController {
 
     // MARK: - Showing
 
-    /// Stores what is written in the open chat, to restore it there later.
+    /// Stores the text in the input line of the open chat, so that it can be restored later.
     func leaveLine() {
         keepDraft()
         guard let chat = state.open else { return }
@@ -124,7 +124,7 @@ extension ScreenController {
         }
     }
 
-    /// Shows the draft of a chat that is being opened.
+    /// Shows the draft of a chat when the chat opens.
     func arriveAtLine(of chat: ChatID) {
         writing.generation += 1
         let draft = writing.unstored[chat]?.draft ?? (try? client.draft(in: chat)) ?? .empty
@@ -144,7 +144,8 @@ extension ScreenController {
         state.input.load(LineEditor.Draft(text: text, cursor: text.count))
         state.intent = intent(of: draft, in: chat)
         writing.stored = draft
-        // The line replaces control characters, so its text may differ from the stored draft.
+        // The line replaces control characters. Its text may therefore differ from the stored
+        // draft.
         writing.shown = Self.draft(state.input.text, state.intent) ?? .empty
     }
 
@@ -155,11 +156,11 @@ extension ScreenController {
         return .reply(message, quote: row.map { "\($0.senderName): \($0.text)" } ?? "…")
     }
 
-    /// Takes over a change of the draft by another device, if the line is untouched.
+    /// Shows another device's change of the draft, if the line is untouched.
     func takeDraft() {
         guard let chat = state.open else { return }
         let generation = writing.generation
-        // Runs after the writes that are on their way to the store.
+        // Runs after the pending writes to the store.
         perform { [weak self] client in
             let draft = try client.draft(in: chat)
             self?.later { $0.take(draft, of: chat, generation) }
@@ -182,9 +183,9 @@ extension ScreenController {
         draw()
     }
 
-    // MARK: - Changing another message
+    // MARK: - Editing a message
 
-    /// Loads a message into the line to edit it; what was written there is put aside.
+    /// Loads a message into the line to edit it. The text in the line is put aside.
     func beginEdit(_ intent: ScreenState.Intent, text: String) {
         if !state.intent.isEdit {
             writing.aside = Writing.Aside(line: state.input.draft, intent: state.intent)
@@ -196,7 +197,7 @@ extension ScreenController {
         keepDraft()
     }
 
-    /// Restores what was written before the edit began.
+    /// Restores the text that was put aside when the edit began.
     func endEdit() {
         state.input.load(writing.aside.line)
         state.intent = writing.aside.intent

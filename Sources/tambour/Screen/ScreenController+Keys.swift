@@ -30,7 +30,7 @@ extension ScreenController {
         }
     }
 
-    /// Inserts pasted text where text is typed. Pasting never sends anything.
+    /// Inserts pasted text into the focused text field. Pasting never sends a message.
     private func paste(_ text: String) {
         switch state.focus {
         case .messages: break
@@ -89,7 +89,8 @@ extension ScreenController {
         return true
     }
 
-    /// - Returns: Whether the help took the key; a letter closes the help and is handled as usual.
+    /// - Returns: Whether the help consumed the key. A letter closes the help and is then handled
+    ///   as usual.
     private func handleHelp(_ press: KeyPress) -> Bool {
         let page = max(1, (display?.size.rows ?? 24) - 4)
         let last = max(0, Help.lines(state.keys).count - page)
@@ -109,7 +110,7 @@ extension ScreenController {
 
     // MARK: - Questions
 
-    /// Asks for a line of text.
+    /// Asks the user for a line of text.
     func ask(
         _ question: String,
         _ text: String = "",
@@ -121,7 +122,7 @@ extension ScreenController {
         show(prompt)
     }
 
-    /// Asks for confirmation of something that cannot be undone.
+    /// Asks the user to confirm an irreversible action.
     func confirm(_ question: String, then answer: @escaping (ScreenController) -> Void) {
         show(
             Prompt(question: "\(question) (y/n)", isYesOrNo: true) { screen, _ in
@@ -162,13 +163,14 @@ extension ScreenController {
     private func closePrompt() {
         let before = state.prompt?.focusBefore ?? .input
         state.prompt = nil
-        // The panel under the question may be gone or replaced by another one.
+        // The panel under the question may have been closed or replaced.
         state.focus = state.panel != nil ? .panel : before == .messages ? .messages : .input
     }
 }
 
 extension String {
-    /// The text without line breaks at its ends; a text of line breaks alone stays as it is.
+    /// The text without line breaks at its ends. A text that consists of line breaks alone is
+    /// unchanged.
     var trimmingNewlines: String {
         guard let last = lastIndex(where: { !$0.isNewline }) else { return self }
         return String(self[...last].drop { $0.isNewline })

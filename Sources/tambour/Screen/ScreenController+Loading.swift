@@ -3,7 +3,7 @@ import TambourClient
 import TambourProtocol
 import TerminalKit
 
-/// What has changed in the store since the screen last read it.
+/// The state of reading from the store: changed parts and reads in progress.
 struct Loading {
     struct Stale {
         var chats: Set<ChatID> = []
@@ -27,24 +27,24 @@ struct Loading {
     var stale = Stale()
     var isRunning = false
     var isScheduled = false
-    /// Whether all chats were read once: later messages cause alerts.
+    /// Whether all chats were read once. Only later messages cause alerts.
     var hasBegun = false
-    /// Whether the top of the list was read.
+    /// Whether the top of the list has been read.
     var hasFirst = false
     var last = ContinuousClock.now - .seconds(1)
 
-    /// The time between two reads; nobody would see more frequent ones.
+    /// The minimum time between two reads. Users could not see more frequent updates.
     static let interval = Duration.milliseconds(33)
-    /// Above this number of changed chats, reading the whole list is cheaper than line by line.
+    /// The number of changed chats above which it is cheaper to read the whole list.
     static let manyChats = 30
-    /// More chats than the list of a large terminal shows.
+    /// More chats than the list shows on a large terminal.
     static let firstChats = 60
-    /// Messages in one read: several screens before and after the reading position.
+    /// The number of messages per read: several screens before and after the reading position.
     static let page = 200
 }
 
 extension ScreenController {
-    /// Marks what must be read again.
+    /// Marks the changed data as stale.
     func noted(_ change: ChangeSet) {
         loading.stale.chats.formUnion(change.chats)
         loading.stale.chats.formUnion(change.drafts)
@@ -75,7 +75,7 @@ extension ScreenController {
         load()
     }
 
-    /// Reads what is stale in the background, at most once per `Loading.interval`.
+    /// Reads stale data in the background, at most once per `Loading.interval`.
     func load() {
         guard !loading.isRunning, !loading.isScheduled else { return }
         let wait = loading.last + Loading.interval - .now
@@ -94,7 +94,7 @@ extension ScreenController {
         loading.isRunning = true
         loading.last = .now
         let (open, anchor, client, panel) = (state.open, anchor, client, state.panel?.kind)
-        // The first screen does not wait for the rest of the list.
+        // The first screen appears before the rest of the list is read.
         let isFirst = !loading.hasFirst
         if isFirst { loading.stale.allChats = true }
         Task { [weak self] in
@@ -139,7 +139,7 @@ extension ScreenController {
         }
         if loading.hasBegun { tellNews(since: before, of: read) }
         if read.allChats != nil {
-            // The second read brings the rest of the list, which is not news either.
+            // The second read returns the rest of the list, which must not cause alerts either.
             loading.hasBegun = loading.hasFirst
             loading.hasFirst = true
         }
@@ -181,7 +181,7 @@ extension ScreenController {
         (other.lastEventMs, line.id) < (line.lastEventMs, other.id)
     }
 
-    /// Alerts the person to messages that arrived in chats they are not looking at.
+    /// Alerts the user to new messages in chats that are not on a visible screen.
     private func tellNews(since before: [ChatSummary], of read: Loading.Read) {
         let kind = preferences.value.notification
         guard kind != .none, state.connection == .online else { return }
@@ -223,7 +223,7 @@ extension ScreenController {
                 state.selected = page.rows.first { $0.message == anchor }?.id
             }
         } else if let bottom {
-            // The text being read stays in place when messages appear above or below it.
+            // When messages appear above or below, the text being read stays in place.
             state.scroll = view.scroll(of: state, width, keeping: bottom) ?? state.scroll
         }
     }

@@ -11,7 +11,7 @@ extension ScreenController {
         }
         let action = state.keys.action(of: press, in: .message)
         guard let row = state.selectedRow else {
-            // The target message is not loaded yet: no action may hit another one instead.
+            // The target message is not loaded yet. No action may apply to another message instead.
             if action == .above || action == .below { select(by: 0) }
             return
         }
@@ -42,7 +42,7 @@ extension ScreenController {
             if ("1"..."9").contains(digit) {
                 return openLink(Int(digit.value - 48), of: row)
             }
-            // Other keys are meant for the input line.
+            // Any other key applies to the input line.
             state.focus = .input
             handleInput(press)
         }
@@ -94,7 +94,7 @@ extension ScreenController {
         }
     }
 
-    /// Selects the message after the one that is removed, or the one before it.
+    /// Selects the message after the removed one, or else the message before it.
     private func selectNeighbour(of id: HistoryRow.ID) {
         let rows = state.rows.filter { $0.event == nil }
         guard let index = rows.firstIndex(where: { $0.id == id }) else { return }
@@ -115,7 +115,7 @@ extension ScreenController {
         let width = paneWidth
         state.scroll = view.scroll(of: state, width, revealing: rows[next].id, in: seen.paneRows)
         isGoingBack = step < 0
-        // Near the start of the loaded messages, more are loaded.
+        // Near the start of the loaded messages, loads more of them.
         if next < 5, !state.isStart, let first = rows.first?.message, anchor != first {
             anchor = first
             loadHistory()
@@ -124,9 +124,9 @@ extension ScreenController {
 
     // MARK: - Links
 
-    /// Opens a link of a message, or of the newest one that has any.
+    /// Opens a link of a message; without a message, of the newest message with a link.
     ///
-    /// - Parameter number: from 1.
+    /// - Parameter number: counts from 1.
     func openLink(_ number: Int, of row: HistoryRow?) {
         let row = row ?? state.rows.last { !Links.addresses(of: $0).isEmpty }
         let addresses = row.map { Links.addresses(of: $0) } ?? []

@@ -2,7 +2,7 @@ import TambourClient
 import TambourProtocol
 import TerminalKit
 
-/// Lists over the screen: opening and filling them, and the keys they share.
+/// Panels: opening them, filling them, and their common keys.
 extension ScreenController {
     func show(_ panel: Panel) {
         state.panel = panel
@@ -42,7 +42,7 @@ extension ScreenController {
         }
     }
 
-    /// Starts over after a change of the query; the best match is selected.
+    /// Starts a new search after a change of the query. The best match is selected.
     func queryChanged() {
         // Search results stay until new ones arrive.
         if state.panel?.kind.isSearch == false { state.panel?.items = [] }
@@ -71,7 +71,7 @@ extension ScreenController {
         }
     }
 
-    /// Enter.
+    /// Handles Enter.
     private func choose(_ panel: Panel) {
         if case .search = panel.kind { return chooseHit(panel) }
         guard let item = panel.selectedItem else { return }
@@ -104,9 +104,9 @@ extension ScreenController {
         }
     }
 
-    /// Handles keys of one kind of panel: letters, or Alt and a letter where the panel has a query.
+    /// Handles keys of one kind of panel: letters, or Alt and a letter in a panel with a query.
     ///
-    /// - Returns: Whether the panel used the key.
+    /// - Returns: Whether the panel consumed the key.
     private func act(_ press: KeyPress, in panel: Panel) -> Bool {
         if case .goTo = panel.kind { return actOnChat(press, panel) }
         let press = press.onLatinKeyboard
@@ -157,7 +157,7 @@ extension ScreenController {
 
     private func fillGoTo() {
         guard let kind = state.panel?.kind else { return }
-        // Nothing can be forwarded to chats that the account is no longer in.
+        // Messages cannot be forwarded to chats that the account is no longer in.
         let chats = kind == .goTo ? state.chats : state.chats.filter { !$0.isGone }
         let items = chats.map { chat in
             let unread = chat.unread > 0 ? "\(chat.unread)" : ""
@@ -235,7 +235,7 @@ extension ScreenController {
         fill(.reactions(message, in: chat), with: items)
     }
 
-    // MARK: - Sessions, and what waits
+    // MARK: - Sessions and the queue
 
     func openSessions() {
         show(Panel(kind: .sessions, title: "Signed in", keys: "x sign all others out"))

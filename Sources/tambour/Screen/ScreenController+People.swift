@@ -2,7 +2,7 @@ import TambourClient
 import TambourProtocol
 import TerminalKit
 
-/// Contacts, members of groups, and the person's own profile.
+/// Contacts, members of groups, and the user's own profile.
 extension ScreenController {
     // MARK: - Contacts
 
@@ -155,7 +155,7 @@ extension ScreenController {
         return true
     }
 
-    /// Runs `body` for a person given by phone or by the beginning of a contact's name.
+    /// Runs `body` for a person, given by phone number or by the beginning of a contact's name.
     func changeMember(
         _ chat: ChatID,
         _ who: String,
@@ -170,14 +170,15 @@ extension ScreenController {
     ) {
         fetch { client in
             try await body(client)
-            // Only the server knows the members, so this waits until the change has reached it.
+            // Only the server knows the members. This waits until the change has reached the
+            // server.
             _ = await client.settle(within: .seconds(5))
         } then: { screen, _ in
             if screen.state.panel?.kind == .members(chat) { screen.fillMembers(of: chat) }
         }
     }
 
-    // MARK: - Oneself
+    // MARK: - Own profile
 
     func openProfile() {
         show(Panel(kind: .profile, title: "You", keys: "n name  a about"))
@@ -223,7 +224,7 @@ extension ScreenController {
     }
 }
 
-/// A name as people write it, split into the protocol's first and last name.
+/// A typed name, split into the protocol's first and last name.
 struct Names: Equatable, Sendable {
     let first: String
     let last: String?
@@ -249,7 +250,7 @@ extension Person {
 }
 
 extension Client {
-    /// Returns the person given by a phone or by the beginning of a contact's name.
+    /// Returns a person, given by phone number or by the beginning of a contact's name.
     func somebody(_ who: String) async throws -> UserID {
         if who.contains(where: \.isNumber) { return try await find(phone: who).id }
         let wanted = FoldedText(who)

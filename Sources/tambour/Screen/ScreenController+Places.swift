@@ -6,7 +6,7 @@ import TambourProtocol
 extension ScreenController {
     /// Opens a chat at its newest message.
     ///
-    /// - Parameter name: The chat's title, for a chat that may not be in the list.
+    /// - Parameter name: The chat's title, needed for a chat outside of the list.
     func open(_ chat: ChatID, name: String? = nil) {
         guard chat != state.open else { return }
         notePlace()
@@ -47,7 +47,7 @@ extension ScreenController {
         learnWhoWrote(in: chat)
     }
 
-    /// Shows the newest messages and follows new ones.
+    /// Shows the newest messages, and keeps showing new ones.
     func follow() {
         state.scroll = 0
         isAnchorToBeShown = false
@@ -64,7 +64,7 @@ extension ScreenController {
         arrive(at: Places.Place(chat: chat, message: message))
     }
 
-    /// Goes to an unsent message of the open chat; it is among the newest.
+    /// Goes to an unsent message of the open chat. Unsent messages are among the newest.
     func goToWaiting(_ row: HistoryRow.ID) {
         notePlace()
         follow()
@@ -83,7 +83,7 @@ extension ScreenController {
         state.scroll = 0
         state.selected = state.rows.first { $0.message == message }?.id ?? .message(message)
         state.focus = .messages
-        // Fetches the page around the message in case it is not on this device.
+        // Fetches the page around the message, because the message may be missing on this device.
         client.look(
             at: place.chat,
             position: message,
@@ -124,7 +124,7 @@ extension ScreenController {
         isAnchorToBeShown = false
         let most = max(0, seen.lines - seen.paneRows)
         let wanted = state.scroll + lines
-        // Less than a screen before the end of the loaded messages, more are loaded.
+        // Within one screen of the end of the loaded messages, loads more of them.
         let sent = state.rows.lazy.compactMap(\.message)
         if lines > 0, wanted > most - seen.paneRows, !state.isStart {
             read(at: sent.first)
@@ -164,7 +164,7 @@ extension ScreenController {
             state.notice = ("nothing was unread here", false)
             return
         }
-        // Unread messages begin right after this position, whether or not they are on this device.
+        // Unread messages begin directly after this position, even if they are not on this device.
         go(to: MessageID(timeMs: max(mark, 1), counter: .max), in: open)
         state.focus = .input
     }
@@ -179,9 +179,9 @@ extension ScreenController {
         state.focus = .input
     }
 
-    // MARK: - What a search found
+    // MARK: - Search hits
 
-    /// Shows a search hit, and lets the person step from it to the others.
+    /// Shows a search hit. The user can then step to the other hits.
     func goToHit(_ index: Int) {
         guard hits.indices.contains(index), let message = hits[index].row.message else { return }
         hitIndex = index

@@ -3,9 +3,9 @@ import TambourClient
 import TambourProtocol
 import TerminalKit
 
-/// Search: results on this device appear at once, the server's a little later.
+/// Search. Results from this device appear at once, results from the server a little later.
 extension ScreenController {
-    /// The pause in typing after which the server is asked.
+    /// The pause in typing after which the server is queried.
     private static let pause = DispatchTimeInterval.milliseconds(300)
     private static let found = 200
 
@@ -65,7 +65,7 @@ extension ScreenController {
         }
     }
 
-    /// Merges the server's results into the local ones.
+    /// Merges the server's results into the local results.
     private func add(_ found: [Client.Found], hasMore: Bool) {
         struct Name: Hashable {
             let chat: ChatID
@@ -101,6 +101,6 @@ extension ScreenController {
 }
 
 extension MessageID {
-    /// A position after every possible message.
+    /// A position after all possible messages.
     static let max = MessageID(.max)
 }

@@ -3,13 +3,13 @@ import TambourProtocol
 
 /// The thread of a message: the messages it replies to, and all replies.
 extension ScreenController {
-    /// - Parameter row: nil when there is no message.
+    /// - Parameter row: nil without a message.
     func openThread(of row: HistoryRow?) {
         guard let open = state.open, let row, row.event == nil else {
             state.notice = ("there is no message here", true)
             return
         }
-        // Nobody can reply to an unsent message, but it may be a reply itself.
+        // An unsent message cannot have replies, but may itself be a reply.
         guard let message = row.message ?? row.quote?.message else {
             state.notice = ("it is not sent yet, and answers nothing", true)
             return
@@ -22,7 +22,7 @@ extension ScreenController {
         load()
     }
 
-    /// Shows a thread in the panel that it was read for, if that panel is still open.
+    /// Shows a thread in the panel for which it was read, if that panel is still open.
     func show(_ thread: MessageThread, in kind: Panel.Kind) {
         guard case .thread(let message, let row, let chat) = kind, state.panel?.kind == kind else {
             return
@@ -31,7 +31,7 @@ extension ScreenController {
         if first == nil || first?.message == message && first?.content == .deleted,
             case .entry(_, let before?, _)? = state.panel?.items.first?.target, before != message
         {
-            // The message was deleted; the rest of its thread is shown instead.
+            // The message was deleted. The rest of its thread is shown instead.
             state.panel?.kind = .thread(of: before, from: row, in: chat)
             loading.stale.thread = true
             return load()
@@ -53,9 +53,9 @@ extension ScreenController {
 }
 
 extension MessageThread.Entry {
-    /// Columns of indentation for each level of replies.
+    /// The indentation per level of replies, in columns.
     private static let step = 2
-    /// The level beyond which replies are indented no further.
+    /// The maximum level of indentation.
     private static let deepest = 10
 
     /// Returns the entry as a panel item.

@@ -31,7 +31,7 @@ extension ScreenController {
         switch state.input.handle(press) {
         case .submitted(let text):
             state.suggestions = nil
-            // A line that cannot be sent stays, so that the person can change it.
+            // A line that cannot be sent stays, and the user can change it.
             if !submit(text) { state.input = before }
         case .limitReached: tellLimit(of: state.input)
         case .handled:
@@ -43,7 +43,7 @@ extension ScreenController {
         }
     }
 
-    /// Opens a chat with the keys that a list suggests; without one there is nothing to write to.
+    /// Opens a chat when the user presses a list key. Without an open chat there is no addressee.
     private func chooseChat(_ press: KeyPress) -> Bool {
         guard let newest = state.chats.first else { return false }
         switch press.key {
@@ -54,7 +54,7 @@ extension ScreenController {
         return true
     }
 
-    /// Tells the person that the line has no room for the text.
+    /// Shows that the text does not fit into the line.
     func tellLimit(of line: LineEditor) {
         state.notice = (
             "there is room for \(line.limit) characters here, so nothing was inserted", true
@@ -67,7 +67,7 @@ extension ScreenController {
         state.focus = .messages
     }
 
-    /// The message that Esc selects: the one the person went to, or else the newest.
+    /// The message that Esc selects: the message that the user went to, or else the newest.
     var rowToChoose: HistoryRow? {
         let messages = state.rows.filter { $0.event == nil }
         let chosen = anchor == nil ? nil : messages.first { $0.id == state.selected }
@@ -97,7 +97,7 @@ extension ScreenController {
         state.suggestions = Suggestions(for: state.input, names: namesHere.values.sorted())
     }
 
-    /// The people of the open chat who can be mentioned, as far as known.
+    /// The known people of the open chat who can be mentioned.
     private var namesHere: [UserID: String] {
         state.open.flatMap { nameable[$0] } ?? [:]
     }
@@ -120,7 +120,8 @@ extension ScreenController {
         _ = state.input.complete(token, with: emoji)
     }
 
-    /// Learns from this device who can be mentioned in a chat: the partner, or the recent senders.
+    /// Finds people of a chat who can be mentioned, on this device: the partner, or the recent
+    /// senders.
     func learnWhoWrote(in chat: ChatID) {
         guard let me else { return }
         if let partner = chat.isGroup ? nil : chat.partner(of: me), partner != me {
@@ -135,8 +136,8 @@ extension ScreenController {
         }
     }
 
-    /// Asks the server once for the members of a group; until it answers, the recent senders are
-    /// offered.
+    /// Requests the members of a group from the server, once. Until the server answers, the recent
+    /// senders are offered.
     private func learnMembers(of chat: ChatID) {
         guard chat.isGroup, !chat.isChannel, state.connection == .online,
             rosters.insert(chat).inserted
@@ -190,7 +191,7 @@ extension ScreenController {
 
     // MARK: - Sending
 
-    /// - Returns: False when the line cannot be sent as it is.
+    /// - Returns: False when the line cannot be sent in its present form.
     private func submit(_ text: String) -> Bool {
         if Writing.isCommand(text) {
             command(String(text.dropFirst()))
@@ -237,7 +238,7 @@ extension ScreenController {
     }
 
     private func editOutside() {
-        // Called on the queue, before any key that was typed since: that key belongs to the new text.
+        // Runs on the queue before any later key, because that key belongs to the new text.
         display?.edit(state.input.text, maxBytes: 1 << 20) { [weak self] text in
             guard let self else { return }
             if let text {

@@ -4,10 +4,10 @@ import TambourClient
 import TambourProtocol
 import TerminalKit
 
-/// The full-screen client: keys and changes come in, the state changes, frames go out.
+/// The full-screen client. Keys and changes update the state, and each new state is drawn.
 ///
-/// Each extension covers one area. `@unchecked Sendable`: everything but the client is used on the
-/// queue only, which the display checks.
+/// Each extension covers one area. `@unchecked Sendable`: all mutable state is used on the queue
+/// only, which the display checks.
 final class ScreenController: @unchecked Sendable {
     let client: Client
     let queue = DispatchQueue(label: "tambour.screen")
@@ -18,23 +18,23 @@ final class ScreenController: @unchecked Sendable {
     var seen = ScreenView.Seen()
     var loading = Loading()
     var places = Places()
-    /// The message around which the open chat is loaded; nil follows the newest.
+    /// The message around which the open chat is loaded; nil for the newest messages.
     var anchor: MessageID?
-    /// Whether the anchor is still to be scrolled to the middle of the pane.
+    /// Whether the pane still has to scroll the anchor to its middle.
     var isAnchorToBeShown = false
-    /// Whether the person last scrolled towards older messages.
+    /// Whether the user's last scroll was towards older messages.
     var isGoingBack = true
     /// The hits of the last search, to step through.
     var hits: [Client.Found] = []
     var hitIndex = 0
-    /// Counts the requests of panels: an answer to an outdated request is dropped.
+    /// Counts the requests of panels. A reply to an outdated request is dropped.
     var panelGeneration = 0
-    /// The people who can be mentioned, for the chats in which they were looked up.
+    /// The people who can be mentioned, by chat, for the chats with a finished lookup.
     var nameable: [ChatID: [UserID: String]] = [:]
     /// Groups whose members were requested from the server.
     var rosters: Set<ChatID> = []
     var writing = Writing()
-    /// Whether the person looks at this terminal, as far as the terminal reports focus.
+    /// Whether the user is looking at this terminal, if the terminal reports focus.
     var isLookedAt = true
     var lastNotice = ContinuousClock.now - .seconds(60)
     var lastTyping = ContinuousClock.now - .seconds(60)
@@ -45,7 +45,7 @@ final class ScreenController: @unchecked Sendable {
     private var scrolledWidth = 0
     private var isDrawPosted = false
     private var isLeaving = false
-    /// Whether the person leaves in order to sign in again.
+    /// Whether the user leaves the screen to sign in again.
     var wantsSignIn = false
     private var listening: [Task<Void, Never>] = []
     private var onEnd: ((Int32) -> Void)?
@@ -54,7 +54,7 @@ final class ScreenController: @unchecked Sendable {
     typealias Delay =
         @Sendable (Duration, DispatchQueue, @escaping @Sendable () -> Void) -> Void
 
-    /// How long the store may take to finish the person's requests when they leave.
+    /// The time limit for the store to finish the user's requests at the end.
     private static let patience = Duration.seconds(5)
 
     init(
@@ -79,7 +79,7 @@ final class ScreenController: @unchecked Sendable {
         me = try? client.me()
     }
 
-    /// Takes the display until the person leaves.
+    /// Uses the display until the user leaves.
     ///
     /// - Parameter isStarting: Whether the client should connect.
     /// - Returns: The exit code.
@@ -96,7 +96,7 @@ final class ScreenController: @unchecked Sendable {
         }
     }
 
-    /// Takes the display. Call on the queue.
+    /// Takes over the display. Must be called on the queue.
     func begin(on display: any Display, onEnd: @escaping (Int32) -> Void) throws {
         self.display = display
         display.handlers.input = { [weak self] events in
@@ -132,7 +132,7 @@ final class ScreenController: @unchecked Sendable {
         for task in listening { task.cancel() }
         display?.stop()
         keepDraft()
-        // All requests are stored before the client stops, unless the store hangs.
+        // Stores all requests before the client stops, unless the store hangs.
         wishes.finish { [self] in later { $0.conclude(code) } }
         after(Self.patience) { $0.conclude(code) }
     }
@@ -146,7 +146,7 @@ final class ScreenController: @unchecked Sendable {
         state.notice = (state.keys.hint(.leave, "leaves"), false)
     }
 
-    // MARK: - News
+    // MARK: - Changes
 
     private func listen() {
         let (changes, states, events) = (client.changes(), client.states(), client.events())
@@ -207,7 +207,7 @@ final class ScreenController: @unchecked Sendable {
         }
     }
 
-    /// Keeps the text being read in place when a resize rewraps its lines.
+    /// After a resize rewraps the lines, keeps the text being read in place.
     private func resized() {
         let isFollowing = state.scroll == 0 && anchor == nil
         let bottom = isFollowing ? nil : view.bottomLine(of: state, scrolledWidth)
@@ -216,12 +216,13 @@ final class ScreenController: @unchecked Sendable {
         state.scroll = view.scroll(of: state, scrolledWidth, keeping: bottom) ?? state.scroll
     }
 
-    /// Tells the library what is on the screen, and the server what was read.
+    /// Reports to the library which messages are on the screen, and marks them as read on the
+    /// server.
     private func look() {
         guard let open = state.open else { return }
         var position =
             state.scroll > 0 ? (isGoingBack ? seen.messages.first : seen.messages.last) : nil
-        // The target of a jump may not be on this device: the page around it is requested.
+        // The target of a jump may be missing on this device, so the page around it is requested.
         if isAnchorToBeShown || position == nil { position = anchor ?? position }
         client.look(
             at: open,
@@ -237,10 +238,10 @@ final class ScreenController: @unchecked Sendable {
         }
     }
 
-    /// Marks unread messages as read when the person comes back to the terminal.
+    /// Marks unread messages as read when the user returns to the terminal.
     func lookAgain() { look() }
 
-    // MARK: - Doing
+    // MARK: - Running work
 
     /// Runs `body` on the queue.
     func later(_ body: @escaping @Sendable (ScreenController) -> Void) {
@@ -254,7 +255,7 @@ final class ScreenController: @unchecked Sendable {
         }
     }
 
-    /// Runs `body` after all earlier requests, and reports an error to the person.
+    /// Runs `body` after all earlier requests. Shows an error to the user.
     func perform(_ body: @escaping @Sendable (Client) async throws -> Void) {
         let client = client
         wishes.add { [weak self] in

@@ -2,9 +2,9 @@ import TambourClient
 import TambourProtocol
 import TerminalKit
 
-/// Everything that the screen shows; `ScreenView` draws it, `ScreenController` changes it.
+/// The complete state of the screen. `ScreenView` draws it, `ScreenController` changes it.
 struct ScreenState {
-    /// What receives the keys.
+    /// The part of the screen that receives the keys.
     enum Focus: Equatable {
         case input
         /// A message is selected.
@@ -17,7 +17,7 @@ struct ScreenState {
     enum Intent: Equatable {
         case new
         case reply(MessageID, quote: String)
-        /// Edits a message, sent or still waiting.
+        /// Edits a sent or queued message.
         case edit(HistoryRow.ID)
 
         var isEdit: Bool {
@@ -27,19 +27,21 @@ struct ScreenState {
 
     var chats: [ChatSummary] = []
     var open: ChatID?
-    /// The title of an open chat that is not in the list, for example one without messages.
+    /// The title of an open chat outside of the list, for example of a chat without messages.
     var openName: String?
     /// The loaded messages of the open chat, oldest first.
     var rows: [HistoryRow] = []
     var isGapBefore = false
     var isStart = false
     var isEnd = true
-    /// The read position when the chat was opened, Unix milliseconds; nil when nothing was unread.
+    /// The read position at the opening of the chat, in Unix milliseconds; nil if there was no
+    /// unread message.
     var newAfterMs: Int64?
-    /// Lines between the bottom of the pane and the end of `rows`; 0 follows new messages.
+    /// The number of lines between the bottom of the pane and the end of `rows`. At 0, new messages
+    /// appear.
     var scroll = 0
     var selected: HistoryRow.ID?
-    /// Folded beginnings of words that a search looked for, to highlight in messages.
+    /// Folded beginnings of words from a search, to be highlighted in messages.
     var words: [String] = []
     var focus = Focus.input
     var intent = Intent.new
@@ -51,11 +53,11 @@ struct ScreenState {
     var queueLength = 0
     var traffic = (sent: 0, received: 0)
     var typing: String?
-    /// A message to the person, shown until the next key.
+    /// A notice for the user, shown until the next key.
     var notice: (text: String, isError: Bool)?
-    /// The first visible line of the help; nil while it is closed.
+    /// The first visible line of the help; nil while the help is closed.
     var help: Int?
-    /// The packets of the last minutes, newest last; nil while the packet view is closed.
+    /// The packets of the last minutes, oldest first; nil while the packet view is closed.
     var frames: [FrameTap]?
     var theme = Theme.dark
     var keys = KeyBindings()
@@ -65,7 +67,7 @@ struct ScreenState {
     /// Whether the account is no longer in the open chat.
     var isOpenGone: Bool { openChat?.isGone == true }
 
-    /// What Enter does with a line longer than a message; nil for shorter lines and commands.
+    /// The effect of Enter on a line longer than a message; nil for shorter lines and commands.
     var lengthHint: String? {
         let line = input.text
         guard !Writing.isCommand(line) else { return nil }
@@ -82,11 +84,11 @@ struct ScreenState {
     var selectedRow: HistoryRow? { rows.first { $0.id == selected } }
 }
 
-/// A question that takes a line of text, or yes or no.
+/// A question that expects a line of text, or yes or no.
 struct Prompt {
     let question: String
     var editor = LineEditor(limit: 4_000)
-    /// Whether a single key answers: y for yes, anything else for no.
+    /// Whether a single key answers: y means yes, any other key means no.
     var isYesOrNo = false
     /// The meaning of an empty answer; nil when an answer is required.
     var emptyMeans: String?

@@ -4,14 +4,14 @@ import TerminalKit
 
 /// The open chat: its title, its messages and the input line.
 extension ScreenView {
-    /// The most rows of the input line.
+    /// The maximum number of rows of the input line.
     private static let inputRows = 6
     private static let goneWords = "You are no longer in this chat; /leave deletes it"
 
     func drawChat(_ state: ScreenState, _ surface: inout Surface, _ whole: Rect) -> Seen {
         var area = whole
         guard state.open != nil else {
-            // Commands can be typed without an open chat: /find begins the first one.
+            // Commands can be typed without an open chat. `/find` starts the first chat.
             drawInput(state, &surface, &area)
             let hints = [(KeyAction.goToChat, "goes to a chat"), (.help, "shows all keys")]
                 .map { state.keys.hint($0, $1) }
@@ -83,7 +83,7 @@ extension ScreenView {
         case message(HistoryRow, MessageLayouts.Block, line: Int)
         case gap
         case day(String)
-        /// The rule above messages that were unread when the chat was opened.
+        /// The rule above the messages that were unread when the chat was opened.
         case unread
     }
 
@@ -288,7 +288,7 @@ extension ScreenView {
             if chat.isOnline { title.append("  online") }
         }
         if let typing = state.typing {
-            // In a dialog, the title is the name already.
+            // In a dialog, the title already names the person who types.
             if case .dialog = state.openChat?.kind {
                 title.append("  typing…")
             } else {

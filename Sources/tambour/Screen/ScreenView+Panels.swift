@@ -2,7 +2,7 @@ import TambourClient
 import TambourProtocol
 import TerminalKit
 
-/// Everything around the chat and over it: status, panels, questions, help, packets.
+/// The parts around and over the chat: status, panels, questions, help, packets.
 extension ScreenView {
     private static let messageHints: [(KeyAction, String)] = [
         (.reply, "reply"), (.edit, "edit"), (.delete, "delete"), (.forwardMessage, "forward"),
@@ -76,8 +76,8 @@ extension ScreenView {
         _ surface: inout Surface,
         _ whole: Rect
     ) -> Int {
-        // A strip of the screen beside a large panel would only confuse, so the panel fills a small
-        // screen.
+        // On a small screen, the panel fills the whole width. A visible strip beside it would only
+        // confuse.
         let margin = whole.columns < 120 && panel.isLarge ? 0 : 4
         let columns = max(0, min(panel.isLarge ? 100 : 54, whole.columns - margin))
         let rows = max(0, min(panel.isLarge ? 40 : 16, whole.rows - (margin == 0 ? 1 : 3)))
@@ -124,7 +124,7 @@ extension ScreenView {
         return visible
     }
 
-    /// Draws the panel's keys in its lower border, where people see them.
+    /// Draws the panel's keys in its lower border.
     private func drawKeys(
         of panel: Panel,
         _ theme: Theme,
@@ -144,7 +144,7 @@ extension ScreenView {
         _ surface: inout Surface,
         _ whole: Rect
     ) {
-        // However deep an item is indented, most of the line remains for its text.
+        // Limits the indentation, so that most of the line remains for the text.
         var area = whole
         let indent = area.takeLeft(max(0, min(item.indent, whole.columns / 3)))
         if isSelected { surface.restyle(indent, with: theme[.selection]) }
@@ -185,7 +185,7 @@ extension ScreenView {
         if isSelected { surface.restyle(area, with: theme[.selection]) }
     }
 
-    /// Draws a line editor in one row; the text before the cursor stays visible.
+    /// Draws a line editor in one row. The text before the cursor stays visible.
     func drawLine(
         _ editor: LineEditor,
         prompt: String,
@@ -207,7 +207,7 @@ extension ScreenView {
             used += Width.of(cluster)
             return used <= room
         }
-        // The text fits in one line, and the cursor has the remaining column.
+        // The text fits into one line, and the remaining column is for the cursor.
         let layout = TextLayout(
             String(before.reversed()) + String(after),
             options: TextLayout.Options(width: room + 1, hasCursor: true)
@@ -293,7 +293,7 @@ extension ScreenView {
         _ surface: inout Surface,
         _ whole: Rect
     ) {
-        // At the top, because the input line and its results are at the bottom.
+        // Drawn at the top, because the input line and its results are at the bottom.
         var area = whole
         let pane = area.takeTop(min(12, whole.rows / 2))
         surface.fill(pane)

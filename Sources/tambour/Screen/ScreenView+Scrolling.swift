@@ -1,7 +1,8 @@
 import TambourClient
 import TambourProtocol
 
-/// Computes the scroll position: the lines between the bottom of the pane and the end of the rows.
+/// Computes the scroll position: the number of lines between the bottom of the pane and the end of
+/// the rows.
 extension ScreenView {
     /// A line of a message.
     struct LineOfMessage: Equatable {
@@ -11,14 +12,15 @@ extension ScreenView {
         let height: Int
     }
 
-    /// Returns the message line nearest the bottom of the pane, if any.
+    /// Returns the message line nearest to the bottom of the pane, if any.
     func bottomLine(of state: ScreenState, _ width: Int) -> LineOfMessage? {
         let lines = lines(of: state, width)
         let end = max(0, lines.count - state.scroll)
         return lines[..<end].reversed().lazy.compactMap(Self.place).first
     }
 
-    /// Returns the scroll position that puts a line at the bottom; nil when its message is gone.
+    /// Returns the scroll position that puts a line at the bottom; nil when its message no longer
+    /// exists.
     ///
     /// If the message's height has changed, uses the line at the same relative depth.
     func scroll(of state: ScreenState, _ width: Int, keeping kept: LineOfMessage) -> Int? {
@@ -29,8 +31,8 @@ extension ScreenView {
         return lines.count - (last - (place.line - max(0, line))) - 1
     }
 
-    /// Returns the scroll position that centers a message, or the next newer one if it is missing,
-    /// or else the newest.
+    /// Returns the scroll position that centers a message. If it is missing, centers the next newer
+    /// message, or else the newest.
     func scroll(
         of state: ScreenState,
         _ width: Int,

@@ -6,9 +6,9 @@ import TerminalKit
 struct ScreenView {
     let layouts: MessageLayouts
 
-    /// Below this width there is room for only one pane.
+    /// The width below which only one pane has room.
     private static let narrow = 70
-    /// Lines longer than this are hard to read.
+    /// The maximum width of text. Longer lines are hard to read.
     private static let widestText = 120
 
     private static func listWidth(of columns: Int) -> Int { min(40, max(28, columns / 5)) }
@@ -19,19 +19,20 @@ struct ScreenView {
         return min(widestText, pane - 1)
     }
 
-    /// Returns the columns for the input line on a screen of the given width; its mark takes two.
+    /// Returns the columns for the input line on a screen of the given width. Its mark uses two
+    /// columns.
     static func inputWidth(of columns: Int) -> Int {
         max(1, (columns >= narrow ? columns - listWidth(of: columns) - 1 : columns) - 2)
     }
 
-    /// What the drawn screen showed, for scrolling and for fetching missing messages.
+    /// Properties of the drawn screen, used for scrolling and for fetching missing messages.
     struct Seen {
         var messages: [MessageID] = []
         var rowsOnScreen = 0
-        /// The number of lines of all loaded messages, which bounds scrolling.
+        /// The total number of lines of the loaded messages, which limits scrolling.
         var lines = 0
         var paneRows = 0
-        /// The scroll position as drawn, never above the first line.
+        /// The drawn scroll position, which never exceeds the first line.
         var scroll = 0
         /// The number of items that the panel showed.
         var panelRows = 0
@@ -56,7 +57,7 @@ struct ScreenView {
             _ = area.takeLeft(1)
             drawList(state, &surface, list)
         } else if state.open == nil {
-            // Commands can be typed without an open chat: /find begins the first one.
+            // Commands can be typed without an open chat. `/find` starts the first chat.
             drawInput(state, &surface, &area)
             drawList(state, &surface, area)
             area = Rect(column: 0, row: 0, columns: 0, rows: 0)
@@ -150,12 +151,12 @@ extension ChatSummary.Kind {
 }
 
 extension String {
-    /// The text with spaces instead of line breaks.
+    /// The text with spaces in place of line breaks.
     var oneLine: String { String(map { $0.isNewline ? " " : $0 }) }
 }
 
 extension Int {
-    /// The number of bytes in a few characters.
+    /// The number of bytes, abbreviated to a few characters.
     var short: String {
         switch self {
         case ..<1_000: "\(self)B"

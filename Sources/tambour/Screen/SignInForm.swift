@@ -2,7 +2,7 @@ import TambourClient
 import TambourProtocol
 import TerminalKit
 
-/// The form that the screen shows before there is an account.
+/// The form for signing in, shown while no account exists.
 struct SignInForm {
     enum Step: Equatable {
         case address
@@ -20,7 +20,7 @@ struct SignInForm {
     private(set) var step = Step.address
     private(set) var fields: [Field]
     private(set) var focused = 0
-    /// The request in progress; all keys but Esc and Ctrl-Q wait for it.
+    /// The request in progress. Until it ends, only Esc and Ctrl-Q work.
     var working: String?
     var error: String?
 
@@ -28,7 +28,7 @@ struct SignInForm {
         fields = [
             Self.field("Server", server), Self.field("Phone", "+"),
         ]
-        // A known server seldom changes, so the phone has the focus.
+        // A known server seldom changes, so the focus is on the phone number.
         focused = server.isEmpty ? 0 : 1
     }
 
@@ -56,7 +56,7 @@ struct SignInForm {
         }
     }
 
-    /// Shows an error. A refused code or password is erased, so that the next one is not appended
+    /// Shows an error. Erases a refused code or password, because the next input would be appended
     /// to it.
     mutating func fail(_ error: String, isRefusal: Bool) {
         self.error = error
@@ -109,7 +109,7 @@ struct SignInForm {
         dropSecondPlus()
     }
 
-    /// Drops a second plus: the field begins with one, and people type another.
+    /// Drops a second plus. The field already begins with a plus, and users type another.
     private mutating func dropSecondPlus() {
         guard step == .address, fields[1].editor.text.hasPrefix("++") else { return }
         fields[1].editor.setText("+" + fields[1].editor.text.drop { $0 == "+" })
@@ -188,10 +188,10 @@ extension ScreenView {
 }
 
 extension TextLayout {
-    /// Text beyond this many clusters is ignored.
+    /// The maximum length in clusters. Text beyond it is ignored.
     private static let longest = 1000
 
-    /// Lays out a text in `rows` lines at most, with an ellipsis if it is longer.
+    /// Lays out a text in at most `rows` lines. A longer text ends with an ellipsis.
     fileprivate init(shortening text: String, to rows: Int, width: Int) {
         let text = text.prefix(Self.longest)
         let options = Options(width: width)

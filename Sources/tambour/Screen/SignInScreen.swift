@@ -4,15 +4,16 @@ import TambourClient
 import TambourProtocol
 import TerminalKit
 
-/// The first run: asks for server, phone and code, and creates an account for a new phone.
+/// The sign-in at the first start. Asks for server, phone and code, and creates an account for a
+/// new phone number.
 ///
-/// `@unchecked Sendable`: everything is used on the queue only, which the display checks.
+/// `@unchecked Sendable`: all state is used on the queue only, which the display checks.
 final class SignInScreen: @unchecked Sendable {
     /// The result of the screen.
     enum Outcome: Sendable {
-        /// Somebody is signed in, and the client is connected.
+        /// An account is signed in, and the client is connected.
         case signedIn(Client)
-        /// The person left, with this exit code.
+        /// The user left the screen, with this exit code.
         case left(Int32)
     }
 
@@ -30,11 +31,11 @@ final class SignInScreen: @unchecked Sendable {
     private var registration: Client.Registration?
     private var passwordRequest: Client.PasswordRequest?
     private var attempt: Task<Void, Never>?
-    /// Counts the attempts: the result of an abandoned one is ignored.
+    /// Counts the attempts. The result of an abandoned attempt is ignored.
     private var generation = 0
     private var onEnd: ((Outcome) -> Void)?
 
-    /// How long a server may take to answer before the person is told.
+    /// The time limit for the server's answer before the screen shows an error.
     private static let patience = Duration.seconds(20)
 
     init(
@@ -47,7 +48,7 @@ final class SignInScreen: @unchecked Sendable {
         self.makeClient = makeClient
     }
 
-    /// Takes the display until somebody signs in or leaves.
+    /// Uses the display until the user signs in or leaves.
     func run(on display: any Display) async throws -> Outcome {
         try await withCheckedThrowingContinuation { continuation in
             queue.async { [self] in
@@ -159,7 +160,7 @@ final class SignInScreen: @unchecked Sendable {
 
     private func askForCode(server: String, phone: String) {
         if server != self.server, let client, (try? client.isSignedIn()) ?? false {
-            // The token is valid for that server only.
+            // The token is valid only for the server that issued it.
             form.error =
                 "\(self.server) has let this account in: leave and start again, or `tambour logout`"
             return
@@ -175,7 +176,7 @@ final class SignInScreen: @unchecked Sendable {
             form.error = Failure("\(error)").description
             return
         }
-        // Kept even if this attempt is abandoned: two clients would conflict.
+        // The client is kept even if this attempt is abandoned, because two clients would conflict.
         self.client = client
         work("Connecting to \(server)") {
             await old?.stop()
@@ -238,10 +239,10 @@ final class SignInScreen: @unchecked Sendable {
         queue.async { [self] in body(self) }
     }
 
-    /// Why a step failed.
+    /// The reason why a step failed.
     private struct Mishap: Error {
         let words: String
-        /// Whether the server answered and refused the input.
+        /// Whether the server refused the input.
         var isRefusal = false
     }
 
@@ -274,7 +275,7 @@ final class SignInScreen: @unchecked Sendable {
 }
 
 extension ClientError {
-    /// Whether no server answered that could have refused the input.
+    /// Whether no server received the input.
     fileprivate var isUnreachable: Bool {
         if case .unreachable = self { true } else { false }
     }

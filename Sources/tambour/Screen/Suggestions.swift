@@ -7,20 +7,20 @@ struct Suggestions: Equatable {
     struct Entry: Equatable {
         /// The text that replaces the word.
         let text: String
-        /// The explanation beside it.
+        /// The explanation beside the text.
         let note: String
     }
 
-    /// The word to complete, in clusters of the line.
+    /// The word to complete; its range counts clusters of the line.
     let token: LineEditor.Token
     let entries: [Entry]
     var selected = 0
 
-    /// The most entries to show at once.
+    /// The maximum number of entries shown at once.
     static let shown = 6
 
-    /// - Parameter names: The people who can be mentioned.
-    /// - Returns: nil when there is nothing to complete.
+    /// - Parameter names: The names of people who can be mentioned.
+    /// - Returns: nil without a completion.
     init?(for input: LineEditor, names: [String]) {
         let completed = input.tokenBeforeCursor.flatMap { token in
             Self.entries(for: token, names).map { (token, $0) }
@@ -63,6 +63,6 @@ struct Suggestions: Equatable {
 }
 
 extension FoldedText {
-    /// Returns whether the text begins with another one, ignoring case and accents.
+    /// Returns whether the text begins with another text, ignoring case and accents.
     func hasPrefix(_ other: FoldedText) -> Bool { scalars.starts(with: other.scalars) }
 }

@@ -1,4 +1,4 @@
-/// Runs requests to the library one at a time, in the order they were made.
+/// Runs requests to the library one at a time, in their order.
 final class Wishes: Sendable {
     typealias Wish = @Sendable () async -> Void
 
@@ -19,7 +19,7 @@ final class Wishes: Sendable {
         asked.yield(wish)
     }
 
-    /// Accepts no more requests, and calls `body` when all are done.
+    /// Accepts no further requests. Calls `body` when all requests are done.
     func finish(then body: @escaping @Sendable () -> Void) {
         asked.finish()
         let doing = doing
