@@ -99,9 +99,9 @@ extension Client {
 
     /// Returns whether the changes of other devices to entities have arrived: no pull is in flight
     /// or needed.
-    ///
-    /// - Returns: false while there is no connection. If another process is connected: whether this
-    ///   account has ever pulled entities, because that process then keeps them up to date.
+    /// - Returns: false while there is no connection. While another process is connected, returns
+    ///   whether this account has ever pulled entities, because that process then keeps them up to
+    ///   date.
     public func isEntitySyncDone() async -> Bool {
         if state == .elsewhere {
             let mark = try? await wish { _, tx in try tx.value(of: .entitiesMark) as Int64? }
@@ -154,7 +154,7 @@ extension Client {
             do throws(ClientError) {
                 reply = try await askLoggedIn(ObjPullRequest(after: after, series: part))
             } catch {
-                // Offline, the elements stored here are the answer.
+                // Offline, the stored elements are the result.
                 if case .disconnected = error { return }
                 if case .unreachable = error { return }
                 if case .timedOut = error { return }

@@ -4,7 +4,7 @@ public import TambourProtocol
 extension Client {
     /// Finds the person with a phone number, if that person allows it.
     ///
-    /// - Throws: `ClientError.refused` when there is no such person.
+    /// - Throws: `ClientError.refused` when no such person can be found.
     public func find(phone: String) async throws(ClientError) -> Person {
         let reply = try await askLoggedIn(ContactInfoByPhoneRequest(phone: phone))
         guard let person = try await keep([reply.contact]).first else {

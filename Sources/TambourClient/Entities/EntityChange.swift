@@ -5,8 +5,8 @@ public struct EntityChange: Hashable, Sendable {
     public var kind: EntityChangeKind
     /// The server's copy that the user saw at the start of the change; nil for a creation.
     public var base: Entity?
-    /// All fields of a creation; the changed fields of an update (`null` removes one); empty for a
-    /// deletion.
+    /// All fields of a creation; the changed fields of an update (`null` removes a field); empty
+    /// for a deletion.
     public var fields: [String: FieldValue]
     /// The time of the last step, in Unix milliseconds of this device's clock.
     public var modified: Int64

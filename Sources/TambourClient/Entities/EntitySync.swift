@@ -26,7 +26,7 @@ final class EntitySync {
         var isRefused = false
         /// The pages of a full pull received so far; nil while changes are pulled.
         var everything: [Entity]?
-        /// The start of the next page; nil for the stored mark.
+        /// The start of the next page; nil to start at the stored mark.
         var next: Mark?
     }
 

@@ -154,7 +154,7 @@ extension LocalEntities {
         adopt(copy, inAnyCase: true)
     }
 
-    /// Makes an update pending again that waited for its parent.
+    /// Makes an update that waited for its parent pending again.
     mutating func unblock(_ id: EntityID) {
         guard var update = open[id], update.cause == .parentDeleted else { return }
         update.state = .pending

@@ -113,8 +113,9 @@ extension LocalEntities {
         for update in open.values.values where update.state == .pending {
             guard let row = entities[update.id], let kind = schema[row.type] else { continue }
             let isBelowDeletion = isBelowDeletion(row)
-            // If the deletion succeeds, it voids changes below it; if it fails, they are needed
-            // again. Only deletions without a cascade must precede the parent's deletion.
+            // If the deletion succeeds, it voids the changes below it. If it fails, those changes
+            // are needed again. Only deletions without a cascade must precede the parent's
+            // deletion.
             if isBelowDeletion, kind.cascades || update.change.kind != .delete { continue }
             let depth = schema.depth(of: row.type)
             candidates.append(

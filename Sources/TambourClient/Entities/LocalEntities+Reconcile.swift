@@ -3,7 +3,7 @@ import TambourProtocol
 /// Reconciling an open change with the server's current copy.
 extension LocalEntities {
     private enum Verdict {
-        /// Unchanged.
+        /// The change stays as it is.
         case stays
         /// There is nothing left to send.
         case done
@@ -14,7 +14,7 @@ extension LocalEntities {
     }
 
     mutating func reconcile(_ id: EntityID) {
-        // The reply to a frozen update determines the base of the open one that follows it.
+        // The reply to a frozen update determines the base of the open update that follows it.
         guard let row = entities[id], sent[id] == nil, var update = open[id] else { return }
         switch verdict(on: update, of: row) {
         case .stays: return
@@ -100,8 +100,8 @@ extension LocalEntities {
         remove(id)
     }
 
-    /// Moves an entity to the id that the server assigned, everywhere at once. Merges it with an
-    /// entity that already has this id, the twin of a duplicate.
+    /// Moves an entity to the id that the server assigned, everywhere at once. If another entity
+    /// already has this id (the twin of a duplicate), merges the two.
     mutating func rename(_ local: EntityID, to id: EntityID, at now: Int64) {
         guard var row = entities[local], local.isLocal, !id.isLocal else { return }
         let orphans = sortedChildren(of: local)

@@ -1,7 +1,6 @@
 public import TambourProtocol
 
-/// A message, the messages it answers, and all answers. Contains only messages that this device
-/// stores.
+/// A message, the messages it answers, and all answers, from the messages on this device.
 public struct MessageThread: Hashable, Sendable {
     /// A message of a thread.
     public struct Entry: Hashable, Sendable, Identifiable {

@@ -2,7 +2,8 @@ import TambourProtocol
 
 /// Signing in and out.
 extension ClientCore {
-    /// Runs `body` when a connection is ready for a sign-in, or with the error that prevents one.
+    /// Runs `body` when a connection is ready for a sign-in, or passes it the error that prevents
+    /// the sign-in.
     func whenGreeted(_ body: @escaping (Result<Void, ClientError>) -> Void) {
         if isElsewhere { return body(.failure(Self.isTaken)) }
         if greeting.isDone { return body(.success(())) }

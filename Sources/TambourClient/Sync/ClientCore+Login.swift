@@ -177,8 +177,8 @@ extension ClientCore {
         for range in reply.more ?? [] {
             try tx.put(range)
             guard range.kind == .chats else { continue }
-            // A chat that changes from now on leaves the range. An account that cannot see that
-            // change receives no push for it.
+            // A chat that changes from now on leaves the range, and a change that this account
+            // cannot see is not pushed. The open-ended range covers such changes.
             try tx.put(SyncRange(kind: range.kind, since: reply.time, upTo: SyncRange.openEnd))
         }
     }

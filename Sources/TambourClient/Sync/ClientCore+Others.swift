@@ -12,8 +12,7 @@ extension ClientCore {
     /// The age at which an unsent errand is deleted. By then its caller has given up.
     private static let unsentErrandMs: Int64 = 30_000
 
-    /// Requests the connected process to fetch the messages that are missing on this process's
-    /// screen.
+    /// Asks the connected process to fetch the messages that are missing on this process's screen.
     func tellLook(at chat: ChatID, _ screen: Screen, _ tx: StoreTransaction) throws {
         let look = SharedLook(
             position: screen.position?.rawValue,
@@ -25,7 +24,7 @@ extension ClientCore {
         try tx.leave(look, at: chat, by: owner)
     }
 
-    /// Requests the connected process to send a request.
+    /// Asks the connected process to send a request.
     ///
     /// - Returns: the id of the errand.
     func leaveErrand(

@@ -3,8 +3,8 @@ import TambourProtocol
 
 /// An action of the account that is stored until it has succeeded or otherwise ended.
 ///
-/// The stored fields are the properties. A change of their layout needs a new `version`, and code
-/// that reads the old layout.
+/// The stored fields are the properties of the type. A change of their layout needs a new
+/// `version`, and code that reads the old layout.
 protocol QueuedTask: Codable, Sendable {
     /// The stored name of this kind. It must never change.
     static var kind: String { get }

@@ -5,8 +5,8 @@ struct TaskQueue {
     /// Nil until the first use, and after another process may have changed the rows.
     private var scheduler: TaskScheduler?
     private var ids = ClientIDGenerator()
-    /// The values of `Subjects.transactions` and of the last revision when the task whose reply is
-    /// being handled was sent.
+    /// `Subjects.transactions` and the last revision at the time of the request whose reply is
+    /// being handled.
     private(set) var asked: (transactions: Int, revision: Int64) = (0, 0)
 
     /// Returns a new client id, unique among the messages and tasks of this installation.

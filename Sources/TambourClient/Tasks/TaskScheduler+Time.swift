@@ -35,7 +35,7 @@ extension TaskScheduler {
         return commit()
     }
 
-    /// Makes tasks ready that wait for any of these events.
+    /// Makes ready all tasks that wait for any of these events.
     package mutating func wake(_ events: TaskConditions) -> [TaskChange] {
         for record in table.records.values where record.state == .waiting {
             if !record.wakesOn.isDisjoint(with: events) { requeue(record.id) }

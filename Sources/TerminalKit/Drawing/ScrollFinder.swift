@@ -1,8 +1,8 @@
 /// Finds a scroll of rows that avoids rewriting most of them.
 package struct ScrollFinder {
     package struct Scroll: Equatable {
-        /// The rows that move, over all columns, because few terminals support left and right
-        /// margins.
+        /// The rows that move. They move in their full width, because few terminals support left
+        /// and right margins.
         package var rows: Range<Int>
         /// The number of rows to move up; negative to move down.
         package var count: Int

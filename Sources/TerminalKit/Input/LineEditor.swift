@@ -273,8 +273,8 @@ package struct LineEditor: Sendable {
         return position
     }
 
-    /// The start of the token before the cursor, including spaces after the token:
-    /// `unix-word-rubout`.
+    /// The start of the token before the cursor. Spaces between the two are skipped
+    /// (`unix-word-rubout`).
     private var tokenStart: Int {
         var position = cursor
         while position > 0, clusters[position - 1].isWhitespace { position -= 1 }

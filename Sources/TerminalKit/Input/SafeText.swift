@@ -1,4 +1,5 @@
-/// Foreign text without characters that a terminal or an editor could interpret as a command.
+/// Text from other users or programs, without characters that a terminal or an editor could
+/// interpret as a command.
 package enum SafeText {
     /// Returns the text with `\n` for every kind of line break, and without control characters
     /// except tabs.

@@ -50,23 +50,23 @@ package struct BidiResolver {
 
     private mutating func resolveWeak() {
         var previous = baseClass
-        for index in classes.indices {  // W1
+        for index in classes.indices {  // Rule W1
             if classes[index] == .nonspacingMark { classes[index] = previous }
             previous = classes[index]
         }
         var strong = baseClass
-        for index in classes.indices {  // W2
+        for index in classes.indices {  // Rule W2
             if classes[index].isStrong { strong = classes[index] }
             if classes[index] == .europeanNumber, strong == .arabicLetter {
                 classes[index] = .arabicNumber
             }
         }
-        for index in classes.indices where classes[index] == .arabicLetter {  // W3
+        for index in classes.indices where classes[index] == .arabicLetter {  // Rule W3
             classes[index] = .rightToLeft
         }
         resolveSeparators()
         resolveTerminators()
-        for index in classes.indices {  // W6
+        for index in classes.indices {  // Rule W6
             switch classes[index] {
             case .europeanSeparator, .europeanTerminator, .commonSeparator:
                 classes[index] = .otherNeutral
@@ -74,7 +74,7 @@ package struct BidiResolver {
             }
         }
         strong = baseClass
-        for index in classes.indices {  // W7
+        for index in classes.indices {  // Rule W7
             if classes[index].isStrong { strong = classes[index] }
             if classes[index] == .europeanNumber, strong == .leftToRight {
                 classes[index] = .leftToRight

@@ -13,7 +13,8 @@ struct Hook {
     /// - Returns: The exit status, or 128 plus the number of the signal that ended it.
     /// - Throws: `Failure` when the command cannot be started.
     func run(_ line: String) throws -> Int32 {
-        // Writing to a pipe without a reader would kill this program with SIGPIPE.
+        // A socket pair, because writing to a pipe without a reader would end this program with
+        // SIGPIPE.
         var ends: [Int32] = [-1, -1]
         let kind = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
         guard socketpair(AF_UNIX, kind, 0, &ends) == 0 else {

@@ -120,8 +120,8 @@ private struct Feed {
     /// - Parameter show: Returns false to stop.
     mutating func show(_ show: (HistoryRow, ChatID) throws -> Bool) throws {
         for chat in pending.sorted() {
-            // The account has left an unlisted chat. No further messages arrive, so its gaps cannot
-            // be filled.
+            // The account is no longer in an unlisted chat. No further messages arrive, so its gaps
+            // cannot be filled.
             let isListed = try client.chat(chat) != nil
             var isDone = false
             while !isDone {

@@ -57,7 +57,7 @@ enum KeyAction: String, CaseIterable, Sendable {
         /// On the selected message.
         case message
 
-        /// Whether a key bound in this scope would collide with the same key in the other.
+        /// Returns whether a key bound in this scope collides with the same key in the other scope.
         func overlaps(_ other: Scope) -> Bool {
             switch (self, other) {
             case (.line, .message), (.message, .line): false
@@ -65,7 +65,7 @@ enum KeyAction: String, CaseIterable, Sendable {
             }
         }
 
-        /// Whether text is typed there, so that a plain letter cannot be bound.
+        /// Whether the user can type text in this scope. Plain letters then cannot be bound.
         var hasText: Bool { self != .message }
     }
 

@@ -43,7 +43,7 @@ extension ScreenController {
         }
     }
 
-    /// Opens a chat when the user presses a list key. Without an open chat there is no addressee.
+    /// Opens a chat on Up, Down or Enter. Called while no chat is open.
     private func chooseChat(_ press: KeyPress) -> Bool {
         guard let newest = state.chats.first else { return false }
         switch press.key {
@@ -238,7 +238,8 @@ extension ScreenController {
     }
 
     private func editOutside() {
-        // Runs on the queue before any later key, because that key belongs to the new text.
+        // The completion runs on the queue before any later key, because that key belongs to the
+        // new text.
         display?.edit(state.input.text, maxBytes: 1 << 20) { [weak self] text in
             guard let self else { return }
             if let text {

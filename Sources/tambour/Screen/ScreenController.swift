@@ -216,8 +216,7 @@ final class ScreenController: @unchecked Sendable {
         state.scroll = view.scroll(of: state, scrolledWidth, keeping: bottom) ?? state.scroll
     }
 
-    /// Reports to the library which messages are on the screen, and marks them as read on the
-    /// server.
+    /// Reports to the library which messages are on the screen, and marks visible messages as read.
     private func look() {
         guard let open = state.open else { return }
         var position =

@@ -37,8 +37,8 @@ struct ScreenState {
     /// The read position at the opening of the chat, in Unix milliseconds; nil if there was no
     /// unread message.
     var newAfterMs: Int64?
-    /// The number of lines between the bottom of the pane and the end of `rows`. At 0, new messages
-    /// appear.
+    /// The number of lines between the bottom of the pane and the end of `rows`. At 0, the pane
+    /// follows new messages.
     var scroll = 0
     var selected: HistoryRow.ID?
     /// Folded beginnings of words from a search, to be highlighted in messages.

@@ -32,7 +32,7 @@ struct ScreenView {
         /// The total number of lines of the loaded messages, which limits scrolling.
         var lines = 0
         var paneRows = 0
-        /// The drawn scroll position, which never exceeds the first line.
+        /// The drawn scroll position. It never goes beyond the first line.
         var scroll = 0
         /// The number of items that the panel showed.
         var panelRows = 0
