@@ -99,6 +99,7 @@ extension Client {
 
     /// Returns whether the changes of other devices to entities have arrived: no pull is in flight
     /// or needed.
+    ///
     /// - Returns: false while there is no connection. While another process is connected, returns
     ///   whether this account has ever pulled entities, because that process then keeps them up to
     ///   date.

@@ -93,8 +93,8 @@ final class EntitySync {
     func loggedIn(_ tx: StoreTransaction) throws {
         guard try tx.value(of: .entitiesMark) as Int64? != nil else { return }
         link.wantsPull = true
-        // Older versions skipped entities of types they did not know. The stored mark excludes
-        // them, so a new type requires a full pull.
+        // Older versions skipped entities of types they did not know. The stored mark excludes such
+        // entities, so a new type requires a full pull.
         let known: String? = try tx.value(of: .entityTypes)
         guard known != LocalEntities.knownTypes else { return }
         try tx.set(.entitiesMark, 0)
@@ -239,8 +239,8 @@ final class EntitySync {
             try store(tx) {
                 $0.pulledAll(copies.filter { !$0.isDeleted }, of: types)
                     + $0.pulled([], tombstones: copies.filter(\.isDeleted))
-                    // A full list omits elements of series, so the stored elements may have been
-                    // deleted. They are requested again.
+                    // A full list omits elements of series. The stored elements may have been
+                    // deleted, and are requested again.
                     + $0.evictElements()
             }
             // Changes pushed during the pull may have been created after the last page.

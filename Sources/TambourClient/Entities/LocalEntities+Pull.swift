@@ -22,7 +22,8 @@ extension LocalEntities {
     }
 
     /// Applies the list of all live entities of these types. Entities that the list lacks are
-    /// deleted. Its copies win even with a lower version, as after a restored backup.
+    /// deleted. Its copies replace even stored copies with a higher version, as after a restored
+    /// backup.
     ///
     /// The list must have been requested after the last reply to a push. Full lists usually omit
     /// series, because their ranges are pulled separately.

@@ -12,8 +12,8 @@ extension LocalEntities {
     /// Returns the next batch: first deletions, then creations with parents before children, then
     /// updates.
     ///
-    /// After `dropped`, returns a batch without a reply again, under the same `opID`s, because it
-    /// may have arrived. One batch is in flight at a time.
+    /// After `dropped`, returns a batch without a reply again, under the same `opID`s, because the
+    /// batch may have arrived. One batch is in flight at a time.
     package mutating func nextPush() -> Push {
         guard !awaitsReply else { return Push(operations: [], rows: []) }
         if sent.values.isEmpty { freeze() }

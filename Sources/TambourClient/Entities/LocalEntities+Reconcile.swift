@@ -24,8 +24,8 @@ extension LocalEntities {
             return
         case .pending:
             update.state = .pending
-            // No version of the server identifies the copy that the user saw. Version 0 prevents
-            // the server from mistaking it for one of its own.
+            // No version of the server identifies the copy that the user saw. With version 0, the
+            // server cannot mistake this base for one of its own versions.
             if let server = row.server, update.change.isUnfounded(on: server) {
                 update.change.base?.version = 0
             }

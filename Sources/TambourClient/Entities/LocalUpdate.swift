@@ -6,7 +6,7 @@ package struct LocalUpdate: Hashable, Sendable {
     package var id: EntityID
     package var change: EntityChange
     package var state: State
-    /// The order in which changes began. It breaks ties in a push.
+    /// The order in which changes began, which breaks ties in a push.
     package var sequence: Int64
 
     package enum State: Hashable, Sendable {

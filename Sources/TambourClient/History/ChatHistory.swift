@@ -124,7 +124,7 @@ package struct ChatHistory: Equatable, Sendable {
         }
     }
 
-    /// Deletes all rows below a row, to free space. It never cuts an interval out of the middle.
+    /// Deletes all rows below a row, to free space. Never cuts an interval out of the middle.
     package mutating func evict(below row: Position) -> HistoryEffects {
         let floor = Position.first(at: row.timeMs)
         guard let end = floor.previous else { return HistoryEffects() }

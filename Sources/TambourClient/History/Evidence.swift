@@ -145,9 +145,10 @@ extension Evidence {
 
     /// The messages on both sides of `pivot`, nearest first, up to the page size.
     ///
-    /// `more` does not say on which side messages remain. If it is set, nothing is claimed beyond
-    /// the page. A page without a message at or before `pivot` does not even claim the pivot: the
-    /// server may have considered it to be in the future and sent the newest messages.
+    /// `more` does not say on which side messages remain. If `more` is true, nothing is claimed
+    /// beyond the page. A page without a message at or before `pivot` does not even claim the
+    /// pivot: the server may have considered the pivot to be in the future and sent the newest
+    /// messages.
     /// - Parameter pivot: a message that is or was in the chat.
     package static func pageAround(
         _ pivot: Position,

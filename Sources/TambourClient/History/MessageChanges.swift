@@ -31,7 +31,7 @@ package struct MessageChanges: Equatable, Sendable {
 }
 
 /// The cursor up to which the changes of a chat's messages are known. The next CHAT_CHANGES
-/// continues from it.
+/// continues from this cursor.
 ///
 /// It starts at the `time` of the LOGIN before the chat's first evidence. The transaction that
 /// applies a reply also writes the cursor. Pushes do not move it, because they do not contain the

@@ -9,7 +9,8 @@ import TambourProtocol
 ///     └───────────────────────────────────────────┴──────────────┘
 ///
 /// No two messages of a chat share a millisecond, so any interval of the axis can be widened to
-/// whole milliseconds. Pages are requested by time, and therefore join without a seam.
+/// whole milliseconds. Pages are requested by time. Neighbouring pages therefore leave no gap and
+/// do not overlap.
 package struct Position: Hashable, Comparable, Sendable {
     package let rawValue: Int64
 

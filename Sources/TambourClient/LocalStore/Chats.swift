@@ -6,7 +6,7 @@ import TambourProtocol
 extension StoreTransaction {
     /// The source of a chat's description.
     enum ChatSource {
-        /// A request of this account: all values apply to it.
+        /// A request of this account. All values apply to this account.
         case own
         /// A push with the same bytes for all members. It lacks the values that differ between
         /// members.

@@ -56,9 +56,9 @@ extension StoreTransaction {
         }
     }
 
-    /// Deletes the older copy of a message that arrived under another id, because its sender sent
-    /// it to a restored server once more. A message inside a chunk stays, because two devices of
-    /// one person may choose the same `cid`.
+    /// Deletes the older copy of a message that arrived again under another id. This happens when
+    /// the sender repeats the message to a restored server. A message inside a chunk stays, because
+    /// two devices of one person may choose the same `cid`.
     private func forgetFormer(_ message: Message, in chat: ChatID) throws {
         guard let cid = message.cid else { return }
         let others = try rows(

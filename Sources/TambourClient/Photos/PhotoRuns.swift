@@ -109,8 +109,8 @@ final class PhotoRuns {
         core.whenCommitted { [folder] in folder?.remove(keepers) }
     }
 
-    /// Removes copies without a task. They remain when a process dies between a commit and its
-    /// deferred steps.
+    /// Removes copies without a task. Such copies remain when a process dies between a commit and
+    /// its deferred steps.
     func removeStray(_ tx: StoreTransaction) throws {
         let keepers = try core.tasks.read(tx) { scheduler in
             Set(scheduler.tasks.filter { $0.kind == KeepPhotoTask.kind }.map(\.id))

@@ -52,7 +52,7 @@ public struct HistoryRow: Hashable, Sendable, Identifiable {
     public struct Reaction: Hashable, Sendable {
         public let emoji: String
         public let count: Int
-        /// Whether it is the account's own reaction.
+        /// Whether this is the account's own reaction.
         public let isOwn: Bool
     }
 
@@ -105,7 +105,7 @@ public struct Person: Hashable, Sendable, Identifiable {
     public let name: String
     public let isContact: Bool
     public let isOnline: Bool
-    /// The time when they were last online, in Unix milliseconds; nil when unknown.
+    /// The time when the person was last online, in Unix milliseconds; nil when unknown.
     public let seenMs: Int64?
     /// Digits without a plus; nil when the person hides the number.
     public let phone: String?

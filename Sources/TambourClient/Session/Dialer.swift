@@ -20,7 +20,7 @@ enum Dialer {
     /// Connects to `HOST:PORT`.
     ///
     /// - Parameter completion: called once, on any queue, with a connected socket or the failure.
-    ///   It must close the socket. Not called after the attempt was given up.
+    ///   The caller must close the socket. Not called after the attempt was given up.
     static func connect(
         to server: String,
         completion:

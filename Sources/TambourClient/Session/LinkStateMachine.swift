@@ -57,7 +57,7 @@ package struct LinkStateMachine: Sendable {
     private var soonestMs: Int64 = 0
     /// The time when the reply to a PING is due; nil without a PING in flight.
     private var answerDueMs: Int64?
-    /// Whether the login waits for the user. In that case it has no time limit.
+    /// Whether the login waits for the user. Such a login has no time limit.
     package var awaitsPerson = false
 
     package init(policy: LinkPolicy = LinkPolicy()) {

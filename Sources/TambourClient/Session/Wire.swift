@@ -31,7 +31,7 @@ struct Wire {
         decoder = Self.newDecoder()
     }
 
-    /// Discards the bytes of the connection. Its requests stay until `takeAll`.
+    /// Discards the bytes of the connection. The requests in flight stay until `takeAll`.
     mutating func disconnected() {
         received = []
         outgoing = []

@@ -3,9 +3,9 @@ import TambourProtocol
 /// Services for other processes that share the store, in addition to running their tasks. This
 /// process provides them while it owns the connection.
 ///
-/// The other processes write looks, and requests whose replies they wait for (errands), into the
-/// store. The connected process notices the change of the store, performs them, and writes the
-/// results.
+/// The other processes write looks into the store, and also errands: requests whose replies they
+/// wait for. The connected process notices the change of the store, performs the looks and errands,
+/// and writes the results.
 extension ClientCore {
     /// The age at which a sent errand is deleted. By then no caller waits for its reply.
     private static let errandMs: Int64 = 600_000

@@ -2,7 +2,7 @@ import TambourProtocol
 
 /// Pushes from the server, in the order in which the events happened.
 extension ClientCore {
-    /// Applies a push. Skips a push of an unknown opcode: the next login returns its changes.
+    /// Applies a push. Skips an unknown opcode, because the next login returns the skipped changes.
     func push(_ opcode: Opcode, _ payload: [UInt8], _ tx: StoreTransaction) throws {
         guard let me = try tx.userID() else { return }
         func read<Push: WirePayload>(_ type: Push.Type) throws -> Push {
@@ -65,8 +65,8 @@ extension ClientCore {
             default: break
             }
         } catch is PayloadError {
-            // A push that cannot be decoded must not stop later pushes. The next login returns its
-            // chat.
+            // A push that cannot be decoded must not stop later pushes. The next login returns the
+            // changes.
         }
     }
 
@@ -141,7 +141,7 @@ extension ClientCore {
                 isPushed: true,
                 tx
             )
-            // A page may have contained the message already. In that case it is stored but not
+            // A page may have contained the message already. The message is then stored but not
             // counted.
             let isUnclear = try tx.noteNew(push.message, in: chat, me: me)
             if isNew || !isUnclear, try isUnclear || mayBeOwnPost(in: chat, me, tx) {

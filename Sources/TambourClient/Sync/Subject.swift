@@ -56,8 +56,8 @@ extension ClientCore {
     /// Returns whether no transaction has updated a subject since the transaction of a request.
     ///
     /// A reply may be older than a push that precedes it. For several requests of one transaction,
-    /// the server pushes all effects before it sends the first reply. It answers a query from a
-    /// snapshot, and writers do not wait for that snapshot.
+    /// the server pushes all effects before it sends the first reply. The server also answers
+    /// queries from a snapshot that does not block writers.
     /// - Parameter asked: `transactions` at the time of the request.
     func isCurrent(_ subject: Subject, since asked: Int, _ tx: StoreTransaction) -> Bool {
         subjects.isCurrent(subject, since: asked, tx)

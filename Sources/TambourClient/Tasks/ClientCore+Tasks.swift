@@ -38,7 +38,7 @@ extension ClientCore {
         let id = TaskID(outgoing.rawValue)
         let record = try tasks.task(id, tx)
         try tasks.change(tx) { next in
-            // The tasks that it needs were queued for this task alone, and are cancelled too.
+            // The tasks that this task needs were queued for it alone, and are cancelled too.
             let steps = next.needed(for: id)
             guard record?.state.isFailed == true else { return next.cancel(steps + [id]) }
             var changes = try next.discard(id)

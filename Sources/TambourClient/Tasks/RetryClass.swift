@@ -11,7 +11,8 @@ package enum RetryClass: Hashable, Sendable {
     case afterLogin
     /// No reply came. This does not count as an attempt, because the request may not have arrived.
     case networkLost
-    /// The network became metered and the task is too big for it. Does not count as an attempt.
+    /// The network became metered, and the task is too big for a metered network. Does not count as
+    /// an attempt.
     case metered
     /// This version cannot read the payload: another version of the app wrote it.
     case unreadable
@@ -23,8 +24,8 @@ package enum Backoff {
     package static let baseMs: Int64 = 1000
     package static let capMs: Int64 = 300_000
 
-    /// Returns a pause in milliseconds after `attempts` earlier failures: between half of the full
-    /// pause and all of it.
+    /// Returns a pause in milliseconds after `attempts` earlier failures: between half and all of
+    /// the full pause.
     package static func delayMs(attempts: Int, random: UInt64) -> Int64 {
         // More doublings would exceed the cap and finally overflow 64 bits.
         let full = min(capMs, baseMs << min(max(attempts, 0), 10))

@@ -10,6 +10,7 @@ package struct TaskConditions: OptionSet, Hashable, Sendable {
     package static let loggedIn = TaskConditions(rawValue: 2)
     /// The network is not metered, or the user accepts metered networks.
     package static let unmetered = TaskConditions(rawValue: 4)
-    /// A dependency ran again and has a new output. Only wakes tasks; never required.
+    /// A dependency ran again and has a new output. This condition only wakes tasks; no task
+    /// requires it.
     package static let newInput = TaskConditions(rawValue: 8)
 }

@@ -14,7 +14,7 @@ struct TaskQueue {
         ids.next(nowMs: environment.wallMs(), random: environment.random())
     }
 
-    /// Records these values before a task's reply is handled. They are from the time of its
+    /// Records these values before a task's reply is handled. The values are from the time of its
     /// request.
     mutating func answering(_ asked: (transactions: Int, revision: Int64)) { self.asked = asked }
 

@@ -32,9 +32,10 @@ extension TaskScheduler {
 
     /// Returns a failed task to its place in the queue, on request of the user (T8).
     ///
-    /// Failed or cancelled tasks that it needs return too, and so do the tasks that failed because
-    /// of any returned task. Their attempts are reset to zero, but their `opKey`s stay: if an
-    /// attempt did reach the server, the server repeats its earlier reply.
+    /// Failed or cancelled tasks that it needs also return to the queue, as do tasks that failed
+    /// because of any of these. All their attempts are reset to zero, but their `opKey`s stay: if
+    /// an attempt did reach the server, the server repeats its earlier reply.
+    ///
     /// - Parameter deadlineMs: the new deadline of all these tasks, in Unix milliseconds; nil for
     ///   none.
     /// - Throws: `TaskError.notFailed`.
@@ -91,8 +92,8 @@ extension TaskScheduler {
     ///
     /// A queued task of an unknown kind or layout is parked as `failed(.unknown)`, with its
     /// payload. A parked task that is now known is queued again. Running tasks stay with their
-    /// owners. If this process later runs one and its payload is unknown, `failed` with
-    /// `.unreadable` parks it.
+    /// owners. If a task has an unknown payload when this process runs it later, `failed` with
+    /// `.unreadable` parks the task.
     package mutating func review(_ verdict: (TaskRecord) -> CodecVerdict) -> [TaskChange] {
         var unknown: [TaskID] = []
         var known: Set<TaskID> = []

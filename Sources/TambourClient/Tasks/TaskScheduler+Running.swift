@@ -60,7 +60,8 @@ extension TaskScheduler {
         return commit()
     }
 
-    /// Stores the progress of a run and extends its lease. The next run continues from there.
+    /// Stores the progress of a run and extends its lease. The next run continues from this
+    /// progress.
     ///
     /// - Parameter payload: in the layout of the row's `codecVersion`.
     /// - Throws: `TaskError.runIsOver`.

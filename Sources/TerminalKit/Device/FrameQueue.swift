@@ -37,7 +37,7 @@ package struct FrameQueue: Sendable {
 
     /// Queues bytes that are not part of a frame.
     ///
-    /// - Returns: Whether there was room for them.
+    /// - Returns: Whether the queue had room for the bytes.
     package mutating func send(_ control: some Collection<UInt8>) -> Bool {
         guard queuedBytes + control.count <= maxControlBytes else { return false }
         bytes.append(contentsOf: control)

@@ -2,7 +2,7 @@
 package struct TerminalModes: Sendable {
     package var hasMouse = false
 
-    /// In the order of setting. They are reset in reverse order.
+    /// The modes in the order of setting. They are reset in reverse order.
     private var pairs: [(set: String, reset: String)] {
         var pairs = [
             // Saves the title on the terminal's title stack.

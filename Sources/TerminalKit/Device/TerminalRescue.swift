@@ -12,7 +12,7 @@ package enum TerminalRescue {
 
     private static let signals = [SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP]
 
-    // nonisolated: written while no handler can run, and read by handlers.
+    // Written only while no handler can run. Handlers only read these variables.
     private nonisolated(unsafe) static var prepared: UnsafeMutablePointer<Prepared>?
     private nonisolated(unsafe) static var previous: UnsafeMutablePointer<sigaction>?
 

@@ -71,8 +71,8 @@ package struct Renderer: Sendable {
         return framed(drawnCount: drawn)
     }
 
-    /// Returns the surface that the terminal shows. If it is unknown, clears the terminal and
-    /// returns a blank surface.
+    /// Returns the surface that the terminal shows. If its contents are unknown, clears the
+    /// terminal and returns a blank surface.
     private mutating func beginFrame(for surface: Surface) -> Surface {
         if let shown, shown.size == surface.size { return shown }
         forget()

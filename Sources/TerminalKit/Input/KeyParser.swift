@@ -8,11 +8,11 @@
 /// `flush` when no byte has arrived for some tens of milliseconds. A lone ESC, `ESC [` or `ESC O`
 /// then counts as typed keys.
 ///
-/// On slow lines, the rest of a sequence may arrive later, and it must not count as text. `flush`
-/// therefore gives up no other unfinished sequence, and a late rest continues the flushed one.
-/// After `ESC [` and `ESC O`, any next bytes are the rest. After ESC, the rest must be at least two
-/// bytes at once, because users cannot type two bytes at once. While `isLate`, another `flush`
-/// after about a second ends the wait for the rest.
+/// On slow lines, the rest of a sequence may arrive later, and the rest must not count as text.
+/// `flush` therefore keeps all other unfinished sequences, and a late rest continues the flushed
+/// one. After `ESC [` and `ESC O`, any next bytes are the rest. After ESC, the rest must be at
+/// least two bytes at once, because users cannot type two bytes at once. While `isLate`, another
+/// `flush` after about a second ends the wait for the rest.
 package struct KeyParser: Sendable {
     private enum State: Sendable {
         case ground

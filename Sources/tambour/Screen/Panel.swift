@@ -2,7 +2,7 @@ import TambourClient
 import TambourProtocol
 import TerminalKit
 
-/// A list over the screen, with actions on the selected item.
+/// A list drawn over the screen, with actions on the selected item.
 struct Panel {
     enum Kind: Equatable {
         case goTo

@@ -49,8 +49,8 @@ final class PreferencesFile: @unchecked Sendable {
 
     /// Changes a preference and writes it to the file. Other members of the file stay.
     ///
-    /// - Returns: The reason why the change was not written, and lasts only until the program ends;
-    ///   nil on success.
+    /// - Returns: The reason why the file was not written; nil on success. Without the file, the
+    ///   change lasts only until the program ends.
     func change(_ member: WritableKeyPath<Preferences, String?>, to text: String) -> String? {
         value[keyPath: member] = text
         guard let path else { return nil }

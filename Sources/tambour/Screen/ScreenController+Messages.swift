@@ -115,7 +115,7 @@ extension ScreenController {
         let width = paneWidth
         state.scroll = view.scroll(of: state, width, revealing: rows[next].id, in: seen.paneRows)
         isGoingBack = step < 0
-        // Near the start of the loaded messages, loads more of them.
+        // Near the start of the loaded messages, loads more messages.
         if next < 5, !state.isStart, let first = rows.first?.message, anchor != first {
             anchor = first
             loadHistory()

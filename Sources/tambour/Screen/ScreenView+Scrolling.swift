@@ -31,8 +31,8 @@ extension ScreenView {
         return lines.count - (last - (place.line - max(0, line))) - 1
     }
 
-    /// Returns the scroll position that centers a message. If it is missing, centers the next newer
-    /// message, or else the newest.
+    /// Returns the scroll position that centers a message. If the message is missing, centers the
+    /// next newer one, or else the newest.
     func scroll(
         of state: ScreenState,
         _ width: Int,
