@@ -11,8 +11,8 @@ package protocol PhotoUpload: Sendable {
     ///   - key: the idempotency key of all attempts. After a lost answer, the next attempt with the
     ///     same key receives the same answer.
     ///   - offset: the server has confirmed all bytes before this offset.
-    ///   - reached: called with the offset from which a later attempt can continue. Calls are rare
-    ///     enough to write each offset to disk.
+    ///   - reached: called with the offset from which a later attempt can continue. The calls are
+    ///     rare enough to store each offset on disk.
     func upload(
         _ file: PhotoFile,
         path: String,

@@ -32,7 +32,7 @@ package struct ScrollFinder {
         return after + Self.worthwhileCells < before ? Scroll(rows: rows, count: count) : nil
     }
 
-    /// A scroll costs about fifteen bytes, and unmoved rows are easier on the eye.
+    /// A scroll costs about fifteen bytes, and moving rows distract the reader.
     private static let worthwhileCells = 40
 
     /// Returns the smallest rectangle around all changes.

@@ -133,7 +133,7 @@ package struct Surface: Sendable {
     /// users.
     ///
     /// - Parameter address: Must have one of `schemes` and at most 2,083 bytes, which is VTE's
-    ///   limit. All other characters than printable ASCII are percent-encoded.
+    ///   limit. Characters other than printable ASCII are percent-encoded.
     package mutating func link(
         to address: String,
         schemes: Set<String> = ["http", "https", "mailto"]

@@ -9,8 +9,8 @@ struct KeyBindings: Sendable {
     /// action has chosen them.
     private(set) var mistakes: [String] = []
 
-    /// - Parameter chosen: Keys by the names of actions, separated by spaces, as in `"next-unread":
-    ///   "Ctrl-n F5"`. An empty text leaves the action without a key.
+    /// - Parameter chosen: Keys by the names of actions, separated by spaces. An example is the
+    ///   entry `"next-unread": "Ctrl-n F5"`. An empty text leaves the action without a key.
     init(_ chosen: [String: String] = [:]) {
         var kept: [KeyAction: [KeyPress]] = [:]
         for (name, text) in chosen.sorted(by: { $0.key < $1.key }) {
