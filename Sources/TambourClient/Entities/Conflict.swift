@@ -16,15 +16,16 @@ public struct Conflict: Hashable, Sendable {
 
     public enum Kind: Hashable, Sendable {
         case updateUpdate
-        /// Updated here, deleted on the server.
+        /// The entity was updated here and deleted on the server.
         case updateDelete
-        /// Deleted here, updated on the server.
+        /// The entity was deleted here and updated on the server.
         case deleteUpdate
-        /// Created here and on the server under the same natural key.
+        /// The entity was created here and on the server with the same natural key.
         case duplicate
-        /// Updated or created here, below a parent that was deleted on the server.
+        /// The entity was updated or created here, but its parent was deleted on the server.
         case parentDeleted
-        /// Refused by the server: the error's name, and a JSON pointer to the cause.
+        /// The server refused the change. The values are the error's name and a JSON pointer to the
+        /// cause.
         case rejected(error: String, path: String)
     }
 }

@@ -172,7 +172,7 @@ package struct HistoryViewport: Equatable, Sendable {
 package struct ChatEnd: Equatable, Sendable {
     /// The newest message of the chat, if any.
     package var newest: Position?
-    /// `time` of the session's LOGIN, in Unix milliseconds. No new message can appear up to this
+    /// `time` of the session's LOGIN, in Unix milliseconds. New messages can only appear after this
     /// time.
     package var safeTimeMs: Int64
 

@@ -21,7 +21,7 @@ extension StoreTransaction {
     }
 }
 
-/// The transactions in which the core last updated each subject.
+/// For each subject, the last transaction that updated it.
 struct Subjects {
     /// The number of transactions committed since the core was created.
     private(set) var transactions = 0
