@@ -12,7 +12,8 @@ package enum TerminalRescue {
 
     private static let signals = [SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP]
 
-    // Written only while no handler can run. Handlers only read these variables.
+    // `nonisolated(unsafe)`: written only while no handler can run. Handlers only read these
+    // variables.
     private nonisolated(unsafe) static var prepared: UnsafeMutablePointer<Prepared>?
     private nonisolated(unsafe) static var previous: UnsafeMutablePointer<sigaction>?
 
