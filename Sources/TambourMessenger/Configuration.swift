@@ -6,10 +6,10 @@ extension Messenger {
     package struct Configuration: Sendable {
         /// How login codes reach people.
         package var loginCodes: LoginCodeSource
-        /// Looks up the pages behind links; nil for no previews.
+        /// Fetches the pages behind links; nil for no previews.
         package var linkPreviews: LinkPreviewSource?
-        /// Countries that apps offer for signing in, as two letters each; apps preselect the first.
-        /// Empty for all.
+        /// The two-letter codes of the countries that apps offer for signing in; empty for all.
+        /// Apps preselect the first.
         package var countries: [String]
         package var limits: Limits
         package var environment: Environment

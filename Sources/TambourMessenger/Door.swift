@@ -1,23 +1,25 @@
 package import TambourEvents
 package import TambourProtocol
 
-/// A way into the messenger for clients: what the messenger tells it, and asks it about its clients.
+/// A gateway through which clients reach the messenger. The messenger sends it events and queries
+/// its clients' state.
 ///
-/// The messenger calls it on the engine, on readers and on the door's own queues, several at a time.
-/// A door must not block: it queues what it is told.
+/// The messenger calls a door on the engine, on readers and on the door's own queues, several calls
+/// at a time. A door must not block; it queues the events.
 package protocol Door: AnyObject, Sendable {
-    /// Hands events on to the clients concerned; never login codes or due times. An answer that is
-    /// handed over afterwards comes after them.
+    /// Forwards events to the clients concerned. The events never include login codes or due times.
+    /// An answer that is handed over later reaches the client after the events.
     func deliver(_ events: [Event])
 
-    /// Calls `body`, on any queue, when what was handed over before is on its way to the clients.
+    /// Calls `body`, on any queue, when all earlier events are on their way to the clients.
     func whenDelivered(_ body: @escaping @Sendable () -> Void)
 
-    /// Returns those of some users who have clients that receive unread counters with each message.
+    /// Returns the members of `users` who have clients that receive unread counters with each
+    /// message.
     ///
     /// - Parameter users: in the order of their ids.
     func counted(among users: [UserID]) -> [UserID]
 
-    /// Returns the sessions of a user that are connected.
+    /// Returns a user's connected sessions.
     func sessions(of user: UserID) -> Set<SessionID>
 }

@@ -7,17 +7,18 @@ package import TambourStore
 /// The server's inputs from outside: the wall clock, randomness, and a simulation's replacements
 /// for threads and disk.
 ///
-/// The code on a request's path reads them only here, so a test or a simulation can drive them.
+/// Code that handles requests reads these inputs only here, so that a test or a simulation can
+/// control them.
 package struct Environment: Sendable {
-    /// Unix milliseconds.
+    /// Returns the wall clock's time, Unix milliseconds.
     package var wallMs: @Sendable () -> Int64
-    /// Returns that many unpredictable bytes.
+    /// Returns `count` unpredictable bytes.
     package var randomBytes: @Sendable (_ count: Int) -> [UInt8]
     /// The source of new users' ids.
     package var userIDs: UserIDSource
     /// Runs all queues and is their clock; nil for Dispatch and the machine's clock.
     package var scheduler: (any SimulatedScheduler)?
-    /// Wraps the connections of engine and readers; nil for none.
+    /// Wraps the store connections of engine and readers; nil for no wrapper.
     package var disk: Disk?
     /// Whether the engine does background work. Tests that count the cost of a request turn it off.
     package var doesSpareWork = true

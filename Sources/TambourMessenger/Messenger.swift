@@ -4,17 +4,17 @@ import TambourQueues
 package import TambourSQL
 import TambourStore
 
-/// The messenger as a door sees it: runs commands, reads queries, and does the two steps of a login.
+/// The messenger as a door sees it. It runs commands and queries, and performs the two steps of a
+/// login.
 ///
-/// Answers are handed over on some queue. A command's events have reached the doors before its
-/// answer.
+/// Completions are called on any queue. A command's events reach the doors before its answer.
 package final class Messenger: Sendable {
-    /// Who makes a request, when it came, and whether its answer is still wanted.
+    /// The requester of a request, its arrival time, and whether its answer is still wanted.
     package struct RequestContext: Sendable {
         package let requester: Requester
-        /// When it was read; microseconds of the queues' clock.
+        /// The time when the door read the request, in microseconds of the queues' clock.
         package let arrivalUs: Int64
-        /// Whether anybody still waits for the answer; asked before each step of a read.
+        /// Returns whether the answer is still wanted; called before each step of a read.
         let isWanted: @Sendable () -> Bool
 
         package init(
@@ -36,7 +36,7 @@ package final class Messenger: Sendable {
     package let metrics: ServerMetrics
     /// The settings that clients receive.
     package let settings: ServiceConfig
-    /// Shared by all doors, which charge before a request starts.
+    /// The rate limiter that all doors share. Doors charge a request before it starts.
     package let rates: RateLimiter
     let stores: StoreSource
     let engine: Engine
@@ -52,13 +52,13 @@ package final class Messenger: Sendable {
 
     private static let readerCount = 2
 
-    /// Opens the store and brings its schema up to date; the server's own timers wait for `start`.
+    /// Opens the store and migrates its schema. The server's own timers start with `start`.
     package init(_ configuration: Configuration, database source: any SQLSource) throws {
         limits = configuration.limits
         environment = configuration.environment
         logger = configuration.logger
         metrics = ServerMetrics(startedMs: environment.wallMs(), limits: limits)
-        // A full disk fails every batch.
+        // Throttled, because a full disk makes every batch fail.
         let reports = ThrottledLog(logger, nowMs: environment.wallMs)
         let report: @Sendable (String) -> Void = { reports.error("\($0)") }
         stores = try StoreSource(source, limits: limits, environment: environment)
@@ -132,7 +132,7 @@ package final class Messenger: Sendable {
         router.connect(timer: delayed)
     }
 
-    /// Tells a door of all events from now on, except login codes and due times.
+    /// Delivers all later events to a door, except login codes and due times.
     package func connect(_ door: any Door) {
         router.connect(door)
     }
@@ -143,7 +143,7 @@ package final class Messenger: Sendable {
         delayed.start()
     }
 
-    /// Whether no link preview is in flight.
+    /// Whether all link previews are finished.
     package var isIdle: Bool { previews.isIdle }
 
     /// Stops scheduled messages, erasure and link previews; requests are still served.
@@ -154,7 +154,7 @@ package final class Messenger: Sendable {
         previews.close()
     }
 
-    /// Finishes everything that was asked for and empties the log of the database.
+    /// Finishes all accepted requests and checkpoints the database's write-ahead log.
     ///
     /// - Parameter completion: called once, on the engine's queue.
     package func stop(_ completion: @escaping @Sendable () -> Void) {
@@ -178,10 +178,11 @@ package final class Messenger: Sendable {
         }
     }
 
-    /// The users whom others have recently found; tests use it to introduce people to each other.
+    /// The people that users have recently found by search. Tests use it to introduce users to each
+    /// other.
     package var foundPeople: FoundPeople { dispatcher.found }
 
-    /// How far the commit clock runs ahead of the wall, milliseconds.
+    /// Returns how far the commit clock runs ahead of the wall clock, milliseconds.
     package func clockDrift(wall: Int64) -> Int64 { clock.drift(wall: wall) }
 
     private var safeTime: Int64 { clock.safeTime(wall: environment.wallMs()) }
@@ -227,7 +228,7 @@ package final class Messenger: Sendable {
 
     // MARK: - Queries
 
-    /// Reads a query on a reader, step by step.
+    /// Runs a query on a reader, step by step.
     package func read(
         _ query: QueryRequest,
         _ context: RequestContext,
@@ -248,7 +249,7 @@ package final class Messenger: Sendable {
         readers.post(for: context.subject, job)
     }
 
-    /// Hands over the answer of a read, or returns what is to be read next; on a reader.
+    /// Passes the answer of a read to `completion`, or returns the next step. Called on a reader.
     private func rest(
         of answer: Answer,
         _ context: RequestContext,
@@ -264,8 +265,8 @@ package final class Messenger: Sendable {
         }
     }
 
-    /// Looks up the page behind the first link of a text; calls `completion` once, at once or on
-    /// another thread, with nil when there is nothing to show.
+    /// Fetches the page behind the first link of a text. Calls `completion` once, before returning
+    /// or later on another thread; with nil when there is no preview.
     package func preview(_ text: Text, then completion: @escaping @Sendable (Attach?) -> Void) {
         previews.ask(text, then: completion)
     }
@@ -274,7 +275,8 @@ package final class Messenger: Sendable {
 
     /// Looks up a login token.
     ///
-    /// - Parameter known: the account of the connection; another one's token is refused.
+    /// - Parameter known: the session that the connection logged in to before; the token of another
+    ///   session is refused.
     package func resolve(
         _ token: String,
         knownAs known: Caller?,
@@ -288,7 +290,7 @@ package final class Messenger: Sendable {
         }
     }
 
-    /// Checks that a token which was just given is still alive.
+    /// Checks that a token that was just issued is still valid; otherwise calls `died`.
     package func check(
         _ token: String,
         of requester: Requester,
@@ -300,7 +302,7 @@ package final class Messenger: Sendable {
         }
     }
 
-    /// Reads the snapshot of a LOGIN. Its session already hears of events, so it misses no later
+    /// Reads the snapshot of a LOGIN. Its session already receives events, so it misses no later
     /// commit.
     package func login(
         _ request: LoginRequest,

@@ -2,18 +2,18 @@ import TambourEvents
 package import TambourProtocol
 package import TambourStore
 
-/// Erases accounts that are due, a part of a table or a chat at a time, so that no request waits
-/// for it.
+/// Erases accounts that are due, in small steps. Each step covers a part of a table or of a chat,
+/// and requests run between the steps.
 ///
-/// What remains is an empty row that keeps the id from being reused, and gaps in other people's
-/// chats where the messages were. `docs/data.md` has the inventory. After a restart the erasure
-/// continues where it stopped.
+/// An empty row remains and keeps the id from being reused. In other people's chats, gaps remain
+/// where the messages were. `docs/data.md` has the inventory. After a restart the erasure continues
+/// where it stopped.
 package struct AccountEraser: Sendable {
     let limits: Limits
     private let isThere: @Sendable (UserID) -> Bool
 
-    /// - Parameter isThere: whether a user is connected now. That is a sign of life, though it is
-    ///   stored only on disconnect.
+    /// - Parameter isThere: whether a user is connected now. A connected user counts as active,
+    ///   though the store learns of the activity only on disconnect.
     package init(limits: Limits, isThere: @escaping @Sendable (UserID) -> Bool = { _ in false }) {
         self.limits = limits
         self.isThere = isThere
@@ -29,8 +29,8 @@ package struct AccountEraser: Sendable {
         )
         guard let user = try tx.reader.accountToErase(now: tx.ct) else { return false }
         guard let account = try tx.reader.account(user) else {
-            // Account rows are never deleted, so an end without an account is never due. `admin
-            // check` reports it.
+            // Account rows are never deleted. An end without an account is damage, which `admin
+            // check` reports and the eraser skips.
             try tx.setDue(at: .max, of: user)
             return true
         }
@@ -54,16 +54,16 @@ package struct AccountEraser: Sendable {
         return true
     }
 
-    /// Does the first step of an erasure. After it the account appears erased to everybody.
+    /// Does the first step of an erasure. After this step, everybody sees the account as erased.
     package func begin(_ account: Account, in tx: WriteTransaction) throws {
         let owners = try tx.reader.owners(of: account, limit: limits.maxContactAudience)
         try tx.beginErasure(of: account)
         try tell(owners.map(\.owner), of: account.id, in: tx)
     }
 
-    /// Does a further step for one user.
+    /// Does a further step of one user's erasure.
     ///
-    /// - Returns: false when it was the last step, or none was needed.
+    /// - Returns: false when this was the last step, or no step was needed.
     package func step(of user: UserID, in tx: WriteTransaction) throws -> Bool {
         let end = try tx.reader.end(of: user)
         guard end.isErasing else { return false }
@@ -90,7 +90,7 @@ package struct AccountEraser: Sendable {
         return true
     }
 
-    /// Tells users who had the account as a contact that it is gone.
+    /// Notifies users who had the account as a contact that the account is gone.
     private func tell(_ owners: [UserID], of user: UserID, in tx: WriteTransaction) throws {
         guard let gone = try tx.reader.account(user) else { return }
         for owner in owners {
@@ -130,14 +130,14 @@ package struct AccountEraser: Sendable {
         if budget > 0 { budget -= try takeBackReactions(of: user, in: chat, limit: budget, tx) }
         if budget > 0 { budget -= try takeBackVotes(of: user, in: chat, limit: budget, tx) }
         guard budget > 0 else { return place }
-        // When the erasure ends, the search index must hold none of the user's words.
+        // When the erasure ends, the search index must not contain any of the user's words.
         if try tx.refreshIndex(of: chat.key) { return place }
         if isMember { try leave(user, chat, in: tx) }
         return nil
     }
 
-    /// Withdraws reactions, a few in a step, since each one is pushed to all members, who may be
-    /// many.
+    /// Withdraws reactions. A step withdraws only a few, because each is pushed to all members, who
+    /// may be many.
     ///
     /// - Returns: the number of reactions; `limit` when more may be left.
     private func takeBackReactions(
@@ -166,7 +166,7 @@ package struct AccountEraser: Sendable {
         return messages.count < most ? messages.count : limit
     }
 
-    /// Withdraws votes and pushes each poll: a few in a step, like reactions.
+    /// Withdraws votes and pushes each poll. Like reactions, a step handles only a few.
     ///
     /// - Returns: the number of polls with votes of the user; `limit` when more may be left.
     private func takeBackVotes(

@@ -1,14 +1,15 @@
 /// E-mail addresses that are safe to hand to a mail program: one line, without blanks.
 enum EmailAddress {
-    /// RFC 5321, 4.5.3.1.3.
+    /// The limit of RFC 5321, section 4.5.3.1.3.
     private static let maxBytes = 254
 
-    /// Returns whether mail could be delivered there; only a code proves that it is.
+    /// Returns whether the text looks like a deliverable address. Only a returned code proves that
+    /// mail arrives.
     static func isPlausible(_ text: String) -> Bool {
         let parts = text.split(separator: "@", omittingEmptySubsequences: false)
         guard parts.count == 2, !parts[0].isEmpty, text.utf8.count <= maxBytes,
             parts[1].contains("."), !parts[1].hasPrefix("."), !parts[1].hasSuffix("."),
-            // A mail program might take it for an option.
+            // A mail program might mistake a leading dash for an option.
             !text.hasPrefix("-")
         else { return false }
         return text.unicodeScalars.allSatisfy { scalar in

@@ -1,14 +1,15 @@
 package import TambourEvents
 
-/// Creates login codes and delivers them to the person who asked.
+/// Creates login codes and delivers them to the phone or e-mail address.
 package struct LoginCodeSource: Sendable {
-    /// The same digits for everybody; nil for fresh random ones. Only for loopback listeners.
+    /// The same digits for everybody, allowed only on loopback listeners; nil for random digits.
     package var fixedDigits: String?
-    /// Whether another code can be accepted; otherwise requests for codes are refused.
+    /// Whether the delivery has room for another code. Without room, requests for codes are
+    /// refused.
     package var hasRoom: @Sendable () -> Bool
-    /// Ends all deliveries within seconds, then calls `body` once; nothing is delivered afterwards.
+    /// Ends all deliveries within seconds, then calls `body` once. No code is delivered afterwards.
     package var stop: @Sendable (_ body: @escaping @Sendable () -> Void) -> Void
-    /// Hands over a code; called on a queue of its own, which it may block.
+    /// Delivers a code. The caller runs it on a separate queue, which it may block.
     package var deliver: @Sendable (_ recipient: CodeRecipient, _ code: String) -> Void
 
     package init(

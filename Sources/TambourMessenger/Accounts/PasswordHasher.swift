@@ -5,13 +5,13 @@ import TambourProtocol
 import TambourQueues
 import TambourStore
 
-/// Hashes passwords with scrypt, which is slow on purpose, one after another on its own queue.
+/// Hashes passwords with scrypt, one after another on a separate queue. scrypt is slow on purpose.
 ///
-/// A password is hashed only when its command may need the hash: its track exists, tries are left,
-/// and all other checks of the handler succeed. Requests wait in a `PasswordLine`, so one account
-/// or address delays the others by one hash at most.
+/// A password is hashed only when its command may need the hash: the track exists, attempts are
+/// left, and all other checks of the handler succeed. Requests wait in a `PasswordLine`, so an
+/// account or address delays other subjects by at most one hash.
 ///
-/// `@unchecked Sendable`: the connection is touched on the queue only.
+/// `@unchecked Sendable`: only the queue touches the connection.
 final class PasswordHasher: @unchecked Sendable {
     /// A command that waits for its turn.
     private struct Job: Sendable {
@@ -38,7 +38,7 @@ final class PasswordHasher: @unchecked Sendable {
     private let report: @Sendable (String) -> Void
 
     private static let hashBytes = 32
-    /// The usual values; only the rounds set the cost of a hash.
+    /// scrypt's usual values. Only the number of rounds sets the cost of a hash.
     private static let blockSize = 8
     private static let parallelism = 1
 
@@ -63,8 +63,8 @@ final class PasswordHasher: @unchecked Sendable {
         self.report = report
     }
 
-    /// Returns whether a command passes through here. All commands of a track do, so they keep
-    /// their order.
+    /// Returns whether a command passes through the hasher. All commands of a track do, which keeps
+    /// them in order.
     static func concerns(_ request: CommandRequest) -> Bool {
         switch request {
         case .authCheckPassword, .authSet2fa, .authVerifyEmail, .authCheckEmail,
@@ -76,7 +76,7 @@ final class PasswordHasher: @unchecked Sendable {
 
     /// Queues a command and calls `start` when its password has been hashed, if it needs a hash.
     ///
-    /// When too many requests wait, one is refused with `overloaded`.
+    /// When too many requests wait, the hasher refuses one of them with `overloaded`.
     func post(_ request: CommandRequest, from requester: Requester, start: @escaping Start) {
         let job = Job(request: request, requester: requester, start: start)
         switch line.withLock({ $0.add(job, of: WorkSubject(requester)) }) {
@@ -130,8 +130,8 @@ final class PasswordHasher: @unchecked Sendable {
         )
     }
 
-    /// scrypt uses its input as an HMAC key, which is padded with zeros, so a password with and
-    /// without trailing NULs would hash alike. The digest has a fixed length and needs no padding.
+    /// scrypt uses its input as an HMAC key, which it pads with zeros. A password would hash the
+    /// same with and without trailing NULs. The digest has a fixed length and needs no padding.
     private static func input(of password: PasswordToHash) -> [UInt8] {
         switch password.version {
         case .plain: Array(password.password.utf8)
@@ -139,7 +139,8 @@ final class PasswordHasher: @unchecked Sendable {
         }
     }
 
-    /// Runs `body` after the hash in progress; drops the waiting requests. Used once, at shutdown.
+    /// Drops the waiting requests and runs `body` after the hash in progress. Called once, at
+    /// shutdown.
     func close(_ body: @escaping @Sendable () -> Void) {
         isClosed.store(true, ordering: .relaxed)
         line.withLock { $0.removeAll() }

@@ -3,16 +3,18 @@ import TambourQueues
 
 /// The requests that wait for the password hasher: a `FairQueue` with a capacity.
 ///
-/// A subject is an account, or an address before login. However many requests one of them sends,
-/// everybody else waits for one of its passwords at most. A subject gets its next turn when its
-/// last command has been answered, so the checks before a hash see all earlier commands.
+/// A subject is an account, or an address before login. However many requests one subject sends,
+/// other subjects wait for at most one of its passwords. A subject gets its next turn when its last
+/// command has been answered, so the checks before a hash see the effects of all its earlier
+/// commands.
 struct PasswordLine<Job> {
     /// The outcome of adding a request.
     enum Admission {
         case taken
         /// The line is full, or the subject already has its share of jobs.
         case refused
-        /// Taken in place of this job, the newest of the subject with the most jobs.
+        /// The request was added and displaced this job, the newest of the subject with the most
+        /// jobs.
         case displaced(Job)
     }
 
@@ -44,10 +46,12 @@ struct PasswordLine<Job> {
         return displaced.map { .displaced($0) } ?? .taken
     }
 
-    /// Takes the next job. Call `finished` with its subject once the job has been answered.
+    /// Removes the next job and returns it. Call `finished` with its subject once the job has been
+    /// answered.
     mutating func next() -> (subject: WorkSubject, job: Job)? { queue.take() }
 
-    /// Ends the current job of a subject: its next turn comes after all others'.
+    /// Ends the current job of a subject. The subject's next turn follows the turns of all other
+    /// waiting subjects.
     mutating func finished(_ subject: WorkSubject) { queue.finish(subject) }
 
     /// Removes all waiting jobs.

@@ -14,12 +14,14 @@ package enum Tokens {
         return Array(sha.finalize())
     }
 
-    /// Hashes a code together with its request, so that equal codes have different hashes.
+    /// Hashes a code together with the token of its request, so that equal codes of different
+    /// requests have different hashes.
     static func hash(code: String, request token: String) -> [UInt8] {
         hash("\(token) \(code)")
     }
 
-    /// Compares in a time that does not reveal where the difference is.
+    /// Compares in constant time, so that timing does not reveal the position of the first
+    /// difference.
     static func areEqual(_ a: [UInt8], _ b: [UInt8]) -> Bool {
         guard a.count == b.count else { return false }
         var difference: UInt8 = 0
@@ -27,11 +29,12 @@ package enum Tokens {
         return difference == 0
     }
 
-    /// A decimal code, every value equally likely.
+    /// Returns a random decimal code. All values are equally likely.
     static func makeCode(digits: Int, _ environment: Environment) -> String {
         var code = ""
         while code.count < digits {
-            // 250 is the largest multiple of 10 below 256: larger bytes would favour 0 to 5.
+            // 250 is the largest multiple of 10 below 256. Bytes of 250 and more would favour the
+            // digits 0 to 5.
             for byte in environment.randomBytes(digits) where byte < 250 && code.count < digits {
                 code.append(String(byte % 10))
             }

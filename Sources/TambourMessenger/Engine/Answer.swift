@@ -6,17 +6,17 @@ package import TambourStore
 package struct Answer: Sendable {
     package enum Outcome: Sendable {
         /// A reply that the door encodes. The engine does not encode, because all commands wait for
-        /// it.
+        /// the engine.
         case reply(any WirePayload)
-        /// An encoded reply. Pages are encoded on the reader that read them, so that no door waits
-        /// for that.
+        /// An encoded reply. The reader that reads a page also encodes it, so that no door waits
+        /// for the encoding.
         case encoded([UInt8])
         case refusal(RequestError)
         /// The server's own commands have no reply.
         case done
     }
 
-    /// The presence that a LOGIN has begun to follow, for the session to take over.
+    /// The presence subscription that a LOGIN began. The session takes it over.
     package struct Following: Sendable {
         package let watcher: UserID
         package let partners: [UserID]
@@ -25,7 +25,7 @@ package struct Answer: Sendable {
         package let isHidden: Bool
     }
 
-    /// A session that the request has opened; the connection is logged in with it.
+    /// A session that the request has opened. The connection is logged in to this session.
     package struct Opened: Sendable {
         package let session: OpenSession
         package let token: String
@@ -41,11 +41,12 @@ package struct Answer: Sendable {
     /// The next step of the command, which runs in its own transaction. While it is set, `outcome`
     /// is not sent.
     package var rest: (@Sendable (WriteTransaction) throws -> Answer)?
-    /// The same for a query.
+    /// The next step of a query. While it is set, `outcome` is not sent.
     package var restOfQuery: (@Sendable (ReadTransaction) throws -> Answer)?
     /// The events of a query. A command records its events in its transaction instead.
     package var events: [Event] = []
-    /// The number of rows that a query read; 0 for a command, whose declared price covers everything.
+    /// The number of rows that a query read; 0 for a command, because its declared price covers all
+    /// its work.
     package var rowsRead = 0
 
     package static let done = Answer(.done)
@@ -100,7 +101,7 @@ package struct Answer: Sendable {
         }
     }
 
-    /// Whether the reply is a page, which may be long and takes its turn at the door.
+    /// Whether the reply is a page. Pages may be long, so they wait for their turn at the door.
     package var isPage: Bool {
         if case .encoded = outcome { true } else { false }
     }
@@ -110,9 +111,9 @@ package struct Answer: Sendable {
     }
 }
 
-/// What a connection subscribes to, or unsubscribes from, with an answer.
+/// A subscription that a connection starts or ends with an answer.
 package enum Interest: Sendable {
-    /// A dialog that the user watches: changes of the partner's presence are worth a push.
+    /// A dialog that the user watches. The door pushes changes of the partner's presence.
     case dialog(ChatID)
     /// The comments on a post.
     case opened(MessageAddress)

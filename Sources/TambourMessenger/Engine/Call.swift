@@ -4,13 +4,13 @@ import TambourStore
 /// A command on its way to its handler.
 struct CommandCall {
     let requester: Requester
-    /// The request's password, hashed; nil where none was to be hashed.
+    /// The request's hashed password; nil when no password had to be hashed.
     let password: HashedPassword?
     let tx: WriteTransaction
 
     var caller: Caller { requester.requireCaller() }
 
-    // A handler names in its parameter `from` as much of the call as it needs.
+    // The type of a handler's parameter `from` selects the part of the call that the handler needs.
     func sender() -> Caller { caller }
     func sender() -> Requester { requester }
     func sender() -> CommandCall { self }

@@ -3,16 +3,16 @@ package import TambourProtocol
 
 /// The logged-in user who makes a request, with session and device.
 ///
-/// Nearly all handlers get a `Caller`. The few that serve strangers as well, or depend on what the
-/// client said of itself, get a `Requester`.
+/// Nearly all handlers get a `Caller`. A few handlers also serve requests before login, or depend
+/// on the client's self-description; these get a `Requester`.
 package struct Caller: Sendable {
     package let userID: UserID
     package let sessionID: SessionID
     package let deviceID: DeviceID
-    /// The connection that the request came by: it gets the reply, not the push.
+    /// The connection that sent the request. It receives the reply and not the push.
     package let connectionID: ConnectionID
     /// The most bytes of MessagePack that the connection's door can send in one page; at least
-    /// `maxReplyBytes`, or what a chat may store would not fit.
+    /// `maxReplyBytes`, so that everything a chat may store fits.
     package let replyBudget: Int
 
     package init(
@@ -30,18 +30,19 @@ package struct Caller: Sendable {
     }
 }
 
-/// The client that makes a request, logged in or not: everything that a handler may know about it.
+/// The client that makes a request, logged in or not. Holds everything that a handler may know
+/// about the client.
 ///
 /// One object serves all requests until the session's state changes.
 package final class Requester: Sendable {
-    /// Its user; nil before login.
+    /// The client's user; nil before login.
     package let caller: Caller?
     /// The client's self-description in SESSION_INIT.
     package let origin: SessionOrigin
     package let capabilities: Capabilities
-    /// The feature decisions for the names that the client sent; nil when it named none.
+    /// The feature decisions for the names that the client sent; nil when the client sent no names.
     package let features: [SessionFeature]?
-    /// The token this session logged in with; SESSIONS_CLOSE returns it.
+    /// The token that this session logged in with. SESSIONS_CLOSE returns it.
     package let token: String?
     /// The language of texts for people; nil when the client named none.
     package let language: RequestError.Language?
@@ -62,8 +63,8 @@ package final class Requester: Sendable {
         self.language = language
     }
 
-    /// Returns the caller. The state table must let no request before login reach a handler that
-    /// needs one.
+    /// Returns the caller. The state table must refuse requests before login whose handlers need a
+    /// caller.
     func requireCaller() -> Caller {
         guard let caller else {
             preconditionFailure("the opcode table lets only logged-in sessions ask this")

@@ -3,20 +3,22 @@ import TambourProtocol
 import TambourQueues
 import TambourStore
 
-/// Sends scheduled messages when they are due, as commands of its own between other commands.
+/// Sends scheduled messages when they are due. Each step is a separate command between the clients'
+/// commands.
 ///
-/// `@unchecked Sendable`: mutable state is touched only on its queue.
+/// `@unchecked Sendable`: only the timer's queue touches mutable state.
 package final class DelayedTimer: @unchecked Sendable {
     private let engine: Engine
     private let dispatcher: Dispatcher
     private let wallMs: @Sendable () -> Int64
     private let queue: SerialQueue
     private var alarm: Alarm?
-    /// When the timer fires, Unix milliseconds; nil while no message waits.
+    /// The time at which the timer fires, Unix milliseconds; nil while no message waits.
     private var next: Int64?
     private let isStopped = Atomic(false)
 
-    /// The wall clock may be set, so the timer checks it at least this often.
+    /// The timer checks the wall clock at least this often, because an administrator may set the
+    /// clock.
     private static let longestSleepMs: Int64 = 60_000
 
     init(engine: Engine, dispatcher: Dispatcher, environment: Environment) {
@@ -26,7 +28,7 @@ package final class DelayedTimer: @unchecked Sendable {
         queue = SerialQueue(label: "tambour.delayed", simulated: environment.scheduler)
     }
 
-    /// Sends what became due while the server was down, and arms the timer for the rest.
+    /// Sends messages that became due while the server was down, and arms the timer for later ones.
     func start() {
         queue.async { [self] in
             alarm = Alarm(on: queue) { [weak self] in
@@ -53,7 +55,7 @@ package final class DelayedTimer: @unchecked Sendable {
         }
     }
 
-    /// Sends everything that is due by the commit clock, one command per step.
+    /// Sends all messages that are due by the commit clock, one command per step.
     ///
     /// - Parameter completion: called on the engine's queue when no due message is left.
     package func run(_ completion: @escaping @Sendable () -> Void) {

@@ -1,8 +1,8 @@
 import TambourProtocol
 import TambourStore
 
-/// What a request is answered, by the type of what its handler returns. The generated switch calls
-/// these, so all of them may throw.
+/// Converts handler results to answers: one overload for each type that handlers return. The
+/// generated switch calls them with `try`, so all of them may throw.
 extension Dispatcher {
     // MARK: - Commands
 
@@ -19,7 +19,7 @@ extension Dispatcher {
         .stepped(progress) { [requester = call.requester] in try requireOpen(requester, in: $0) }
     }
 
-    /// A refusal that is returned, not thrown, keeps what the handler wrote.
+    /// When the handler returns a refusal instead of throwing it, the handler's writes are kept.
     func answer(
         _ result: Result<some WirePayload, RequestError>,
         to call: CommandCall
@@ -46,7 +46,7 @@ extension Dispatcher {
         return answer
     }
 
-    /// The session behind a login token that the request led to.
+    /// Returns the session of a login token that the request created.
     private func signedIn(by token: String, in tx: WriteTransaction) throws -> Answer.Opened? {
         guard let session = try tx.reader.session(tokenHash: Tokens.hash(token)),
             let account = try tx.reader.account(session.userID)
@@ -60,7 +60,8 @@ extension Dispatcher {
     }
 
     func answer(_ reply: MsgSendReply, to call: CommandCall) throws -> Answer {
-        // A retry is answered also where one has blocked the other since.
+        // A retry succeeds even if one partner has blocked the other in the meantime. In this case
+        // the connection does not watch the dialog.
         let isOpen = try call.tx.chat(reply.chatID, visibleTo: call.caller.userID)?.isShut == false
         return Answer(
             .reply(reply),
@@ -88,9 +89,9 @@ extension Dispatcher {
     }
 }
 
-/// A reply that may bring a login token: the connection is then logged in with it.
+/// A reply that may contain a login token, which then logs in the connection.
 protocol LoginTokenReply: WirePayload {
-    /// Nil where something is still missing, such as a second factor.
+    /// The token; nil while the login is incomplete, for example without the second factor.
     var loginToken: String? { get }
 }
 

@@ -3,7 +3,7 @@ package import TambourProtocol
 import TambourSQL
 package import TambourStore
 
-/// Gives each request to its handler, and makes an answer of what the handler returns.
+/// Passes each request to its handler and converts the handler's result to an answer.
 ///
 /// There is one handler for each family of the specification. The switch that calls them is
 /// generated, so an opcode without a handler does not compile: `Generated/Dispatch.swift`.
@@ -23,13 +23,15 @@ package struct Dispatcher: Sendable {
     let reports: ReportsHandler
     let search: SearchHandler
     let session: SessionHandler
-    /// Whom users have found lately.
+    /// The people that each user has recently found by search.
     package let found: FoundPeople
     private let report: @Sendable (String) -> Void
 
     /// - Parameters:
-    ///   - restored: up to it marks are from before a backup was restored, commit clock; 0 for never.
-    ///   - changesUnknown: up to it they are from before messages told when they had changed.
+    ///   - restored: the commit clock of the last restore from a backup; 0 for never. Cursors up to
+    ///     this time predate the restore.
+    ///   - changesUnknown: the commit clock until which messages had no change times. Cursors up to
+    ///     this time predate the change times.
     package init(
         limits: Limits,
         environment: Environment,
@@ -94,7 +96,7 @@ package struct Dispatcher: Sendable {
 
     /// Runs a command in the engine's transaction.
     ///
-    /// - Parameter password: the request's password, hashed; nil where none is to be hashed.
+    /// - Parameter password: the request's hashed password; nil when no password has to be hashed.
     package func command(
         _ request: CommandRequest,
         from requester: Requester,
@@ -108,7 +110,7 @@ package struct Dispatcher: Sendable {
         )
     }
 
-    /// A command that was under way when its session or its account ended comes too late.
+    /// Refuses a command whose session or account ended while the command waited.
     func requireOpen(_ requester: Requester, in tx: WriteTransaction) throws {
         guard let caller = requester.caller else { return }
         guard try tx.isListed(caller.userID), try tx.isOpen(caller.sessionID) else {
@@ -116,7 +118,8 @@ package struct Dispatcher: Sendable {
         }
     }
 
-    /// The password that has to be hashed before a command can run, and with what.
+    /// Returns the password that has to be hashed before a command can run, and the hash
+    /// parameters.
     ///
     /// - Returns: nil when no password has to be hashed.
     func passwordToHash(
@@ -129,16 +132,16 @@ package struct Dispatcher: Sendable {
         }
     }
 
-    /// Sends scheduled messages whose time has come, a part of them when there are many.
+    /// Sends scheduled messages that are due. When there are many, one call sends a part of them.
     ///
-    /// - Returns: when the next is due, Unix milliseconds; nil when none waits.
+    /// - Returns: when the next message is due, Unix milliseconds; nil when no message waits.
     package func sendDue(in tx: WriteTransaction) throws -> Int64? {
         try messages.sendDue(in: tx)
     }
 
     // MARK: - Queries
 
-    /// Runs a query, or its first step, over a snapshot of its own.
+    /// Runs a query, or its first step, on a separate snapshot.
     ///
     /// - Parameter time: the commit clock's safe time, read before the call.
     package func query(
@@ -155,7 +158,7 @@ package struct Dispatcher: Sendable {
         }
     }
 
-    /// Runs the next step of a query that has one.
+    /// Runs the next step of a query that has a further step.
     package func resume(_ answer: Answer, on store: StoreConnection) -> Answer {
         guard let rest = answer.restOfQuery else { return answer }
         return self.answer(after: answer.rowsRead, on: store, rest)
@@ -175,9 +178,10 @@ package struct Dispatcher: Sendable {
 
     // MARK: - Login
 
-    /// Finds the session a login token stands for.
+    /// Returns the session of a login token.
     ///
-    /// - Parameter known: who the connection has logged in as before; another one's token is refused.
+    /// - Parameter known: the session that the connection logged in to before; the token of another
+    ///   session is refused.
     package func resolve(
         _ token: String,
         knownAs known: Caller?,
@@ -192,7 +196,8 @@ package struct Dispatcher: Sendable {
         }
     }
 
-    /// The snapshot of a LOGIN, or its first step, and whose presence the session follows from now on.
+    /// Answers a LOGIN, or runs its first step. The answer contains the presence subscription that
+    /// the session takes over.
     ///
     /// - Parameter time: the commit clock's safe time, read before the call.
     package func login(
@@ -226,7 +231,7 @@ package struct Dispatcher: Sendable {
         }
     }
 
-    /// A query whose session or account ended between two steps comes too late.
+    /// Refuses a query whose session or account ended between two steps.
     func requireOpen(_ requester: Requester, in snapshot: ReadTransaction) throws {
         guard let token = requester.token else { return }
         do {
@@ -236,7 +241,7 @@ package struct Dispatcher: Sendable {
         }
     }
 
-    /// The token may have died since it was looked up.
+    /// Checks the token again, because it may have been revoked since the first lookup.
     private func requireOpen(_ token: String, in snapshot: ReadTransaction) throws {
         _ = try auth.session(token: token, in: snapshot)
     }

@@ -3,13 +3,14 @@ import TambourProtocol
 package import TambourQueues
 import TambourStore
 
-/// The only thread that writes. Takes the waiting commands, runs them in one transaction with one
-/// fsync, then sends events and replies, in that order.
+/// The only thread that writes to the store. It runs the waiting commands in one transaction with
+/// one fsync, then sends first the events and then the replies.
 ///
 /// The commands of one subject run in the order in which they were posted; subjects take turns. A
 /// batch ends at `maxBatchCommands` or after `maxBatchMs`. A subject whose commands took more than
-/// `maxBatchMsPerUser` of it waits for the next batch. A subject whose command has a large fan-out
-/// (`FanOut`) waits until the doors have delivered it, so they serve others in between.
+/// `maxBatchMsPerUser` of a batch waits for the next batch. A subject whose command has a large
+/// fan-out (`FanOut`) waits until the doors have delivered its pushes. In the meantime the doors
+/// serve other subjects.
 package final class Engine: Sendable {
     package let queue: SerialQueue
     private let mailbox: Mailbox<Command>
@@ -42,8 +43,8 @@ package final class Engine: Sendable {
         mailbox.post(command)
     }
 
-    /// Runs `body` on the engine's queue after everything posted before has run. Called once, at
-    /// shutdown: background work stops.
+    /// Runs `body` on the engine's queue after all commands that were posted before. Called once,
+    /// at shutdown, and stops background work.
     package func whenIdle(_ body: @escaping @Sendable () -> Void) {
         queue.async {
             self.mailbox.drainNow()
@@ -59,13 +60,14 @@ package final class Engine: Sendable {
         case finished(Value)
     }
 
-    /// Does longer work step by step, each a command of its own; other commands run in between.
+    /// Does longer work in steps. Each step is a separate command, and other commands run between
+    /// the steps.
     ///
     /// - Parameters:
-    ///   - mayGoOn: asked before each further step.
-    ///   - step: may run twice; the result of its last run counts.
-    ///   - completion: called on the engine's queue; with nil when the store failed or the work was
-    ///     stopped.
+    ///   - mayGoOn: called before each further step; false stops the work.
+    ///   - step: does one step. It may run twice; the result of its last run counts.
+    ///   - completion: called on the engine's queue with the result; nil when the store failed or
+    ///     the work was stopped.
     func work<Value: Sendable>(
         while mayGoOn: @escaping @Sendable () -> Bool,
         step: @escaping @Sendable (WriteTransaction) throws -> Step<Value>,
@@ -88,9 +90,9 @@ package final class Engine: Sendable {
         )
     }
 
-    /// The part of the engine that lives on its queue.
+    /// The part of the engine that runs on its queue.
     ///
-    /// `@unchecked Sendable`: touched only on that queue.
+    /// `@unchecked Sendable`: only that queue touches it.
     private final class Loop: @unchecked Sendable {
         private let core: EngineCore
         private let limits: Limits
@@ -100,23 +102,24 @@ package final class Engine: Sendable {
         private let queue: SerialQueue
         private let maxBatchUs: Int64
         private var waiting: FairQueue<WorkSubject, Command>
-        /// The subjects that get no further turn in this batch, or not before the doors have
-        /// delivered, and the costs of their last commands.
+        /// The subjects that wait for the next batch or for the doors' delivery, with the costs of
+        /// their last commands.
         private var held: [WorkSubject: Int64] = [:]
         /// Whether a block that runs the next batch is queued.
         private var isNextPosted = false
         private var isWorkDue = false
         private var isStopped = false
-        /// When the last commands ran, and when background work is due even on a busy engine.
+        /// The time when the last commands ran, and the time when background work is due even on a
+        /// busy engine.
         private var lastRun: Duration
         private var workIsDueAt: Duration
 
-        /// The engine does background work after this time without a command. A shorter pause may
-        /// only mean that all processors are busy.
+        /// The engine does background work after this time without a command. A shorter pause does
+        /// not prove that the engine is idle: all processors may be busy.
         private static let pause: Duration = .milliseconds(50)
-        /// A busy engine does the next step of background work after this multiple of the last
-        /// step's time. Such work gets 1 % of the engine's time, and 10 % while users still see
-        /// content that is being removed.
+        /// The rest of a busy engine between two steps of background work, as a multiple of the
+        /// last step's time. Background work gets 1 % of the engine's time, and 10 % while users
+        /// still see content that is being removed.
         private var restPerWork: Int { core.hasPurges ? 9 : 99 }
 
         init(
@@ -155,7 +158,8 @@ package final class Engine: Sendable {
             let start = queue.now
             let isIdle = start - lastRun >= Self.pause
             if isIdle || start >= workIsDueAt {
-                // If the store failed, wait until it has served a command again.
+                // After a failure of the store, background work waits until the store has served a
+                // command.
                 guard let events = core.runSpareWork(wall: environment.wallMs) else { return }
                 router.route(events)
                 let end = queue.now
@@ -184,8 +188,7 @@ package final class Engine: Sendable {
             }
         }
 
-        /// Lets subjects take turns again once the doors have delivered the pushes of their
-        /// commands.
+        /// Releases held subjects once the doors have delivered the pushes of their commands.
         private func releaseLater(_ subjects: Set<WorkSubject>) {
             guard !subjects.isEmpty else { return }
             router.whenDelivered { [weak self, queue] in
@@ -211,7 +214,7 @@ package final class Engine: Sendable {
             var count = 0
             var running: WorkSubject?
             var (telling, unfinished) = (Set<WorkSubject>(), Set<WorkSubject>())
-            /// Settles the account of the previous command, if there was one.
+            /// Records the time and the fan-out of the previous command, if there was one.
             func finish() {
                 let before = now
                 now = queue.nowUs
@@ -238,7 +241,7 @@ package final class Engine: Sendable {
                 }
                 return command
             }
-            // A batch that failed stopped inside a command.
+            // A failed batch stops inside a command, whose cost is still to be recorded.
             finish()
             router.route(result.events)
             for (command, answer) in zip(commands, result.answers) {
@@ -269,7 +272,7 @@ package final class Engine: Sendable {
 }
 
 extension Int64 {
-    /// Converts a limit; one too large for microseconds means no limit.
+    /// Converts a limit to microseconds. A limit that overflows means no limit.
     fileprivate static func microseconds(ofMs ms: Int) -> Int64 {
         Int64(clamping: ms.multipliedReportingOverflow(by: 1000).overflow ? .max : ms * 1000)
     }

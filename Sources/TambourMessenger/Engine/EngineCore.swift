@@ -5,13 +5,13 @@ package import TambourStore
 
 /// A piece of work that the engine runs in a write transaction.
 package struct Command: Sendable {
-    /// The subject whose turn it takes: the commands of one subject run in the order in which they
-    /// were posted.
+    /// The subject whose turn the command uses. The commands of one subject run in the order in
+    /// which they were posted.
     package let subject: WorkSubject
-    /// When the bytes of its request were read, in microseconds of the queues' clock; nil for the
-    /// server's own commands.
+    /// The time when the door read the request's bytes, in microseconds of the queues' clock; nil
+    /// for the server's own commands.
     let arrivalUs: Int64?
-    /// The work. It may run twice if its first batch had to be rolled back.
+    /// The work. It runs a second time if its first batch was rolled back.
     package let body: @Sendable (WriteTransaction) throws -> Answer
     /// Called after the commit, when the events of the batch have been sent.
     package let done: @Sendable (Answer) -> Void
@@ -46,7 +46,7 @@ package final class EngineCore {
     private let report: @Sendable (String) -> Void
     private let purger: EntityPurger
     private let limits: Limits
-    /// Returns which of some users have clients that receive unread counters with each message.
+    /// Returns the given users who have clients that receive unread counters with each message.
     private let countedReaders: @Sendable ([UserID]) -> [UserID]
     private var spareTurn = 0
     /// The estimated delivery work of the last command's events, by `FanOut`.
@@ -74,8 +74,8 @@ package final class EngineCore {
         purger = EntityPurger(limits: limits)
     }
 
-    /// Runs all commands in one transaction, and their further steps in later ones. If that fails,
-    /// runs each command in its own transaction.
+    /// Runs all commands in one transaction, and their further steps in later transactions. If the
+    /// transaction fails, runs each command in a separate transaction.
     ///
     /// - Parameter wall: reads the wall clock, Unix milliseconds.
     package func run(_ commands: ArraySlice<Command>, wall: () -> Int64) -> Result {
@@ -92,8 +92,8 @@ package final class EngineCore {
         return result
     }
 
-    /// Runs commands in one transaction, one after another, until `next` returns nil. If that
-    /// fails, runs each of them in its own transaction.
+    /// Runs commands in one transaction, one after another, until `next` returns nil. If the
+    /// transaction fails, runs each command in a separate transaction.
     ///
     /// - Parameters:
     ///   - wall: reads the wall clock, Unix milliseconds.
@@ -125,7 +125,7 @@ package final class EngineCore {
     /// Whether content that users can still see may have to be removed.
     package var hasPurges: Bool { writer.mayHavePurges }
 
-    /// Does one step of background work, some milliseconds, in its own transaction.
+    /// Does one step of background work in a separate transaction. A step takes some milliseconds.
     ///
     /// - Returns: the events to send; nil when the store failed.
     package func runSpareWork(wall: () -> Int64) -> [Event]? {
@@ -164,7 +164,8 @@ package final class EngineCore {
         next: () -> Command?,
         _ commands: inout [Command]
     ) -> Result? {
-        // Taken before anything can fail: a batch without a command would be retried for ever.
+        // The batch takes its first command before anything can fail. A failed batch without a
+        // command would be retried for ever.
         guard let first = next() else { return Result(answers: [], events: []) }
         commands.append(first)
         let stamp = clock.begin(wall: wall)
@@ -181,8 +182,9 @@ package final class EngineCore {
                     hasRest = answer.rest != nil
                     answers.append(answer)
                 } catch let refusal as RequestError {
-                    // A refusal before the first write leaves nothing behind. A later one rolls
-                    // back the whole batch, and the command fails alone when it is rerun.
+                    // A refusal before the command's first write has no effect on the batch. A
+                    // later refusal rolls back the whole batch; the command then fails alone in the
+                    // rerun.
                     guard tx.writes == writes else {
                         writer.rollback()
                         clock.end(committed: false)
@@ -199,7 +201,7 @@ package final class EngineCore {
                 clock.end(committed: false)
                 return Result(answers: answers, events: [])
             }
-            // Counters precede the pushes that they belong to.
+            // Unread counters are sent before the pushes that they belong to.
             let counters = try tx.counters(of: countedReaders)
             let events = counters + (try writer.commit())
             clock.end(committed: true)

@@ -5,8 +5,8 @@ import TambourQueues
 
 /// Hands events to the doors, login codes to their delivery, and due times to the timer.
 ///
-/// All pushes pass through here. The engine calls it after each commit, readers for events that are
-/// not stored (typing), presence for its own.
+/// All pushes pass through here. The engine calls the router after each commit. Readers call it for
+/// events that are not stored, such as typing. Presence calls it for presence changes.
 package final class EventRouter: Sendable {
     private let doors = Mutex<[any Door]>([])
     private let delayed = Mutex<DelayedTimer?>(nil)
@@ -18,7 +18,7 @@ package final class EventRouter: Sendable {
         codeQueue = SerialQueue(label: "tambour.login-codes", simulated: environment.scheduler)
     }
 
-    /// Tells a door of events from now on. The door is held until `disconnect`.
+    /// Delivers all later events to a door. The router holds the door until `disconnect`.
     func connect(_ door: any Door) {
         doors.withLock { $0.append(door) }
     }
@@ -31,14 +31,13 @@ package final class EventRouter: Sendable {
         delayed.withLock { $0 = timer }
     }
 
-    /// Calls `body` after the codes that were routed before are handed over and their delivery has
-    /// ended.
+    /// Calls `body` after all earlier codes were handed over and their delivery has ended.
     func stopCodes(then body: @escaping @Sendable () -> Void) {
         let codes = codes
         codeQueue.async { codes.stop(body) }
     }
 
-    /// Hands events on. A reply that is handed over afterwards comes after them.
+    /// Distributes events. A reply that is handed over later reaches the client after these events.
     func route(_ events: [Event]) {
         guard !events.isEmpty else { return }
         var pushes: [Event] = []
@@ -57,7 +56,7 @@ package final class EventRouter: Sendable {
         for door in doors.withLock({ $0 }) { door.deliver(pushes) }
     }
 
-    /// Calls `body`, on any queue, once every door has delivered what was routed before.
+    /// Calls `body`, on any queue, once every door has delivered all earlier events.
     func whenDelivered(_ body: @escaping @Sendable () -> Void) {
         let doors = doors.withLock { $0 }
         guard !doors.isEmpty else { return body() }
@@ -66,7 +65,8 @@ package final class EventRouter: Sendable {
         for door in doors { door.whenDelivered { left.step() } }
     }
 
-    /// Returns those of some users who have clients that receive unread counters with each message.
+    /// Returns the members of `users` who have clients that receive unread counters with each
+    /// message.
     ///
     /// - Parameter users: in the order of their ids.
     func counted(among users: [UserID]) -> [UserID] {
@@ -76,7 +76,7 @@ package final class EventRouter: Sendable {
         return users.filter { counted.contains($0) }
     }
 
-    /// Returns the sessions of a user that are connected.
+    /// Returns a user's connected sessions.
     func sessions(of user: UserID) -> Set<SessionID> {
         doors.withLock { $0 }.reduce(into: []) { $0.formUnion($1.sessions(of: user)) }
     }

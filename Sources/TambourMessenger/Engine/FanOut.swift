@@ -2,14 +2,14 @@ import TambourEvents
 import TambourProtocol
 import TambourStore
 
-/// Estimates the doors' work to deliver pushes, in bytes: the payload for each receiver, and a
-/// fixed part for each push.
+/// Estimates the doors' work to deliver pushes, in bytes. Each receiver of a push costs the payload
+/// and a fixed part.
 enum FanOut {
     private static let bytesPerPush = 512
-    /// One user may have many connections.
+    /// The fewest receivers that a push counts as, because one user may have many connections.
     private static let fewestReceivers = 16
-    /// At this estimate a command's subject waits for the doors: about a hundred short pushes, or
-    /// one of 4 KB to a user who may have many connections.
+    /// At this estimate a command's subject waits for the doors. The value corresponds to about a
+    /// hundred short pushes, or one push of 4 KB at `fewestReceivers`.
     static let most = 65_536
 
     static func bytes(of events: ArraySlice<Event>) -> Int {

@@ -3,9 +3,9 @@ import TambourProtocol
 import TambourQueues
 import TambourStore
 
-/// The server's periodic work, as commands of its own between other commands.
+/// Does the server's periodic work. Each step is a separate command between the clients' commands.
 ///
-/// `@unchecked Sendable`: the alarm is touched only on its queue.
+/// `@unchecked Sendable`: only the housekeeper's queue touches the alarm.
 package final class Housekeeper: @unchecked Sendable {
     private let engine: Engine
     private let eraser: AccountEraser
@@ -47,7 +47,7 @@ package final class Housekeeper: @unchecked Sendable {
         }
     }
 
-    /// Does everything that is due by the commit clock, one command per step.
+    /// Does all work that is due by the commit clock, one command per step.
     ///
     /// - Parameter completion: called on the engine's queue when no work is left.
     package func run(_ completion: @escaping @Sendable () -> Void) {

@@ -2,7 +2,7 @@ package import TambourEvents
 package import TambourProtocol
 import TambourStore
 
-/// A session as doors know it: its user and its device.
+/// A session as doors know it, with its user and its device.
 package struct OpenSession: Sendable {
     package let id: SessionID
     package let userID: UserID

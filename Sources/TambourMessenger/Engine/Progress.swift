@@ -5,8 +5,8 @@ import TambourStore
 /// the steps.
 package enum Progress<Transaction, Reply: Sendable>: Sendable {
     case finished(Reply)
-    /// The next step. A crash may lose the later steps of a command, so this is for commands that
-    /// clients may retry. Each step of a query sees a later snapshot.
+    /// The next step. A crash may lose the later steps of a command, so only commands that clients
+    /// may retry have steps. Each step of a query sees a later snapshot.
     case more(@Sendable (Transaction) throws -> Progress)
 }
 
@@ -16,8 +16,8 @@ extension ReadTransaction {
     ///
     /// - Parameters:
     ///   - state: the results that `take` collects.
-    ///   - resume: called at the start of each further step, whose snapshot is later than the
-    ///     previous one.
+    ///   - resume: called at the start of each further step, which sees a later snapshot than the
+    ///     step before.
     ///   - finish: called at the end of the last step.
     func inSteps<Item: Sendable, State: Sendable, Reply: Sendable>(
         _ items: ArraySlice<Item>,

@@ -4,18 +4,18 @@ import TambourProtocol
 import TambourQueues
 package import TambourStore
 
-/// A few read-only connections, each on its own queue; jobs go to an idle one.
+/// A few read-only connections, each on its own queue. An idle connection takes the next job.
 ///
-/// One reader serves logins only, so that no search keeps them waiting; the others take logins only
-/// while no query waits. Subjects take turns, and each has at most one query and one login running,
-/// so nobody occupies all readers.
+/// One reader serves only logins, so that no login waits for a search. The other readers serve
+/// logins only while no query waits. Subjects take turns, and each subject has at most one query
+/// and one login running, so no subject occupies all readers.
 ///
-/// `@unchecked Sendable`: each connection is touched only on its own queue, and the list of them
+/// `@unchecked Sendable`: only a connection's own queue touches it, and the list of connections
 /// never changes.
 package final class ReaderPool: @unchecked Sendable {
     package struct Job: Sendable {
-        /// Runs on a reader; returns the next step, to run after others had their turns, or nil
-        /// when done.
+        /// Runs on a reader. Returns the next step, which runs after the turns of other subjects;
+        /// nil when the job is done.
         let run: @Sendable (StoreConnection) -> Job?
 
         package init(_ run: @escaping @Sendable (StoreConnection) -> Job?) {
@@ -31,7 +31,7 @@ package final class ReaderPool: @unchecked Sendable {
     private struct State {
         var queries = FairQueue<WorkSubject, Job>()
         var logins = FairQueue<WorkSubject, Job>()
-        /// Idle readers of queries.
+        /// The idle readers that serve queries.
         var idle: [Int]
         var isLoginReaderIdle = true
         /// Called when no job is left.
@@ -59,7 +59,7 @@ package final class ReaderPool: @unchecked Sendable {
             }
         }
 
-        /// Takes the callback for the end, if no job is left.
+        /// Removes and returns `onIdle` if no job is left.
         mutating func takeOnIdle(readers: Int) -> (@Sendable () -> Void)? {
             guard idle.count == readers, isLoginReaderIdle, queries.isEmpty, logins.isEmpty else {
                 return nil
@@ -67,7 +67,7 @@ package final class ReaderPool: @unchecked Sendable {
             return onIdle.take()
         }
 
-        /// Removes an idle reader that has a job to do from the list.
+        /// Marks an idle reader as busy if a job is ready for it, and returns its index.
         mutating func wake(loginReader: Int) -> Int? {
             if logins.hasReady, isLoginReaderIdle {
                 isLoginReaderIdle = false
@@ -85,8 +85,8 @@ package final class ReaderPool: @unchecked Sendable {
     /// - Parameters:
     ///   - stores: connections for queries, at least one.
     ///   - logins: the connection for logins.
-    ///   - maxUnfinished: how many jobs of each kind may wait for their next step. At that number,
-    ///     a job runs its next step at once.
+    ///   - maxUnfinished: how many jobs of each kind may wait for their next step. At this limit, a
+    ///     job runs its next step at once.
     package init(
         _ stores: [StoreConnection],
         logins: StoreConnection,
@@ -116,7 +116,7 @@ package final class ReaderPool: @unchecked Sendable {
         post(kind, for: subject, job)
     }
 
-    /// Queues a job of several steps: the subject's next job follows the last step.
+    /// Queues a job of several steps. The subject's next job starts after the last step.
     package func post(_ kind: Kind = .query, for subject: WorkSubject, _ job: Job) {
         let reader: Int? = state.withLock { state in
             switch kind {
@@ -161,7 +161,7 @@ package final class ReaderPool: @unchecked Sendable {
         }
     }
 
-    /// Runs `body` after everything posted before has run; used once, at shutdown.
+    /// Runs `body` after all jobs that were posted before. Called once, at shutdown.
     package func close(_ body: @escaping @Sendable () -> Void) {
         let isIdle = state.withLock { state in
             state.onIdle = body

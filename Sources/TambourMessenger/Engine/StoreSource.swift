@@ -3,17 +3,16 @@ import TambourProtocol
 import TambourSQL
 import TambourStore
 
-/// Where the connections to the store come from: for the engine, the readers and everything else.
+/// Opens the connections to the store for the engine, the readers and all other users of the store.
 ///
-/// `@unchecked Sendable`: the writing connection is touched on the engine's queue only, once the
-/// engine runs.
+/// `@unchecked Sendable`: once the engine runs, only its queue touches the writing connection.
 final class StoreSource: @unchecked Sendable {
     private let source: any SQLSource
     private let limits: Limits
     private let environment: Environment
     private let writing: any SQLConnection
 
-    /// Opens the database, which is created when it is missing, and brings its schema up to date.
+    /// Opens the database, creates it when it is missing, and migrates its schema.
     init(_ source: any SQLSource, limits: Limits, environment: Environment) throws {
         self.source = source
         self.limits = limits
@@ -22,7 +21,7 @@ final class StoreSource: @unchecked Sendable {
         try StoreConnection.migrate(writing)
     }
 
-    /// The engine's connection; opened once.
+    /// Opens the engine's connection; called once.
     func openWriter() throws -> StoreWriter {
         try StoreWriter(
             StoreConnection(
@@ -36,26 +35,26 @@ final class StoreSource: @unchecked Sendable {
         )
     }
 
-    /// A connection for queries or logins.
+    /// Opens a connection for queries or logins.
     func openReader() throws -> StoreConnection {
         let reader = try source.open(.readOnly)
         return try StoreConnection(environment.disk?(reader, .readOnly) ?? reader, limits: limits)
     }
 
-    /// A read-only connection for work that takes long.
+    /// Opens a read-only connection for long-running work.
     func openApart() throws -> StoreConnection {
         try StoreConnection(source.open(.readOnly), limits: limits)
     }
 
-    /// Moves the log into the file; on the engine's queue.
+    /// Copies the write-ahead log into the database file. Called on the engine's queue.
     func checkpoint() throws {
         try writing.checkpoint()
     }
 
-    /// Rewrites the file without deleted data; on the engine's queue.
+    /// Rewrites the database file without deleted data. Called on the engine's queue.
     ///
-    /// - Returns: its size before and after, in bytes.
-    /// - Throws: `StoreDigest.Unsupported` for a database that is no file.
+    /// - Returns: the size of the file before and after, in bytes.
+    /// - Throws: `StoreDigest.Unsupported` for a database that is not a file.
     func vacuum() throws -> (before: Int64, after: Int64) {
         let file = try StoreDigest.file(writing)
         let before = try file.fileBytes

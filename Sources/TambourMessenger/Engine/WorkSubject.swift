@@ -1,10 +1,10 @@
 import TambourEvents
 package import TambourProtocol
 
-/// The party whose turn a piece of work takes: engine and readers serve subjects in turn.
+/// The party that a piece of work counts for. Engine and readers serve subjects in turn.
 package enum WorkSubject: Hashable, Sendable {
     case user(UserID)
-    /// All clients that have not logged in and share an address.
+    /// All clients at one address that have not logged in.
     case address(PeerAddress)
     /// The server itself, and its administrators.
     case server

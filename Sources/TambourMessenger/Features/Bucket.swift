@@ -3,11 +3,11 @@ import TambourProtocol
 
 /// The bucket of a subject for one feature.
 ///
-/// The first four bytes of the SHA-256 of `feature|salt|subject`, modulo 10,000, are compared with
-/// a percentage; the next four choose a variation. So the two are independent of each other and of
-/// other features.
+/// The bucket is the first four bytes of the SHA-256 of `feature|salt|subject`, modulo 10,000; a
+/// rule compares it with a percentage. The next four bytes choose the variation. Bucket and
+/// variation are therefore independent of each other and of other features.
 struct Bucket {
-    /// The number of buckets: a percentage has two decimals.
+    /// The number of buckets, because a percentage has two decimals.
     static let count = 10_000
 
     /// Computed on first use, because most rules do not need it.
@@ -24,8 +24,8 @@ struct Bucket {
     private let salt: String
     private let subject: String?
 
-    /// - Parameter subject: nil for a client without a name, which only 100 % includes and which
-    ///   gets no variation.
+    /// - Parameter subject: nil for a client without a name. Only 100 % includes such a client, and
+    ///   it gets no variation.
     init(feature: String, salt: String, subject: String?) {
         self.feature = feature
         self.salt = salt

@@ -1,4 +1,4 @@
-/// The number of connections with each answer about a feature.
+/// The numbers of connections for which a feature is on and off.
 package struct FeatureCount: Sendable, Equatable {
     package var on = 0
     package var off = 0

@@ -1,22 +1,22 @@
 package import TambourProtocol
 
-/// Which features are on for whom: a pure value.
+/// The rules that decide for which subjects each feature is on. A pure value.
 ///
-/// The same rules give the same subject the same answer on every server and after every restart.
-/// Raising a percentage only adds subjects and changes nobody's variation; rules that would break
-/// this are refused by `init`.
+/// The same rules give the same subject the same answer on every server and after every restart. A
+/// higher percentage only adds subjects and keeps every subject's variation. `init` refuses rules
+/// that would break this.
 package struct FeatureRules: Sendable, Hashable {
     private let plans: [String: FeaturePlan]
-    /// The features of the specification that are off for everybody, whether the client names them
-    /// or not.
+    /// The features of the specification that are off for everybody, even if the client does not
+    /// name them.
     package let killed: Features
 
-    /// Every feature of the specification is on.
+    /// The empty rules: every feature of the specification is on.
     package static let none = FeatureRules(plans: [:])
 
-    /// - Parameter plans: the plan of each feature; features of the specification without one are
-    ///   on.
-    /// - Throws: the first mistake, with its feature and rule.
+    /// - Parameter plans: the plan of each feature. A feature of the specification without a plan
+    ///   is on.
+    /// - Throws: the first `Mistake`, with its feature and rule.
     package init(_ plans: [FeaturePlan]) throws(FeaturePlan.Mistake) {
         var byName: [String: FeaturePlan] = [:]
         for plan in plans {
@@ -33,7 +33,7 @@ package struct FeatureRules: Sendable, Hashable {
         killed = Features(names: plans.values.filter(\.isKilled).map(\.name))
     }
 
-    /// The names of all known features, in order.
+    /// The sorted names of all known features.
     package var names: [String] {
         Set(plans.keys).union(Features.table.map(\.name)).sorted()
     }
@@ -46,7 +46,7 @@ package struct FeatureRules: Sendable, Hashable {
         }
     }
 
-    /// Returns the answers for the known ones of `names`, in the same order.
+    /// Returns the answers for the known names in `names`, in the same order.
     package func answers(to names: [String], for subject: FeatureSubject) -> [SessionFeature] {
         names.compactMap { answer(to: $0, for: subject) }
     }
@@ -64,21 +64,21 @@ package struct FeatureRules: Sendable, Hashable {
 /// The rules of one feature.
 package struct FeaturePlan: Sendable, Hashable {
     package var name: String
-    /// Off for everybody, whatever the rules say.
+    /// Whether the feature is off for everybody, whatever the rules say.
     package var isKilled: Bool
-    /// A different text gives different buckets: it reshuffles the subjects of this feature.
+    /// The salt of the buckets. A new salt reshuffles the subjects of this feature.
     package var salt: String
     /// The shares of the subjects for whom the feature is on; empty for no variations. Sorted by
     /// name, so that the order in a file does not matter.
     package var variations: [Variation] {
         didSet { variations.sort { $0.name < $1.name } }
     }
-    /// The first rule that fits decides; without one the feature is off.
+    /// The first rule that fits decides. If no rule fits, the feature is off.
     package var rules: [FeatureRule]
 
     package struct Variation: Sendable, Hashable {
         package var name: String
-        /// Its share of the sum of all weights.
+        /// The variation's share of the sum of all weights.
         package var weight: Int
 
         package init(name: String, weight: Int) {
@@ -159,8 +159,8 @@ package struct FeaturePlan: Sendable, Hashable {
                 guard (0...Bucket.count).contains(percent) else {
                     throw mistake("percent is not 0 to 100", rule: index)
                 }
-                // Raising the percentage would take the feature away from somebody, or change a
-                // variation.
+                // Otherwise a higher percentage would switch the feature off for some subjects or
+                // change their variation.
                 guard rule.isEnabled, rule.variation == nil else {
                     throw mistake(
                         "percent goes with neither \"enabled: false\" nor a variation",
@@ -198,11 +198,11 @@ package struct FeaturePlan: Sendable, Hashable {
     }
 }
 
-/// One rule of a feature: it fits a subject when all its conditions do.
+/// One rule of a feature. It fits a subject when all its conditions fit.
 package struct FeatureRule: Sendable, Hashable {
-    /// Whether the feature is on for the subjects that it fits.
+    /// Whether the feature is on for the subjects that the rule fits.
     package var isEnabled: Bool
-    /// The variation of the subjects that it fits; nil to choose by weight.
+    /// The variation of the subjects that the rule fits; nil to choose by weight.
     package var variation: String?
     /// Hundredths of a percent: 0 to 10,000.
     package var percent: Int?
@@ -211,8 +211,8 @@ package struct FeatureRule: Sendable, Hashable {
     package var appVersion: AppVersionRange?
     /// Languages: `de` also fits de-AT; empty means any.
     package var locales: Set<LocaleName>
-    /// Users; empty means anybody. Before login the user is unknown, so a non-empty set
-    /// matches nobody.
+    /// Users; empty means any. Before login the user is unknown, so a non-empty set matches no
+    /// client.
     package var userIDs: Set<Int64>
 
     package init(

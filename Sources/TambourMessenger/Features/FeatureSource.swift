@@ -2,9 +2,9 @@
 package struct FeatureSource: Sendable {
     /// The rules at startup.
     package var rules: FeatureRules
-    /// Reads the rules again, on the admin queue; nil without a file.
+    /// Reloads the rules, on the admin queue; nil without a file.
     ///
-    /// Throws an error in words for the person who wrote the rules.
+    /// Throws an error whose text is written for the author of the rules.
     package var reload: (@Sendable () throws -> FeatureRules)?
 
     package static let none = FeatureSource(rules: .none)

@@ -4,7 +4,7 @@ package import TambourProtocol
 package struct FeatureSubject: Sendable, Hashable {
     /// Nil before login.
     package var userID: UserID?
-    /// The installation that SESSION_INIT named; empty when it named none.
+    /// The id of the installation in SESSION_INIT; empty when SESSION_INIT has no id.
     package var deviceID: String
     /// The kind of device in upper case: `ANDROID`, `IOS`, `DESKTOP`, `WEB`.
     package var system: String
@@ -25,16 +25,16 @@ package struct FeatureSubject: Sendable, Hashable {
         self.locale = LocaleName(locale)
     }
 
-    /// The name that determines the bucket: the user, before login the device; nil when neither has
-    /// a name.
+    /// The name that determines the bucket: the user's id, or the device's id before login; nil
+    /// when the device has no id either.
     var name: String? {
         if let userID { return String(userID.rawValue) }
         return deviceID.isEmpty ? nil : deviceID
     }
 }
 
-/// The version of an app: numbers between dots. Ignores what follows the digits of a part, and
-/// everything from the first part without digits.
+/// The version of an app: numbers between dots. The parser ignores the rest of a part after its
+/// digits, and everything from the first part without digits.
 package struct AppVersion: Sendable, Hashable, Comparable {
     private let parts: [Int]
 
@@ -48,13 +48,13 @@ package struct AppVersion: Sendable, Hashable, Comparable {
             parts.append(Int(String(Substring(digits))) ?? .max)
         }
         guard !parts.isEmpty else { return nil }
-        // 2.0 equals 2.
+        // Versions 2.0 and 2 are equal.
         while parts.last == 0 { parts.removeLast() }
         self.parts = parts
     }
 
     /// The label for metrics; nil for implausible versions, so that a client cannot smuggle other
-    /// data into it.
+    /// data into metrics.
     package var label: String? {
         guard (1...4).contains(parts.count), parts.allSatisfy({ $0 < 100_000 }) else { return nil }
         return parts.map(String.init).joined(separator: ".")

@@ -2,8 +2,8 @@ package import TambourEvents
 package import TambourProtocol
 import TambourStore
 
-/// The settings that clients receive, and the hash that they echo. They are the settings of the
-/// service, the same for all, and the client's feature decisions.
+/// The settings that clients receive, and the hash that clients echo. The settings consist of the
+/// service's settings, which are the same for all clients, and the client's feature decisions.
 package struct ServiceConfig: Sendable {
     private let service: LoginConfig
     private let hash: UInt64
@@ -93,12 +93,13 @@ package struct ServiceConfig: Sendable {
         return config.hash == known ? nil : config
     }
 
-    /// Returns what a client that holds the settings needs after its feature decisions change.
+    /// Returns the update for a client that holds the settings, after its feature decisions change.
     package func change(to features: [SessionFeature], version: Int64) -> LoginConfig {
         LoginConfig(hash: hash(with: features, version: version), features: features)
     }
 
-    /// Returns what a client that holds the settings needs after the user changes some.
+    /// Returns the update for a client that holds the settings, after the user changes some of
+    /// them.
     ///
     /// - Parameter features: the client's feature decisions; nil when it named no feature.
     package func change(to news: SettingsNews, for features: [SessionFeature]?) -> LoginConfig {
@@ -120,7 +121,7 @@ package struct ServiceConfig: Sendable {
 
     private static func text(_ hash: UInt64) -> Text { Text(String(hash, radix: 16)) }
 
-    /// FNV-1a: it only has to change when the settings do.
+    /// FNV-1a. The hash only has to change when the settings change.
     private static func hash(_ bytes: [UInt8], after hash: UInt64) -> UInt64 {
         bytes.reduce(hash) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
     }

@@ -39,16 +39,18 @@ extension AuthHandler {
         )
     }
 
-    /// Limits mail to people who did not ask for it. Resetting a forgotten password is exempt: its
-    /// address was verified before, so nobody else can use up its limit.
+    /// Limits mail to people who did not request it. The reset of a forgotten password is exempt:
+    /// its address was verified before. Other people therefore cannot block a reset by using up the
+    /// limit.
     ///
-    /// - Throws: `auth.blocked` after too many codes to the address, whoever asked for them.
+    /// - Throws: `auth.blocked` after too many codes to the address, whichever account requested
+    ///   them.
     private func requireRoom(for email: String, in tx: WriteTransaction) throws {
         let codes = try tx.reader.emailCodes(to: Self.recipient(email), since: tx.ct - Self.hourMs)
         guard codes < limits.maxCodesPerEmailPerHour else { throw RequestError.authBlocked }
     }
 
-    /// The hash under which codes to an address are counted, so the store need not know the
+    /// The hash under which the store counts codes to an address. The store does not need the
     /// address.
     private static func recipient(_ email: String) -> [UInt8] { Tokens.hash(email.lowercased()) }
 

@@ -160,11 +160,11 @@ extension AuthHandler {
 
     // MARK: - The password
 
-    /// Returns the password to hash before a command runs. Hashing takes long, so it happens
-    /// outside the command.
+    /// Returns the password to hash before a command runs. The hasher runs outside the command,
+    /// because hashing takes long.
     ///
-    /// - Returns: nil when the command carries no password, or will be refused without looking at
-    ///   it.
+    /// - Returns: nil when the command carries no password, or when the handler will refuse it for
+    ///   another reason.
     func passwordToHash(
         of request: CommandRequest,
         from requester: Requester,
@@ -209,9 +209,9 @@ extension AuthHandler {
         }
     }
 
-    /// The number of wrong passwords within the last hour.
+    /// Returns the number of wrong passwords within the last hour.
     ///
-    /// - Throws: `auth.blocked` after too many.
+    /// - Throws: `auth.blocked` after too many wrong passwords.
     private func tries(of second: PasswordRecord, now: Int64) throws -> Int {
         let tries = second.triesSince > now - Self.hourMs ? second.tries : 0
         guard tries < limits.maxPasswordTriesPerHour else {
@@ -222,11 +222,11 @@ extension AuthHandler {
         return tries
     }
 
-    /// Returns nil when the password is correct. Wrong ones are counted across all tracks.
+    /// Returns nil when the password is correct. Counts wrong passwords across all tracks.
     ///
     /// - Parameter given: the hash of `password`; nil when nothing was hashed.
-    /// - Throws: `auth.blocked` after too many wrong ones, `track.not.found` when the password was
-    ///   changed while this one was hashed.
+    /// - Throws: `auth.blocked` after too many wrong passwords, `track.not.found` when the password
+    ///   was changed while this one was hashed.
     private func refusal(
         of password: String,
         _ given: HashedPassword?,
@@ -286,8 +286,8 @@ extension AuthHandler {
         let email: String?
     }
 
-    /// Makes all checks of AUTH_SET_2FA: before its password is hashed, and again in the
-    /// transaction.
+    /// Makes all checks of AUTH_SET_2FA. It runs before the password is hashed, and once more in
+    /// the transaction.
     ///
     /// - Throws: the errors of `authSet2fa`.
     private func change(
@@ -341,7 +341,7 @@ extension AuthHandler {
         if request.removes {
             try tx.removePassword(of: caller.userID)
         } else {
-            // Without a hash something changed since the password was to be hashed: the client
+            // A missing hash means that the state changed since `passwordToHash` ran. The client
             // starts over.
             guard
                 let password =

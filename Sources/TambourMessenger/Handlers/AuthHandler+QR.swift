@@ -1,7 +1,7 @@
 import TambourProtocol
 import TambourStore
 
-/// Login by a code that another device scans.
+/// Login by a QR code that another device scans.
 extension AuthHandler {
     private static let linkPrefix = "tambour:login/"
 
@@ -69,7 +69,8 @@ extension AuthHandler {
         return AuthQrApproveReply()
     }
 
-    /// Answers `LOGIN_BY_QR` (291): what AUTH would answer to the user who approved.
+    /// Answers `LOGIN_BY_QR` (291): returns the reply that AUTH would return for the approving
+    /// user.
     ///
     /// - Throws: `track.not.found`, `not.allowed` before the approval, `login.blocked`.
     /// - Note: A command.

@@ -6,7 +6,7 @@ import TambourStore
 struct AuthHandler: Sendable {
     let limits: Limits
     let environment: Environment
-    /// The same code for everybody, for tests and demonstrations on loopback.
+    /// The same code for everybody, for tests and demonstrations on loopback; nil for random codes.
     let fixedCode: String?
     /// Whether another code can be delivered.
     let hasRoomForCodes: @Sendable () -> Bool
@@ -14,10 +14,11 @@ struct AuthHandler: Sendable {
     /// The sessions of a user that are connected now.
     var connectedSessions: @Sendable (UserID) -> Set<SessionID> = { _ in [] }
     private static let codeWindowMs: Int64 = 3_600_000
-    /// How long clients should wait before they ask for another code.
+    /// How long clients should wait before they request another code.
     static let resendMs: Int64 = 60_000
 
-    /// Answers `AUTH_REQUEST` (17): creates a code and sends it to the phone, known or not.
+    /// Answers `AUTH_REQUEST` (17): creates a code and sends it to the phone, whether or not an
+    /// account has it.
     ///
     /// - Throws: `error.phone.wrong`, `auth.blocked` after too many requests for codes,
     ///   `overloaded` when too many codes wait to be delivered.
@@ -75,11 +76,11 @@ struct AuthHandler: Sendable {
         )
     }
 
-    /// Returns whether the phone may get another code, regardless of who asked for the earlier
-    /// ones.
+    /// Returns whether the phone may get another code. Requests from all addresses count.
     ///
-    /// One address cannot use up the limit of a phone, but many can. They do not lock out the
-    /// owner: an address from which a session of the account last logged in may still ask.
+    /// One address cannot use up the limit of a phone, but many addresses can. The owner is not
+    /// locked out: an address from which a session of the account last logged in may still request
+    /// a code.
     private func mayAsk(
         for phone: Int64,
         from address: PeerAddress,
@@ -97,7 +98,8 @@ struct AuthHandler: Sendable {
     /// Answers `AUTH` (18): a login token for a known phone, a registration token for a new one.
     ///
     /// A client of the dialect tamtam gets a token for `AUTH_CONFIRM` instead, which then returns
-    /// its login token. A wrong code is counted, so this refusal writes to the store.
+    /// its login token. The handler counts wrong codes, so the refusal of a wrong code writes to
+    /// the store.
     /// - Throws: `error.code.expired` for an unknown, old or used-up request, `login.blocked`.
     /// - Note: A command.
     func auth(
@@ -170,8 +172,8 @@ struct AuthHandler: Sendable {
     /// Logs in a user who has proved to own the phone or a logged-in device: returns a login token,
     /// or a challenge if the account has a password.
     ///
-    /// - Parameter session: the session that approved the login; the challenge ends with it. Nil
-    ///   when a code proved it.
+    /// - Parameter session: the session that approved the login; the challenge ends with this
+    ///   session. Nil when the user proved the phone with a code.
     func admit(
         _ account: Account,
         approvedBy session: SessionID? = nil,
@@ -215,9 +217,9 @@ struct AuthHandler: Sendable {
     /// Answers `AUTH_CONFIRM` (23): creates an account and logs it in, or logs in a known user of
     /// the dialect tamtam whose code was checked.
     ///
-    /// - Throws: `error.code.expired` when the token is unknown or too old, or when the phone of a
-    ///   registration was taken since its code was checked: the token stands for an unassigned
-    ///   number.
+    /// - Throws: `error.code.expired` when the token is unknown or too old, or when an account took
+    ///   the registration's phone after the code was checked. The token is valid only for an
+    ///   unassigned number.
     /// - Note: A command.
     func authConfirm(
         _ request: AuthConfirmRequest,
@@ -244,7 +246,7 @@ struct AuthHandler: Sendable {
                 throw RequestError.protoPayload("/firstName: missing")
             }
         let lastName = try request.lastName.flatMap { try PersonName.optional($0, "/lastName") }
-        // The user who has registered the phone or moved to it since may be another person.
+        // Another person may have registered the phone or moved to it in the meantime.
         if let owner = try tx.reader.account(phone: phone) {
             throw owner.isBlocked ? RequestError.authBlocked : RequestError.errorCodeExpired
         }
@@ -314,8 +316,8 @@ struct AuthHandler: Sendable {
         return session
     }
 
-    /// Opens a session. At `maxSessions` it first closes old sessions: unconnected before connected,
-    /// and within each group the one seen longest ago.
+    /// Opens a session. At `maxSessions`, first closes old sessions: unconnected before connected
+    /// sessions, and in each group the least recently seen first.
     private func openSession(
         of user: UserID,
         from requester: Requester,

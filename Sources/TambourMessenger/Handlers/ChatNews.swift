@@ -2,8 +2,8 @@ import TambourEvents
 import TambourProtocol
 import TambourStore
 
-/// What every handler that changes a chat needs: the chat as the caller sees it, and the pushes to
-/// its members.
+/// Helpers for handlers that change a chat: the chat as the caller sees it, and the pushes to its
+/// members.
 extension WriteTransaction {
     /// - Throws: `chat.not.found`, also for a chat the user is not in.
     func knownChat(_ id: ChatID, to user: UserID) throws -> ChatState {
@@ -115,8 +115,8 @@ extension WriteTransaction {
         return own
     }
 
-    /// Pushes the reaction counters of a message to the users who see it, without anybody's own
-    /// reaction.
+    /// Pushes the reaction counters of a message to the users who see it. The push omits each
+    /// receiver's own reaction.
     func tell(
         _ counters: ReactionInfo,
         of record: MessageRecord,
@@ -134,15 +134,16 @@ extension WriteTransaction {
         emit(.push(.notifMsgReactionsChanged(changed), to: others, except: nil))
     }
 
-    /// Pushes the votes in a poll to the users who see its message, without anybody's own vote.
+    /// Pushes the votes in a poll to the users who see its message. The push omits each receiver's
+    /// own vote.
     func tellPoll(of record: MessageRecord, in chat: ChatState, but user: UserID) throws {
         let others = try readers(of: record.id, in: chat, but: user)
         guard !others.isEmpty else { return }
         try tellPoll(of: record, in: chat, seenBy: nil, to: others, except: nil)
     }
 
-    /// Pushes the message as edited, since a stock client takes one without a status for a new
-    /// message.
+    /// Pushes the message with the status "edited", because a stock client treats a message without
+    /// a status as new.
     func tellPoll(
         of record: MessageRecord,
         in chat: ChatState,
@@ -174,8 +175,8 @@ extension WriteTransaction {
 
     /// Notifies the members of deleted messages, at most `maxIDsPerRequest` in a push.
     ///
-    /// Members for whom the chat begins later learn only of the messages after that point; ids tell
-    /// when a message was written. Where members begin at more than `fanOutMembers` points,
+    /// A member whose history begins later receives only the ids of messages after that point; a
+    /// message id contains its time. When the histories begin at more than `fanOutMembers` points,
     /// neighbouring points share a push, which bounds the number of pushes.
     func tellDeleted(
         _ deleted: [MessageID],
@@ -209,8 +210,8 @@ extension WriteTransaction {
         }
     }
 
-    /// Pushes a chat that is new to `users` or has changed. All get the same object, except members
-    /// who hide their read mark: they see their own.
+    /// Pushes a chat that is new to `users` or has changed. All members receive the same object,
+    /// except that members who hide their read mark see their own mark.
     ///
     /// - Parameters:
     ///   - users: nil for every member.
@@ -237,13 +238,13 @@ extension WriteTransaction {
                 description: chat.details.description,
                 memberCount: chat.memberCount,
                 options: chat.details.options,
-                // Not everybody may see an invitation.
+                // Only some members may see an invitation link.
                 link: chat.details.isPublic ? chat.details.link : nil,
                 isPublic: chat.details.isPublic,
                 reactions: chat.details.reactions
             ),
             admins: chat.kind.isJoined ? try admins(of: chat) : nil,
-            // Each member has read something else.
+            // The read position differs for each member.
             messages: ChatObject.Messages(last: last, previous: nil, pinned: nil, unread: nil)
         ).wire
         func tell(_ users: [UserID]) {
@@ -261,7 +262,7 @@ extension WriteTransaction {
         }
     }
 
-    /// Stores an event of a chat as a message from the user who caused it.
+    /// Stores an event of a chat as a message of the user who caused the event.
     func appendEvent(
         _ event: Attach,
         to chat: ChatState,
@@ -302,12 +303,12 @@ extension ReadTransaction {
         return nil
     }
 
-    /// The same; with a `post`, the comments on it.
+    /// Like `begunView`; with a `post`, returns the comments on it.
     func begun(_ id: ChatID, _ post: MessageID?, of user: UserID) throws -> ChatView? {
         try post == nil ? begunView(id, of: user) : known(id, post, of: user)
     }
 
-    /// Accepts a dialog with a user who can be reached: it exists before its first message.
+    /// Accepts a dialog with a reachable user, even before the first message.
     ///
     /// - Throws: `chat.not.found` for every other chat.
     func requireDialog(_ id: ChatID, of user: UserID) throws {

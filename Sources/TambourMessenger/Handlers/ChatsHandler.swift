@@ -7,10 +7,11 @@ struct ChatsHandler: Sendable {
     let limits: Limits
     let environment: Environment
     let session: SessionHandler
-    /// Up to this commit time CHAT_CHANGES cannot tell what a client holds; 0 if it always can.
+    /// The commit time up to which the store has no complete change times. CHAT_CHANGES asks
+    /// clients with cursors up to this time to resync; 0 for never.
     var changesUnknown: Int64 = 0
 
-    /// Answers `CHAT_INFO` (48): omits chats that the caller is no member of.
+    /// Answers `CHAT_INFO` (48): omits chats of which the caller is not a member.
     ///
     /// - Note: A query.
     func chatInfo(
@@ -48,7 +49,7 @@ struct ChatsHandler: Sendable {
         if request.getMessages, request.itemType == .delayed, request.postID == nil {
             page.messages = try delayed(request.chatID, of: caller, in: snapshot)
         }
-        // Scheduled messages are listed even where they can no longer be sent.
+        // Scheduled messages are listed even in chats to which the caller can no longer send them.
         let view =
             page.messages.isEmpty
             ? try snapshot.begun(request.chatID, request.postID, of: caller.userID) : nil
@@ -56,8 +57,9 @@ struct ChatsHandler: Sendable {
             let now = environment.wallMs()
             let newest = Int64.max >> 16
             var from = request.from ?? (request.backward > 0 ? newest : 0)
-            // Clients that start from now or later want the newest. In a burst the times of
-            // messages run ahead of the clock, so a page may start at such a time.
+            // A client that starts from the current time or later wants the newest messages. In a
+            // burst, message times run ahead of the clock, so a page may also start at a future
+            // time.
             if from < 0 {
                 from = newest
             } else if from >= now, try snapshot.head(of: view.key, at: from).id.timeMs != from {
@@ -86,7 +88,7 @@ struct ChatsHandler: Sendable {
         )
     }
 
-    /// Answers `CHAT_CHANGES` (1030): the messages that changed or went after a cursor.
+    /// Answers `CHAT_CHANGES` (1030): the messages that were changed or deleted after a cursor.
     ///
     /// - Throws: `chat.not.found`; `proto.payload` for a count below 1, or a negative cursor.
     /// - Note: A query.
@@ -108,7 +110,7 @@ struct ChatsHandler: Sendable {
         if view.floor.rawValue > 0 { reply.clearedID = view.floor }
         let most = Int64(limits.maxHistoryPage)
         let count = Int(clamping: min(request.count ?? most, most))
-        // Without a message the cursor stands after all changes of its millisecond.
+        // A cursor without a message id includes all changes of its millisecond.
         let mark = (time: request.since, message: request.messageID ?? MessageID(.max))
         let changes = try snapshot.changes(in: view, after: mark, limit: count + 1)
         var budget = caller.replyBudget
@@ -135,14 +137,15 @@ struct ChatsHandler: Sendable {
             last = change
         }
         guard let newest = changes.last, newest != last else { return reply }
-        // Changes may still appear within an unsafe millisecond, so the cursor stays before it.
+        // More changes may still appear in a millisecond after `time`, so the cursor stays before
+        // such a millisecond.
         (reply.time, reply.messageID) =
             last.time <= time ? (last.time, last.message) : (time, MessageID(.max))
         return reply
     }
 
-    /// Returns the messages that the caller has scheduled in a chat, the earliest first. Anchor and
-    /// counts are ignored. Answered messages that do not fit are left out.
+    /// Returns the messages that the caller has scheduled in a chat, the earliest first. Ignores
+    /// the request's anchor and counts. Omits answered messages that do not fit the reply.
     private func delayed(
         _ id: ChatID,
         of caller: Caller,
@@ -187,12 +190,13 @@ struct ChatsHandler: Sendable {
             try tx.raiseRead(to: mark, of: caller.userID, in: chat)
         case .setAsUnread:
             setAsUnread = true
-            // The first unread message is the named one, else the one at the mark, else the last.
+            // The first unread message is the named message, otherwise the message at the mark,
+            // otherwise the last message.
             let asked = request.messageID?.timeMs ?? request.mark ?? chat.head.id.timeMs
             let first = max(1, min(asked, chat.head.id.timeMs))
             try tx.lowerRead(to: first - 1, of: caller.userID, in: chat)
         }
-        // Others receive only changes of the mark that they see.
+        // Other members receive only changes of the mark that they see.
         let tellsOwn = member.readTime != before.own
         let tellsOthers = member.shownTime != before.shown && !chat.isBig
         if tellsOwn || tellsOthers {
@@ -235,9 +239,10 @@ struct ChatsHandler: Sendable {
 
     /// Reads a marker of `CHATS_LIST`.
     ///
-    /// Marker 0 means the newest chats, because one client begins with it. A future time means the
-    /// same: the client's clock runs ahead. After a burst, or when the clock was set back, the time
-    /// of a chat may lie in the future too. A page that ended at such a chat continues there.
+    /// Marker 0 means the newest chats, because one client begins with it. A future time also means
+    /// the newest chats, because the client's clock may run ahead. After a burst, or after the
+    /// clock was set back, a chat's time may also be in the future. If a page ended at such a chat,
+    /// the next page continues after it.
     private func cursor(
         _ marker: Int64?,
         of caller: Caller,
@@ -253,8 +258,9 @@ struct ChatsHandler: Sendable {
         return ChatCursor(before: marker)
     }
 
-    /// Answers `CHAT_SUBSCRIBE` (75): a hint only, since pushes of chats come in any case. Pushes
-    /// of comments go only to connections that have opened the comments.
+    /// Answers `CHAT_SUBSCRIBE` (75): starts or ends a subscription. For a chat this is only a
+    /// hint, because its pushes are sent anyway. Pushes of comments are sent only to connections
+    /// that have opened the comments.
     ///
     /// - Throws: `chat.not.found`, `not.found`.
     /// - Note: A query.
@@ -269,7 +275,7 @@ struct ChatsHandler: Sendable {
         )
     }
 
-    /// Returns what the caller's connection follows from now on, or no longer.
+    /// Returns the subscription that the caller's connection starts or ends.
     private func interest(
         in request: ChatSubscribeRequest,
         of caller: Caller,
@@ -355,7 +361,8 @@ struct ChatsHandler: Sendable {
         return ChatHideReply()
     }
 
-    /// Returns the chat as sent to clients. Saved messages exist before anything is saved.
+    /// Returns the chat as sent to clients. The chat of saved messages exists even while it is
+    /// empty.
     private func chat(
         _ id: ChatID,
         for caller: Caller,
@@ -382,7 +389,7 @@ struct ChatsHandler: Sendable {
 
     private func bound(_ time: Int64?) -> Int64? {
         guard let time, time > 0 else { return nil }
-        // The last millisecond that an id has room for.
+        // The last millisecond that a message id can represent.
         return min(time, Int64.max >> 16)
     }
 }

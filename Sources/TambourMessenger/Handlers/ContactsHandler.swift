@@ -12,7 +12,7 @@ struct ContactsHandler: Sendable {
     // MARK: - Looking up
 
     /// Answers `CONTACT_INFO` (32): omits unknown ids, users whom the caller may not see, and users
-    /// who no longer fit the reply.
+    /// who do not fit the reply.
     ///
     /// - Note: A query.
     func contactInfo(
@@ -137,7 +137,7 @@ struct ContactsHandler: Sendable {
         return ContactPhotosReply()
     }
 
-    /// Answers `REMOVE_CONTACT_PHOTO` (43): nobody has a photo.
+    /// Answers `REMOVE_CONTACT_PHOTO` (43): always refused, because no user has photos.
     ///
     /// - Throws: `not.found`.
     /// - Note: A query.
@@ -149,8 +149,8 @@ struct ContactsHandler: Sendable {
         throw RequestError.notFound
     }
 
-    /// Answers `CHAT_SEARCH_COMMON_PARTICIPANTS` (198): the caller's groups that all the named
-    /// users are members of.
+    /// Answers `CHAT_SEARCH_COMMON_PARTICIPANTS` (198): the caller's groups in which all the named
+    /// users are members.
     ///
     /// - Note: A query.
     func chatSearchCommonParticipants(
@@ -191,7 +191,7 @@ struct ContactsHandler: Sendable {
     ///
     /// A user's id is not enough to add them: the caller must be able to see them.
     /// - Throws: `user.not.found`, also for a user whom the caller may not see, and for renaming a
-    ///   user who is no contact; `not.allowed` for the caller's own id; `proto.payload` for too
+    ///   user who is not a contact; `not.allowed` for the caller's own id; `proto.payload` for too
     ///   many contacts or blocked users.
     /// - Note: A command.
     func contactUpdate(
@@ -262,9 +262,9 @@ struct ContactsHandler: Sendable {
         )
     }
 
-    /// Answers `SYNC` (21): adds the entries of a phone book that have an account as contacts, up
-    /// to the limits. A contact that does not fit the reply appears only in `phones`, and in full
-    /// in the next LOGIN.
+    /// Answers `SYNC` (21): adds the phone-book entries that have an account as contacts, up to the
+    /// limits. A contact that does not fit the reply appears only in `phones`; the next LOGIN
+    /// contains it in full.
     ///
     /// - Note: A command.
     func sync(
@@ -345,7 +345,8 @@ struct ContactsHandler: Sendable {
         Self.given(request.firstName, request.lastName)
     }
 
-    /// Returns nil when no first name is given. An empty one removes the given names.
+    /// Returns nil when the request has no first name, and `.some(nil)` for an empty first name,
+    /// which removes the names that the caller gave.
     private static func given(_ first: Text?, _ last: Text?) -> (first: String, last: String?)?? {
         guard let first else { return nil }
         if first.isEmpty { return .some(nil) }

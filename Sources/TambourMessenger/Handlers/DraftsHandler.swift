@@ -7,7 +7,7 @@ struct DraftsHandler: Sendable {
     let limits: Limits
     let clock: CommitClock
 
-    /// The names of a draft: its key in the store, and the ids its owner knows it by.
+    /// The names of a draft: its key in the store, and the chat and user ids that its owner sees.
     private struct Target {
         let place: ChatPlace
         /// Nil for a dialog that has not begun.
@@ -107,8 +107,9 @@ struct DraftsHandler: Sendable {
         return DraftDiscardReply()
     }
 
-    /// Limits the drafts of one moment of the commit clock to what a LOGIN can hold, since a login
-    /// never splits a moment. On refusal the moment ends, so the caller's next attempt succeeds.
+    /// Limits the drafts with the same commit time to the size that fits one LOGIN, because a LOGIN
+    /// never splits a commit time. On refusal the commit clock advances, so the caller's retry
+    /// succeeds.
     private func requireRoomInCommit(for caller: Caller, _ tx: WriteTransaction) throws {
         let saved = try tx.reader.draftBytes(of: caller.userID, savedAt: tx.ct)
         guard saved > limits.maxReplyBytes / 8 else { return }
@@ -122,8 +123,8 @@ struct DraftsHandler: Sendable {
         tx.emit(.push(.notifDraftDiscard(push), to: [caller.userID], except: caller.connectionID))
     }
 
-    /// - Parameter isDiscarding: whether the draft is discarded, which also works for users who can
-    ///   no longer be reached.
+    /// - Parameter isDiscarding: whether the draft is discarded. A draft can be discarded even if
+    ///   its user is no longer reachable.
     private func target(
         _ chatID: ChatID?,
         _ userID: UserID?,
@@ -143,7 +144,7 @@ struct DraftsHandler: Sendable {
         } else {
             throw RequestError.protoPayload("/chatId: missing")
         }
-        // Saved messages exist before anything is saved.
+        // The chat of saved messages exists even while it is empty.
         let hasBegun =
             try partner == caller.userID || tx.chat(of: caller.userID, and: partner) != nil
         func hasDraft() throws -> Bool {

@@ -26,7 +26,7 @@ struct EntitiesHandler: Sendable {
 
     /// Answers `OBJ_PULL` (1040): the entities that changed after a cursor, or a range of a series.
     ///
-    /// - Throws: `proto.payload` for a negative cursor, a count below 1, and a type that is no
+    /// - Throws: `proto.payload` for a negative cursor, a count below 1, and a type that is not a
     ///   series.
     /// - Note: A query.
     func objPull(
@@ -51,7 +51,8 @@ struct EntitiesHandler: Sendable {
         let since = isEverything && isFirst ? 0 : min(request.since, time)
         let found = try snapshot.entities(
             changedAfter: EntityPlace(position: since, id: isFirst ? .max : request.after),
-            // An entity that is deleted between two pages was on an earlier page.
+            // Only the first page skips tombstones. An entity that is deleted later may be in an
+            // earlier page, so later pages must report its tombstone.
             isLive: isEverything && isFirst,
             of: caller.userID,
             limit: count,
@@ -63,13 +64,14 @@ struct EntitiesHandler: Sendable {
             time: time
         )
         if found.isMore {
-            // At the clock's last moment an entity may still appear between those already read.
+            // At a commit time after `time`, another entity may still appear between the entities
+            // already read.
             let settled = page.prefix { $0.place.position <= time }
             if !settled.isEmpty {
                 page = settled
             } else if let last = page.last {
-                // While the clock stands still, this moment would not end before the wall clock
-                // passes it.
+                // Advance the commit clock. On an idle server this commit time would otherwise end
+                // only when the wall clock passes it.
                 clock.settle(through: last.place.position)
             }
             reply.more = true
@@ -97,7 +99,7 @@ struct EntitiesHandler: Sendable {
         _ snapshot: ReadTransaction
     ) throws -> ObjPullReply {
         let type = EntityType(range.type)
-        // A later client may know more types.
+        // A newer client may know more types.
         guard let kind = schema[type] else { return ObjPullReply(time: time) }
         guard kind.policy == .append else {
             throw RequestError.protoPayload("/series/type: not a series")
@@ -130,9 +132,10 @@ struct EntitiesHandler: Sendable {
 
     // MARK: OBJ_PUSH
 
-    /// Answers `OBJ_PUSH` (1041): a device's changes, each decided on its own.
+    /// Answers `OBJ_PUSH` (1041): applies a device's changes. Each change is accepted or refused
+    /// separately.
     ///
-    /// - Throws: `proto.payload` for an invalid id or value; nothing is applied then.
+    /// - Throws: `proto.payload` for an invalid id or value; in this case no change is applied.
     /// - Note: A command, `objectOperationsPerStep` operations at a time.
     func objPush(
         _ request: ObjPushRequest,
@@ -142,7 +145,8 @@ struct EntitiesHandler: Sendable {
         let batch = Batch(
             clientNow: request.clientNow,
             unread: request.ops.enumerated().map { ($0, $1) }[...],
-            // Every operation gets a result, even one that is not tried for lack of room.
+            // Reserve room for the result of every operation, because an operation that is skipped
+            // for lack of room also has a result.
             room: caller.replyBudget - request.ops.count * EntityResult.leastWireSize
         )
         return try read(batch, from: caller, in: tx)
@@ -182,7 +186,7 @@ struct EntitiesHandler: Sendable {
         return .more { [batch] in try read(batch, from: caller, in: $0) }
     }
 
-    /// Returns how many of these operations one transaction takes, at least one.
+    /// Returns the number of operations for one transaction, at least one.
     private func stepLength(of bytes: some Sequence<Int>) -> Int {
         var left = Self.bytesPerStep
         return bytes.prefix(limits.objectOperationsPerStep).prefix { bytes in
@@ -191,7 +195,7 @@ struct EntitiesHandler: Sendable {
         }.count
     }
 
-    /// The bytes of fields that one transaction takes; the last operation may exceed them.
+    /// The limit of field bytes in one transaction. The last operation may exceed it.
     private static let bytesPerStep = 32_768
 
     private func step(
@@ -213,8 +217,8 @@ struct EntitiesHandler: Sendable {
             switch batch.order.admit(operation) {
             case .settled(let settled): decision = settled
             case .tried where batch.room < 0:
-                // Copies of conflicting entities would not fit the reply; the device retries the
-                // operation.
+                // The reply has no room left for copies of conflicting entities. The device retries
+                // the operation.
                 decision = .skipped(because: operation.opID)
             case .tried(let resolved):
                 decision = try decide(resolved, sentAs: operation, in: &push, tx)
@@ -238,9 +242,10 @@ struct EntitiesHandler: Sendable {
         return .more { [batch] in try step(batch, from: caller, in: $0) }
     }
 
-    /// Forgets results that are too old or too many, a limited number each time.
+    /// Deletes stored results that are too old or beyond the limit. One call deletes a limited
+    /// number.
     ///
-    /// - Returns: the number of results forgotten.
+    /// - Returns: the number of deleted results.
     private func forgetReplies(
         _ count: Int64,
         _ caller: Caller,
@@ -265,12 +270,13 @@ struct EntitiesHandler: Sendable {
     private struct Push {
         let caller: Caller
         let clientNow: Int64
-        /// How many rows may still be deleted with their parents; later steps do the rest.
+        /// The number of descendant rows that this step may still delete. Later steps delete the
+        /// rest.
         var budget: Int
         var changes: EntityChanges
     }
 
-    /// - Parameter sent: the operation with its local ids as sent; its digest identifies a retry.
+    /// - Parameter sent: the operation as sent, with local ids. Its digest identifies a retry.
     private func decide(
         _ operation: EntityOperation,
         sentAs sent: EntityOperation,
@@ -303,7 +309,8 @@ struct EntitiesHandler: Sendable {
             operation,
             in: try situation(of: operation, known: known, in: push, tx)
         )
-        // Only applied operations are remembered. A retry of any other is decided again.
+        // The store keeps results of applied operations only. A retry of any other operation is
+        // decided anew.
         if case .apply(let stored, _) = decision {
             try apply(stored, in: &push, tx)
             push.changes.counts.replies += 1
@@ -393,7 +400,7 @@ struct EntitiesHandler: Sendable {
         }
     }
 
-    /// Stores an entity; deletes its descendants if it is deleted.
+    /// Stores an entity. If the entity is deleted, also deletes its descendants.
     private func apply(
         _ stored: StoredEntity,
         in push: inout Push,
@@ -460,10 +467,10 @@ extension EntitySchema.Kind {
 }
 
 extension EntityResult {
-    /// The approximate wire size in bytes without the entities in it; never too low.
+    /// An upper estimate of the wire size in bytes, without the entities in the result.
     fileprivate static let leastWireSize = 200
 
-    /// The approximate wire size in bytes of the entities in it; never too low.
+    /// An upper estimate of the wire size in bytes of the entities in the result.
     fileprivate var copiesWireSize: Int {
         let copies: [Entity?] =
             switch first {

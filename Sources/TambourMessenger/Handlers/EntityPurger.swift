@@ -10,9 +10,10 @@ struct EntityChanges {
 
 /// Deletes the descendants of deleted entities, in steps.
 ///
-/// There may be a million entities. The deletion itself removes one step's worth and records the
-/// rest in `object_purge`; the engine continues between other commands, also after a restart. Until
-/// then readers see tombstones and changes are refused, as if everything had been deleted.
+/// There may be a million descendants. The deleting command removes one step of them and records
+/// the rest in `object_purge`. The engine continues between other commands, also after a restart.
+/// Until the purge ends, readers see tombstones and changes are refused, as if all descendants were
+/// deleted.
 struct EntityPurger: Sendable {
     private let limits: Limits
     private let schema: EntitySchema
@@ -40,8 +41,8 @@ struct EntityPurger: Sendable {
         return true
     }
 
-    /// Deletes the children of an entity of the given type. This is a bulk `EntityRules.cascade`,
-    /// which need not read what they contain.
+    /// Deletes the children of an entity of the given type. This is a bulk version of
+    /// `EntityRules.cascade` that does not read the children's fields.
     func run(
         _ purge: EntityPurge,
         _ type: EntityType,
@@ -78,7 +79,7 @@ struct EntityPurger: Sendable {
                 try run(next, kind.type, &budget, into: &changes, tx)
             }
         }
-        // Once the budget is spent, more entities may be left.
+        // A positive budget means that all descendants are deleted. Otherwise some may be left.
         if budget > 0 {
             try tx.dropEntityPurge(of: purge.user, at: purge.parent)
         } else {
@@ -100,8 +101,8 @@ extension Entity {
 }
 
 extension WriteTransaction {
-    /// Pushes entities to a user's sessions with NOTIF_OBJ, in parts small enough for a connection
-    /// with little room left.
+    /// Pushes entities to a user's sessions with NOTIF_OBJ, in parts that fit a connection with
+    /// little room left in its outbound queue.
     func tell(
         _ entities: [Entity],
         of user: UserID,

@@ -21,7 +21,8 @@ struct FoldersHandler: Sendable {
     ) throws -> FoldersGetReply {
         let order = try order(of: caller, in: snapshot)
         var since = max(0, request.folderSync ?? 0)
-        // A cursor that no reply contained asks for everything.
+        // A cursor beyond the last change was never sent by the server, so the reply contains all
+        // folders.
         if since > order.sync { since = 0 }
         let changed = try snapshot.folders(of: caller.userID, since: since) + [Self.allChats]
         return FoldersGetReply(
@@ -53,7 +54,7 @@ struct FoldersHandler: Sendable {
     /// Answers `FOLDERS_UPDATE` (274): creates or replaces a folder.
     ///
     /// - Throws: `not.allowed` for the folder of all chats, `proto.payload` for too many folders or
-    ///   one that is too large.
+    ///   a folder that is too large.
     /// - Note: A command.
     func foldersUpdate(
         _ request: FoldersUpdateRequest,
@@ -99,7 +100,8 @@ struct FoldersHandler: Sendable {
         return FoldersUpdateReply(folder: folder, foldersOrder: order.ids, folderSync: order.sync)
     }
 
-    /// Answers `FOLDERS_REORDER` (275): folders that are not named follow in their old order.
+    /// Answers `FOLDERS_REORDER` (275): puts the named folders first; the other folders keep their
+    /// order.
     ///
     /// - Throws: `not.found` for an unknown folder.
     /// - Note: A command.
@@ -165,6 +167,7 @@ struct FoldersHandler: Sendable {
 }
 
 extension FolderOrder {
-    /// Returns the cursor of a change at `ct`. It rises even between changes of one commit.
+    /// Returns the cursor of a change at `ct`. The cursor increases even between changes of one
+    /// commit.
     fileprivate func next(at ct: Int64) -> Int64 { max(ct, sync + 1) }
 }

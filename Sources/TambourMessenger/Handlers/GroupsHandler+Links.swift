@@ -6,8 +6,8 @@ extension GroupsHandler {
     /// Answers `CHAT_JOIN` (57): makes the caller a member of the linked chat, or records the
     /// caller's request to join it.
     ///
-    /// - Throws: `not.found` for a link to no chat, `not.allowed` for a full group, `proto.payload`
-    ///   for too many pending requests to join.
+    /// - Throws: `not.found` for a link without a chat, `not.allowed` for a full group,
+    ///   `proto.payload` for too many pending requests to join.
     /// - Note: A command.
     func chatJoin(
         _ request: ChatJoinRequest,
@@ -50,7 +50,7 @@ extension GroupsHandler {
 
     /// Answers `CHAT_CHECK_LINK` (56).
     ///
-    /// - Throws: `not.found` for a link to no chat.
+    /// - Throws: `not.found` for a link without a chat.
     /// - Note: A query.
     func chatCheckLink(
         _ request: ChatCheckLinkRequest,
@@ -63,8 +63,7 @@ extension GroupsHandler {
         return ChatCheckLinkReply()
     }
 
-    /// Answers `LINK_INFO` (89): the linked chat. Non-members get only what is public before
-    /// joining.
+    /// Answers `LINK_INFO` (89): the linked chat. Non-members get only its public details.
     ///
     /// - Note: A query.
     func linkInfo(
@@ -99,8 +98,8 @@ extension GroupsHandler {
         return ChatSuggestReply(chats: cards.map(\.chat))
     }
 
-    /// Makes a chat public under a name, or private. A chat that was public has no link until
-    /// somebody creates one.
+    /// Makes a chat public under a name, or makes it private. A chat that turns private has no link
+    /// until an administrator creates an invitation link.
     ///
     /// - Throws: `link.taken`, `proto.payload` for contradictory fields.
     func setAccess(

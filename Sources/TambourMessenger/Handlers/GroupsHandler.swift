@@ -11,7 +11,7 @@ struct GroupsHandler: Sendable {
 
     // MARK: - Members
 
-    /// Answers `CHAT_MEMBERS_UPDATE` (77): adds or removes members, gives or takes rights.
+    /// Answers `CHAT_MEMBERS_UPDATE` (77): adds or removes members, grants or revokes rights.
     ///
     /// - Throws: `chat.not.found`, `user.not.found`, `not.allowed`, also for an unsupported kind of
     ///   member, `proto.payload` for an empty list of users, too many members and invalid values.
@@ -24,7 +24,8 @@ struct GroupsHandler: Sendable {
         let chat = try tx.knownChat(request.chatID, to: caller.userID)
         guard !request.userIDs.isEmpty else { throw RequestError.protoPayload("/userIds: empty") }
         let users = Set(request.userIDs).sorted()
-        // Some clients name a change of administrators by the operation alone.
+        // Some clients describe a change of administrators with the operation alone, without a
+        // type.
         let (type, adds): (MemberType, Bool) =
             switch request.operation {
             case .admin: (.admin, true)
@@ -84,7 +85,8 @@ struct GroupsHandler: Sendable {
         )
     }
 
-    /// - Throws: `proto.payload` for more members than a group may have; channels have no limit.
+    /// - Throws: `proto.payload` when the group would exceed its member limit. Channels have no
+    ///   limit.
     private func requireRoom(for added: Int, in chat: ChatState) throws {
         guard chat.kind == .channel || chat.memberCount + added <= limits.maxGroupMembers else {
             throw RequestError.protoPayload(
@@ -93,9 +95,9 @@ struct GroupsHandler: Sendable {
         }
     }
 
-    /// Notifies all members of a group of its new members. The members of a channel are not
-    /// revealed, and arrivals there are not worth a message to the others: only the new members are
-    /// notified.
+    /// Notifies all members of a group of its new members. In a channel, notifies only the new
+    /// members: the members of a channel are not revealed, and an arrival is not worth a message to
+    /// all.
     func tellArrival(
         of added: [UserID],
         _ event: Attach,
@@ -111,7 +113,7 @@ struct GroupsHandler: Sendable {
         try tx.tell(message, previous: previous, in: chat, except: caller.connectionID)
     }
 
-    /// Admits users who asked to join; skips users who no longer ask.
+    /// Admits users who requested to join. Skips users who have withdrawn their request.
     private func letIn(
         _ users: [UserID],
         to chat: ChatState,
@@ -153,8 +155,8 @@ struct GroupsHandler: Sendable {
         in tx: WriteTransaction
     ) throws {
         let members = try users.compactMap { try tx.member($0, of: chat) }
-        // Removing an administrator takes a different right. If no named user is a member, the
-        // usual right is required.
+        // Removing an administrator requires a different right. If none of the named users is a
+        // member, the caller needs the usual right.
         if members.isEmpty || members.contains(where: \.permissions.isEmpty) {
             try ChatRules.require(.removeMember, of: caller.userID, in: chat, tx)
         }
@@ -162,7 +164,7 @@ struct GroupsHandler: Sendable {
             try ChatRules.require(.appoint, of: caller.userID, in: chat, tx)
         }
         let removed = members.map(\.userID)
-        // Members do not remove themselves: they leave with CHAT_LEAVE.
+        // Members cannot remove themselves; they leave with CHAT_LEAVE.
         guard !removed.contains(chat.owner), !removed.contains(caller.userID) else {
             throw RequestError.notAllowed
         }
@@ -185,7 +187,7 @@ struct GroupsHandler: Sendable {
         tellGone(removed, from: chat, except: nil, in: tx)
     }
 
-    /// Keeps users from commenting in a channel, or lets them comment again.
+    /// Bans users from commenting in a channel, or lifts the ban.
     private func setBanned(
         _ isBanned: Bool,
         _ users: [UserID],
@@ -198,7 +200,7 @@ struct GroupsHandler: Sendable {
         guard [0, -1].contains(request.cleanMsgPeriod) else {
             throw RequestError.protoPayload("/cleanMsgPeriod: neither 0 nor -1")
         }
-        // Unbanning works after the post is deleted.
+        // A ban can be lifted even after the post is deleted.
         let comments =
             isBanned && request.cleanMsgPeriod == -1
             ? try request.postID.map { try tx.known(channel.wireID, $0, to: caller.userID) } : nil
@@ -228,7 +230,7 @@ struct GroupsHandler: Sendable {
         }
     }
 
-    /// - Parameter permissions: empty to make the users plain members.
+    /// - Parameter permissions: the new permissions; empty to make the users plain members.
     private func appoint(
         _ users: [UserID],
         _ permissions: RoleTable.Permissions,
@@ -268,7 +270,8 @@ struct GroupsHandler: Sendable {
 
     /// Answers `CHAT_LEAVE` (58): leaves the chat, or withdraws the caller's request to join it.
     ///
-    /// - Throws: `chat.not.found`, `not.allowed` for the owner, and in chats that nobody joins.
+    /// - Throws: `chat.not.found`, `not.allowed` for the owner, and in chats that are not joined,
+    ///   such as dialogs.
     /// - Note: A command.
     func chatLeave(
         _ request: ChatLeaveRequest,
@@ -317,7 +320,7 @@ struct GroupsHandler: Sendable {
 
     /// Answers `CHAT_MEMBERS` (59): a page of members in the order of their ids.
     ///
-    /// - Throws: `chat.not.found`, `not.allowed` for callers who may not see that list.
+    /// - Throws: `chat.not.found`, `not.allowed` for callers who may not see the requested list.
     /// - Note: A query.
     func chatMembers(
         _ request: ChatMembersRequest,
@@ -375,7 +378,7 @@ struct GroupsHandler: Sendable {
         return ChatMembersReply(members: page.members, marker: page.next?.rawValue)
     }
 
-    /// Whether one of the names begins with `query`, which is in lower case.
+    /// Returns whether the first or the last name begins with `query`, which is in lower case.
     private static func isNamed(_ account: Account, _ query: String) -> Bool {
         [account.name, account.lastName ?? ""].contains { $0.lowercased().hasPrefix(query) }
     }
@@ -384,9 +387,9 @@ struct GroupsHandler: Sendable {
 
     /// Answers `CHAT_UPDATE` (55): title, description, options, pinned message, links, owner.
     ///
-    /// - Throws: `chat.not.found`, `not.allowed`, both also for a dialog in which one side has
-    ///   blocked the other, `not.found` for a message to pin that the caller does not see,
-    ///   `user.not.found` for an owner who is no member, `link.taken`, `proto.payload`.
+    /// - Throws: `chat.not.found`, `not.allowed` (both also for a dialog in which one partner has
+    ///   blocked the other), `not.found` when the caller does not see the message to pin,
+    ///   `user.not.found` when the new owner is not a member, `link.taken`, `proto.payload`.
     /// - Note: A command.
     func chatUpdate(
         _ request: ChatUpdateRequest,

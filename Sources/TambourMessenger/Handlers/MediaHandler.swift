@@ -1,7 +1,7 @@
 import TambourProtocol
 import TambourStore
 
-/// Family `media`: nothing is served yet, but apps ask at every start. Wire:
+/// Family `media`: the server has no media yet, but apps request them at every start. Wire:
 /// protocol-spec/opcodes/media.yaml
 struct MediaHandler: Sendable {
     /// Answers `ASSETS_GET` (26): no sets.
@@ -22,7 +22,7 @@ struct MediaHandler: Sendable {
         .reply(AssetsUpdateReply(sync: request.sync))
     }
 
-    /// Answers `ASSETS_GET_BY_IDS` (28): nothing is known.
+    /// Answers `ASSETS_GET_BY_IDS` (28): no assets.
     ///
     /// - Note: A query.
     func assetsGetByIds(_: AssetsGetByIdsRequest, from _: Caller, in _: ReadTransaction) -> Answer {

@@ -3,7 +3,7 @@ import TambourProtocol
 import TambourStore
 
 /// Comments on posts of channels: messages of a chat of kind `comments`, which has no members.
-/// `docs/decisions/0026-comments.md` says who is notified of them.
+/// `docs/decisions/0026-comments.md` lists the users who are notified of comments.
 extension MessagesHandler {
     /// Stores a comment once, and pushes it to the connections that have opened the comments.
     ///
@@ -19,7 +19,8 @@ extension MessagesHandler {
             throw RequestError.protoPayload("/chatId: missing")
         }
         let message = request.message
-        // A retry comes before all checks: an acknowledged message stays acknowledged.
+        // Retries are answered before all checks, so that an acknowledged message stays
+        // acknowledged.
         let known = try tx.knownChat(channel, to: caller.userID)
         if let comments = try tx.storedComments(on: post, of: known),
             let first = try tx.sent(
@@ -72,9 +73,10 @@ extension MessagesHandler {
         }
     }
 
-    /// Notifies the connections that have opened the comments that somebody is typing one.
+    /// Notifies the connections that have opened the comments that the caller is typing a comment.
     ///
-    /// - Returns: nil where finding out who may be notified would take too many reads.
+    /// - Returns: nil when nobody is notified: the caller may not comment, or the channel has too
+    ///   many members to find the receivers.
     func typing(
         _ request: MsgTypingRequest,
         under post: MessageID,
@@ -116,8 +118,8 @@ extension MessagesHandler {
         )
     }
 
-    /// Answers `MSG_DELETE_USER_COMMENTS` (94): deletes the newest at once, the rest in later
-    /// steps.
+    /// Answers `MSG_DELETE_USER_COMMENTS` (94): deletes the newest comments at once, the rest in
+    /// later steps.
     ///
     /// - Throws: `chat.not.found`, `not.found`, `not.allowed`.
     /// - Note: A command.
@@ -138,10 +140,10 @@ extension MessagesHandler {
 }
 
 extension WriteTransaction {
-    /// Deletes for everybody what users have written in a chat or under a post: the newest at once,
-    /// the rest in later steps.
+    /// Deletes the messages of some users in a chat or under a post, for everybody. It deletes the
+    /// newest messages at once, the rest in later steps.
     ///
-    /// Users who never wrote under the post cause no sweep of its comments.
+    /// For users who never wrote under the post, no sweep of its comments starts.
     func deleteMessages(
         of users: [UserID],
         in chat: ChatState,

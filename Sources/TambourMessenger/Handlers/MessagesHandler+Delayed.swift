@@ -8,7 +8,8 @@ extension MessagesHandler {
 
     /// Returns when to send a message; nil to send it at once.
     ///
-    /// A message that was scheduled offline may arrive after its time; it is sent now.
+    /// A message that was scheduled offline may arrive after its time. Such a message is sent at
+    /// once.
     /// - Throws: `proto.payload` for a time too far in the future.
     func schedule(
         _ attributes: DelayedAttributes?,
@@ -60,8 +61,8 @@ extension MessagesHandler {
         return try reply(with: stored, in: target.chat, in: tx)
     }
 
-    /// Refuses a message that would make the chat's list exceed half a reply. The other half is for
-    /// the messages that the scheduled ones answer.
+    /// Refuses a message if the chat's scheduled messages would exceed half a reply. The other half
+    /// is for the messages that they answer.
     private func requireRoom(
         for record: DelayedRecord,
         beside others: (count: Int, bytes: Int)
@@ -93,7 +94,8 @@ extension MessagesHandler {
         )
     }
 
-    /// Returns the reply for a `cid` whose scheduled message was deleted: its id alone.
+    /// Returns the reply for a `cid` whose scheduled message was deleted. The reply contains only
+    /// the message's id.
     func reply(
         withDeleted id: MessageID,
         cid: Int64,
@@ -122,8 +124,8 @@ extension MessagesHandler {
 
     // MARK: - Changing
 
-    /// Changes text, formatting, attachments or time. A message whose new time has passed is sent
-    /// at once.
+    /// Changes text, formatting, attachments or time. If the new time has passed, the message is
+    /// sent at once.
     func edit(
         _ record: DelayedRecord,
         as request: MsgEditRequest,
@@ -164,11 +166,12 @@ extension MessagesHandler {
     ) throws -> MsgDeleteReply {
         let chat = try tx.chat(request.chatID, visibleTo: caller.userID)
         let place = ChatPlace(request.chatID, for: caller.userID)
-        // Comments are not scheduled: of a post's comments nothing is withdrawn.
+        // Comments cannot be scheduled, so a request for a post's comments finds no scheduled
+        // messages.
         let waiting =
             request.postID == nil
             ? Set(try tx.reader.delayed(of: caller.userID, for: place).map(\.id)) : []
-        // A scheduled message can be withdrawn even where it can no longer be sent.
+        // A scheduled message can be withdrawn even if the sender can no longer send it.
         if chat == nil, waiting.isEmpty {
             try tx.reader.requireDialog(request.chatID, of: caller.userID)
         }
@@ -196,7 +199,7 @@ extension MessagesHandler {
 
     /// Sends due messages, at most `delayedPerStep` of them.
     ///
-    /// - Returns: when the next one is due, in Unix milliseconds; nil when none is left.
+    /// - Returns: when the next message is due, in Unix milliseconds; nil when no message is left.
     func sendDue(in tx: WriteTransaction) throws -> Int64? {
         let due = try tx.reader.dueDelayed(at: tx.ct, limit: limits.delayedPerStep)
         for record in due { try send(record, in: tx) }
@@ -217,7 +220,8 @@ extension MessagesHandler {
             return
         }
         var chat = target.chat
-        // If the sender has sent the same `cid` in the meantime, it is the same message.
+        // If the sender has sent a message with the same `cid` in the meantime, it is the same
+        // message.
         let isSent =
             try chat.map {
                 try tx.sent(
@@ -247,8 +251,8 @@ extension MessagesHandler {
         try tell(record.sender, record.place, gone: [record.id], except: nil, in: tx)
     }
 
-    /// Notifies the sender's other sessions that a scheduled message was stored, has failed or is
-    /// gone.
+    /// Notifies the sender's other sessions that a scheduled message was stored, failed, or was
+    /// removed.
     private func tell(
         _ sender: UserID,
         _ place: ChatPlace,

@@ -6,9 +6,9 @@ import TambourStore
 extension MessagesHandler {
     /// Answers `MSG_DELETE` (66): deletes for the caller alone, or for everybody.
     ///
-    /// Users may delete their own messages for everybody; the role table says who may delete those
-    /// of others. The reply names the messages that cannot be deleted. Already deleted messages
-    /// count as deleted.
+    /// Users may delete their own messages for everybody. The role table says which roles may
+    /// delete messages of other users. The reply lists the messages that cannot be deleted;
+    /// messages that are already deleted are not in this list.
     /// - Throws: `chat.not.found`.
     /// - Note: A command, `deletedPerStep` messages at a time.
     func msgDelete(
@@ -112,7 +112,7 @@ extension MessagesHandler {
     ///
     /// Users who may clear the history delete all messages, other users only their own.
     /// - Throws: `chat.not.found`, `not.allowed` for readers of a channel, `proto.payload` for an
-    ///   invalid range of times or one with more than `maxDeletedRange` messages.
+    ///   invalid range of times or a range with more than `maxDeletedRange` messages.
     /// - Note: A command, `deletedPerStep` messages at a time.
     func msgDeleteRange(
         _ request: MsgDeleteRangeRequest,
@@ -201,8 +201,8 @@ extension MessagesHandler {
         return try ChatRules.may(.deleteOthers, caller.userID, in: chat, tx)
     }
 
-    /// Returns whether a message records the creation of the chat or an event in it. Nobody owns
-    /// such a message.
+    /// Returns whether a message records the creation of the chat or an event in the chat. Such a
+    /// message belongs to no user.
     func isEvent(_ record: MessageRecord, in chat: ChatState) -> Bool {
         record.device == .server || chat.kind.isJoined && record.number == 1
     }

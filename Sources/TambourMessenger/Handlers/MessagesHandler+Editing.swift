@@ -4,12 +4,13 @@ import TambourStore
 
 extension MessagesHandler {
     /// Answers `MSG_EDIT` (67): replaces text, formatting or attachments of the caller's own
-    /// message. The role table says who may edit messages of others.
+    /// message. The role table says which roles may edit messages of other users.
     ///
-    /// An absent text keeps the old one; an empty one clears it. An empty list of attachments keeps
-    /// them: three known clients send one with every edit of a text.
-    /// - Throws: `chat.not.found`, `not.found`, `not.allowed` for messages of others and for
-    ///   events, `error.message.invalid` when nothing would be left.
+    /// An absent text keeps the old text; an empty text clears it. An empty list of attachments
+    /// keeps the attachments, because three known clients send an empty list with every edit of a
+    /// text.
+    /// - Throws: `chat.not.found`, `not.found`, `not.allowed` for messages of other users and for
+    ///   events, `error.message.invalid` when the message would be empty.
     /// - Note: A command.
     func msgEdit(
         _ request: MsgEditRequest,
@@ -65,7 +66,7 @@ extension MessagesHandler {
     /// Returns the content of a message after an edit, which may change text, formatting,
     /// attachments and poll.
     ///
-    /// - Parameter old: the message that is edited; nil for a scheduled one.
+    /// - Parameter old: the message that is edited; nil for a scheduled message.
     func content(
         after request: MsgEditRequest,
         before: MessageContent,

@@ -16,7 +16,7 @@ struct MessagesHandler: Sendable {
     /// describes.
     ///
     /// A repeated `cid` from the same device is a retry after a lost reply: it returns the first
-    /// result. If the caller no longer sees that message, the result holds its id alone.
+    /// result. If the caller no longer sees that message, the result contains only its id.
     /// - Throws: `chat.not.found` (also for non-members: existence is not revealed), `not.found`
     ///   for a link to an unknown message, `not.allowed` for a poll that may not be forwarded,
     ///   `user.not.found`, `error.message.invalid`, `proto.payload`.
@@ -42,7 +42,8 @@ struct MessagesHandler: Sendable {
         let target =
             try request.chatID.map { try self.target($0, of: caller.userID, in: tx) }
             ?? self.target(with: request.userID ?? caller.userID, of: caller.userID, in: tx)
-        // A retry comes before all checks: an acknowledged message stays acknowledged.
+        // Retries are answered before all checks, so that an acknowledged message stays
+        // acknowledged.
         if let chat = target.chat,
             let first = try tx.sent(
                 cid: message.cid,
@@ -63,7 +64,7 @@ struct MessagesHandler: Sendable {
         {
             return try reply(with: first, in: target.chat, in: tx)
         }
-        // This also covers a retry whose time has passed. Without a time the request is no retry:
+        // This also covers a retry whose time has passed. A request without a time is not a retry;
         // it sends the message now.
         if message.delayedAttributes != nil,
             let id = try tx.reader.deletedDelayed(
@@ -106,7 +107,7 @@ struct MessagesHandler: Sendable {
         )
     }
 
-    /// Turns a request into the message that is stored.
+    /// Converts a request to the message to store.
     ///
     /// - Parameter chat: the target chat; nil for a dialog that the message begins.
     /// - Throws: `error.message.invalid`, `not.allowed`, `not.found`, `user.not.found`, `proto.payload`.
@@ -182,7 +183,7 @@ struct MessagesHandler: Sendable {
         }
     }
 
-    /// Stores a message and notifies the members; creates a missing dialog first.
+    /// Stores a message and notifies the members. If the dialog does not exist, creates it first.
     ///
     /// - Returns: the message as its author sees it.
     func deliver(
@@ -207,7 +208,8 @@ struct MessagesHandler: Sendable {
         return (chat, own, previous)
     }
 
-    /// Limits how many dialogs a user begins with people who have not added them.
+    /// Limits the number of dialogs that a user begins with people who do not have the user as a
+    /// contact.
     ///
     /// - Throws: `too.many.requests` after `maxNewDialogsPerHour` new dialogs within an hour.
     private func requireRoom(
@@ -226,7 +228,7 @@ struct MessagesHandler: Sendable {
     }
 
     /// The target of a message: an existing chat, or a dialog that the message begins. The
-    /// partner's account may not exist.
+    /// partner's account may be missing.
     struct Target {
         let chat: ChatState?
         /// The partner of a dialog; the sender in any other chat.
@@ -258,8 +260,8 @@ struct MessagesHandler: Sendable {
         Target(chat: try tx.chat(of: sender, and: partner), partner: partner)
     }
 
-    /// Resolves the link of a request: stores the id of the answered message, or a snapshot of the
-    /// forwarded one.
+    /// Resolves the link of a request to the id of the answered message, or to a snapshot of the
+    /// forwarded message.
     private func resolve(
         _ link: NewLink?,
         into content: inout MessageContent,
@@ -291,11 +293,11 @@ struct MessagesHandler: Sendable {
         }
     }
 
-    /// Returns the snapshot that a forward carries. A forward without content of its own passes on
-    /// the snapshot it carries.
+    /// Returns the snapshot for a forward of `original`. If `original` is itself a forward without
+    /// text and attachments, returns the snapshot that `original` carries.
     ///
-    /// The id of a dialog would reveal whom the author talks to, so it is left at 0. A group's id
-    /// gives non-members no access.
+    /// The snapshot omits the id of a dialog (0), because the id would reveal the author's partner.
+    /// A group's id gives non-members no access.
     private func snapshot(
         of original: MessageRecord,
         in source: ChatState,
@@ -414,8 +416,8 @@ struct MessagesHandler: Sendable {
 
     // MARK: - Replies and pushes
 
-    /// Returns the first result of a `cid` again; its id alone if the caller no longer sees the
-    /// message.
+    /// Repeats the first result of a `cid`. If the caller no longer sees the message, the reply
+    /// contains only its id.
     func reply(
         to first: MessageRecord,
         in chat: ChatState,
@@ -437,7 +439,7 @@ struct MessagesHandler: Sendable {
             message,
             previous: tx.previousID(of: first, in: chat),
             in: chat,
-            // The first message of a chat is the one that created it.
+            // The first message of a chat created the chat.
             created: first.number == 1 && chat.kind != .comments,
             for: caller,
             in: tx
@@ -452,7 +454,7 @@ struct MessagesHandler: Sendable {
         for caller: Caller,
         in tx: WriteTransaction
     ) throws -> MsgSendReply {
-        // A retry may come from a user who has left since.
+        // A retry may come from a user who has left the chat in the meantime.
         let member = try tx.member(caller.userID, of: chat)
         return MsgSendReply(
             chatID: chat.wireID,
@@ -509,7 +511,7 @@ struct MessagesHandler: Sendable {
         }
     }
 
-    /// Answers `MSG_TYPING` (65): notifies the other members, stores nothing.
+    /// Answers `MSG_TYPING` (65): notifies the other members. It does not change the store.
     ///
     /// - Throws: `chat.not.found`.
     /// - Note: A query.
@@ -523,7 +525,7 @@ struct MessagesHandler: Sendable {
         return answer
     }
 
-    /// - Returns: nil where nobody is notified: in a channel, and in a dialog that has not begun.
+    /// - Returns: nil in a channel and in a dialog that has not begun, where typing is not pushed.
     private func typing(
         _ request: MsgTypingRequest,
         from caller: Caller,
@@ -548,7 +550,7 @@ struct MessagesHandler: Sendable {
 }
 
 extension Message {
-    /// Reduces a message to what a user sees who has deleted it.
+    /// Reduces a message to the form that remains for a user who deleted it.
     fileprivate mutating func remove() {
         status = .removed
         text = .empty

@@ -50,7 +50,7 @@ struct NameSearch {
 
     let caller: UserID
     let limits: Limits
-    /// The results, each with the start of the page after it.
+    /// The results, each with the cursor that continues after it.
     private(set) var found: [(result: Result, next: NameCursor)] = []
     private(set) var cursor: NameCursor
     /// Whether the budget ran out before the end.
@@ -84,7 +84,8 @@ struct NameSearch {
         let page = try snapshot.people(
             query,
             after: cursor.rows,
-            // Two more: the caller and the user found by phone may be among them.
+            // Two more than needed, because the caller and the user found by phone may be among the
+            // results.
             limit: max(0, most - cursor.people) + 2,
             &budget
         )

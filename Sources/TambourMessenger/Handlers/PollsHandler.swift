@@ -8,8 +8,8 @@ struct PollsHandler: Sendable {
     /// Answers `SEND_VOTE` (304): replaces the caller's answers; an empty list withdraws them.
     ///
     /// - Throws: `chat.not.found`, `not.found` for an unknown poll or answer, `not.allowed` for a
-    ///   closed poll, for a second answer or vote where only one is allowed, and in a dialog with a
-    ///   user whom the caller has blocked.
+    ///   closed poll, for a second answer or a second vote if the poll allows only one, and in a
+    ///   dialog with a user whom the caller has blocked.
     /// - Note: A command.
     func sendVote(
         _ request: SendVoteRequest,
@@ -54,8 +54,8 @@ struct PollsHandler: Sendable {
         return seen.pollAttach?.state ?? PollState()
     }
 
-    /// Pushes a vote: the public state to the others, and to the caller's devices their own vote
-    /// too.
+    /// Pushes a vote. Other users receive the public state; the caller's devices also receive the
+    /// caller's own vote.
     private func tell(
         _ record: MessageRecord,
         in chat: ChatState,

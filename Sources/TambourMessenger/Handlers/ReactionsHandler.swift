@@ -6,11 +6,13 @@ import TambourStore
 struct ReactionsHandler: Sendable {
     let limits: Limits
 
-    /// Answers `MSG_REACTION` (178): each member has one reaction; a second replaces the first.
+    /// Answers `MSG_REACTION` (178): sets the caller's reaction. Each member has one reaction, so a
+    /// new reaction replaces the old one.
     ///
-    /// - Throws: `chat.not.found`, `not.found` for a message the caller does not see, `not.allowed` in a
-    ///   dialog with somebody the caller has blocked, `error.message.like.unknown.reaction`,
-    ///   `error.reactions.not.allowed`, `error.too-many-likes`.
+    /// - Throws: `chat.not.found`, `not.found` for a message the caller does not see, `not.allowed`
+    ///   in a dialog with a user whom the caller has blocked,
+    ///   `error.message.like.unknown.reaction`, `error.reactions.not.allowed`,
+    ///   `error.too-many-likes`.
     /// - Note: A command.
     func msgReaction(
         _ request: MsgReactionRequest,
@@ -43,7 +45,7 @@ struct ReactionsHandler: Sendable {
         )
     }
 
-    /// Answers `MSG_CANCEL_REACTION` (179); without a reaction it changes nothing.
+    /// Answers `MSG_CANCEL_REACTION` (179): removes the caller's reaction, if there is one.
     ///
     /// - Throws: `chat.not.found`, `not.found`.
     /// - Note: A command.
@@ -75,8 +77,8 @@ struct ReactionsHandler: Sendable {
         return record
     }
 
-    /// Stores a change and pushes the counters to the others, and to the caller's devices their own
-    /// reaction too.
+    /// Stores a change and pushes the counters. The caller's devices also receive the caller's own
+    /// reaction.
     private func set(
         _ reaction: Text?,
         before: Text?,
@@ -132,8 +134,8 @@ struct ReactionsHandler: Sendable {
     /// Answers `MSG_GET_DETAILED_REACTIONS` (181): a page of the users who reacted, in the order of
     /// their ids.
     ///
-    /// - Throws: `chat.not.found`, `not.found`, `not.allowed` where the caller may not see who
-    ///   reacted.
+    /// - Throws: `chat.not.found`, `not.found`, `not.allowed` when the chat hides its reactors from
+    ///   the caller.
     /// - Note: A query.
     func msgGetDetailedReactions(
         _ request: MsgGetDetailedReactionsRequest,
@@ -168,7 +170,8 @@ struct ReactionsHandler: Sendable {
 
     // MARK: - Settings
 
-    /// Answers `CHAT_REACTIONS_SETTINGS_SET` (257): existing reactions stay.
+    /// Answers `CHAT_REACTIONS_SETTINGS_SET` (257): sets the allowed reactions. Existing reactions
+    /// stay.
     ///
     /// - Throws: `chat.not.found`, `not.allowed`, `error.message.like.unknown.reaction`.
     /// - Note: A command.
@@ -204,8 +207,8 @@ struct ReactionsHandler: Sendable {
         return ChatReactionsSettingsSetReply(chatReactionsSettings: settings)
     }
 
-    /// Answers `CHAT_REACTIONS_SETTINGS_GET_BY_CHAT_ID` (258): omits chats that the caller is no
-    /// member of.
+    /// Answers `CHAT_REACTIONS_SETTINGS_GET_BY_CHAT_ID` (258): omits chats of which the caller is
+    /// not a member.
     ///
     /// - Note: A query.
     func chatReactionsSettingsGetByChatId(

@@ -97,7 +97,7 @@ struct ReportsHandler: Sendable {
         in _: ReadTransaction
     ) throws -> Answer {
         let language = requester.language ?? .en
-        // Each language has its own version.
+        // Each language has its own version number.
         let version = language == .en ? ReportReason.version : ReportReason.version + 1
         guard request.complainSync != version else {
             return .reply(ComplainReasonsGetReply(complainSync: version))

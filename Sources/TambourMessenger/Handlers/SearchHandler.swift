@@ -30,7 +30,8 @@ struct SearchHandler: Sendable {
         return ChatSearchReply(result: found, marker: marker)
     }
 
-    /// Answers `MSG_SEARCH` (73): the same in one chat, or in all chats when none is named.
+    /// Answers `MSG_SEARCH` (73): messages of one chat, or of all the caller's chats when the
+    /// request names no chat.
     ///
     /// - Throws: `chat.not.found` (also when not a member), `proto.payload` for a negative count.
     /// - Note: A query.
@@ -75,7 +76,8 @@ struct SearchHandler: Sendable {
             )
             budget -= message.wireSizeEstimate + extra
             if budget < 0, !found.isEmpty {
-                // The next page begins below an id, so messages that share one stay together.
+                // The next page begins below a message id, so hits with the same id must stay on
+                // one page.
                 let fitting = found.prefix { $0.message.id != hit.record.id }
                 let kept = fitting.isEmpty ? found[...] : fitting
                 return (Array(kept), kept.last?.message.id)
@@ -128,7 +130,7 @@ struct SearchHandler: Sendable {
             &budget,
             isWanted
         )
-        // A reply that would be too long drops the messages farthest from the anchor.
+        // When the reply would be too long, it omits the messages farthest from the anchor.
         var room = caller.replyBudget
         func messages(of page: AttachedPage, behind first: Message?) throws -> AttachedMessages {
             var shown = AttachedMessages(reached: page.reached)
@@ -152,13 +154,13 @@ struct SearchHandler: Sendable {
         )
     }
 
-    /// The messages of a page that fit the reply, and the last message examined for them.
+    /// The messages of a page that fit the reply, and the id of the last examined message.
     private struct AttachedMessages {
         var messages: [Message] = []
         var reached: MessageID?
     }
 
-    /// Answers `MSG_SEARCH_TOUCH` (72): ignored.
+    /// Answers `MSG_SEARCH_TOUCH` (72) without further effect.
     ///
     /// - Note: A query.
     func msgSearchTouch(_: MsgSearchTouchRequest, from _: Caller, in _: ReadTransaction) -> Answer {
@@ -200,8 +202,8 @@ struct SearchHandler: Sendable {
         }
     }
 
-    /// Members who hide their mark count too: in a count this large no single reader is
-    /// identifiable.
+    /// Returns the view counts of messages in a big chat. Members who hide their read mark count
+    /// too, because a large count does not reveal a single reader.
     ///
     /// - Parameter messages: oldest first.
     private func views(
@@ -222,8 +224,8 @@ struct SearchHandler: Sendable {
 
     // MARK: - People and public chats
 
-    /// Answers `PUBLIC_SEARCH` (60): people by name, or by phone number; then public chats by title
-    /// and name.
+    /// Answers `PUBLIC_SEARCH` (60): finds people by name or phone number, then public chats by
+    /// title and name.
     ///
     /// - Throws: `proto.payload` for a negative count.
     /// - Note: A query.

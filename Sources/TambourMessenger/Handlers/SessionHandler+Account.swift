@@ -2,10 +2,11 @@ import TambourEvents
 import TambourProtocol
 import TambourStore
 
-/// The sessions and the end of an account, and what the service tells everybody.
+/// Sessions, erasure of the account, and the service's banners.
 extension SessionHandler {
     /// Answers `SESSIONS_CLOSE` (97): closes all other sessions of the caller. Logins in progress
-    /// end too, because whoever holds a device may have approved one or read a code.
+    /// end too, because an intruder with one of the devices may have approved a login or read a
+    /// code.
     ///
     /// The reply repeats the caller's own token: one client treats its absence as a failure.
     /// - Note: A command.
@@ -53,7 +54,7 @@ extension SessionHandler {
 
     /// Answers `PROFILE_DELETE` (199): schedules the erasure of the account, or cancels it.
     ///
-    /// - Throws: `proto.payload` for a request that asks for neither or both.
+    /// - Throws: `proto.payload` for a request that neither schedules nor cancels, or does both.
     /// - Note: A command.
     func profileDelete(
         _ request: ProfileDeleteRequest,
@@ -81,7 +82,7 @@ extension SessionHandler {
         ProfileDeleteTimeReply(time: try snapshot.end(of: caller.userID).deleteAt)
     }
 
-    /// Answers `BANNERS_GET` (302): never any.
+    /// Answers `BANNERS_GET` (302): always an empty list.
     ///
     /// - Note: A query.
     func bannersGet(_: BannersGetRequest, from call: QueryCall, in _: ReadTransaction) -> Answer {

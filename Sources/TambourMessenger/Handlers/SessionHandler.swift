@@ -99,7 +99,8 @@ struct SessionHandler: Sendable {
         let growth =
             SettingRules.size(of: user) - SettingRules.size(of: settings)
             + chats.reduce(0) { $0 + ($1.after?.bytes.count ?? 0) - ($1.before?.bytes.count ?? 0) }
-        // Accounts that exceeded the limit before it existed may still change and remove settings.
+        // Accounts may already exceed the limit, because it is newer than they are. They may still
+        // change and remove settings.
         if growth > 0 {
             let bytes = try tx.reader.settingsBytes(of: caller.userID) + growth
             guard bytes <= limits.maxSettingsBytes else {
@@ -142,7 +143,7 @@ struct SessionHandler: Sendable {
     ///
     /// A chat that the request names several times gets the changes in order.
     /// - Throws: `chat.not.found`, `proto.payload`. The reply and the push carry all settings of
-    ///   the named chats; these must not exceed `maxConfigReplyBytes`.
+    ///   the named chats; these settings must not exceed `maxConfigReplyBytes`.
     private func changes(
         of request: IDMap<ChatID, NameMap<AnyValue>>,
         for caller: Caller,
@@ -157,7 +158,7 @@ struct SessionHandler: Sendable {
         var bytes = 0
         return try order.map { id in
             let before = try tx.reader.settings(of: caller.userID, in: id)
-            // Settings of a chat that is gone can still be removed, because they count towards the
+            // Settings of a deleted chat can still be removed, because they count towards the
             // limit.
             let takesAway = changes[id]?.pairs.allSatisfy { $0.1.isNil } == true
             guard
@@ -185,8 +186,8 @@ struct SessionHandler: Sendable {
         }
     }
 
-    /// Returns whether the caller sees the chat. Dialogs and saved messages exist before they
-    /// begin.
+    /// Returns whether the caller sees the chat. Dialogs and the chat of saved messages count even
+    /// before their first message.
     private func isKnown(_ id: ChatID, to caller: Caller, in tx: WriteTransaction) throws -> Bool {
         if try tx.chat(id, visibleTo: caller.userID) != nil { return true }
         guard let partner = id.partner(of: caller.userID) else { return false }
@@ -196,8 +197,8 @@ struct SessionHandler: Sendable {
 
 extension WriteTransaction {
     /// Pushes a changed profile to users who have the account as a contact, at most `limit` of
-    /// them. Users who have blocked the account get the change at their next login: a name can
-    /// carry a message too.
+    /// them. Users who have blocked the account get the change only at their next login, because a
+    /// name could carry an unwanted message.
     func tellContacts(of account: Account, limit: Int) throws {
         for contact in try reader.owners(of: account, limit: limit)
         where !contact.contact.isBlocked {

@@ -1,11 +1,11 @@
 import Glibc
 import TambourProtocol
 
-/// A peer's address as limits see it: two peers that share a limit are equal.
+/// A peer's address for limits. Two peers that share a limit have equal addresses.
 ///
-/// An IPv4 address counts as itself. An IPv6 address counts as its first 64 bits, because whoever
-/// has one address of a /64 has all of them. An IPv4 address written as IPv6 (`::ffff:10.0.0.1`)
-/// equals the IPv4 address. Zone ids (`fe80::1%eth0`) are ignored.
+/// For IPv4 it is the whole address. For IPv6 it is the first 64 bits, because a host usually
+/// controls all addresses of its /64. An IPv4 address written as IPv6 (`::ffff:10.0.0.1`) equals
+/// the IPv4 address. Zone ids (`fe80::1%eth0`) are ignored.
 package enum PeerAddress: Hashable, Sendable, CustomStringConvertible {
     case ipv4(UInt32)
     /// The first 64 bits.

@@ -3,21 +3,21 @@ package import TambourProtocol
 
 /// The token buckets of users and addresses.
 ///
-/// A bucket is one number: the time at which it is full again. Full buckets are not kept. At most
-/// `maxRateBuckets` are kept for users and as many for addresses, so that a stranger with many
-/// addresses cannot displace the buckets of users. Above the limit, buckets that are nearly full are
-/// forgotten before drained ones. Doors ask before a request starts, so a flood costs the engine
-/// nothing.
+/// The limiter stores a bucket as the time at which it is full again, and forgets full buckets. It
+/// keeps at most `maxRateBuckets` buckets of users and as many of addresses, so that a stranger
+/// with many addresses cannot displace the buckets of users. At capacity, it forgets nearly full
+/// buckets before drained ones. Doors charge a request before it starts, so a flood costs the
+/// engine nothing.
 package final class RateLimiter: Sendable {
-    /// Whose bucket it is.
+    /// The owner of a bucket.
     package enum Subject: Hashable, Sendable {
         case user(UserID)
         case address(PeerAddress)
     }
 
-    /// A bucket that its owner keeps: the limiter knows its size.
+    /// A bucket that its owner stores. The limiter knows the bucket's size.
     package struct OwnBucket {
-        /// The steady time at which it is full, microseconds.
+        /// The steady time at which the bucket is full, microseconds.
         fileprivate var fullAt: Int64 = 0
 
         package init() {}
@@ -29,7 +29,7 @@ package final class RateLimiter: Sendable {
     }
 
     private struct Rate {
-        /// Microseconds until one more unit is there.
+        /// The microseconds in which the bucket gains one unit.
         let interval: Int64
         let burst: Int64
 
@@ -38,21 +38,21 @@ package final class RateLimiter: Sendable {
             interval = 60_000_000 / Int64(perMinute)
         }
 
-        /// How long an empty bucket takes to be full, microseconds.
+        /// The time in which an empty bucket fills, microseconds.
         var depth: Int64 {
             let (depth, isTooLong) = interval.multipliedReportingOverflow(by: burst)
             return isTooLong ? RateLimiter.longestDepth : min(depth, RateLimiter.longestDepth)
         }
 
-        /// What units take from the bucket, or all it can hold if that is less; microseconds.
+        /// The price of units in microseconds, at most the bucket's whole depth.
         func price(of units: Int) -> Int64 {
             interval * min(max(0, Int64(units)), depth / max(1, interval))
         }
 
         /// Takes a price.
         ///
-        /// - Returns: nil when it was there, otherwise in how many milliseconds it will be; nothing
-        ///   is taken then.
+        /// - Returns: nil on success; otherwise the milliseconds until the price is available. In
+        ///   this case nothing is taken.
         func take(_ units: Int, from fullAt: inout Int64, now: Int64) -> Int64? {
             let price = price(of: units)
             let left = min(max(fullAt, now), now + depth)
@@ -61,7 +61,7 @@ package final class RateLimiter: Sendable {
             return missing > 0 ? (missing + 999) / 1000 : nil
         }
 
-        /// Takes a price, or what is left.
+        /// Takes a price, or the rest of the bucket if it holds less.
         func drain(_ units: Int, from fullAt: inout Int64, now: Int64) {
             fullAt = min(max(fullAt, now) + price(of: units), now + depth)
         }
@@ -71,19 +71,20 @@ package final class RateLimiter: Sendable {
     private struct Buckets {
         private struct Slot {
             let key: Key
-            /// Steady time, microseconds.
+            /// The steady time at which the bucket is full, microseconds.
             var fullAt: Int64
         }
 
         private let capacity: Int
         private var slots: [Slot] = []
         private var places: [Key: Int] = [:]
-        /// The next slot that `sweep` or `makeRoom` looks at.
+        /// The next slot that `sweep` or `makeRoom` examines.
         private var hand = 0
 
-        /// The number of slots that each use of a bucket checks for full buckets to forget.
+        /// The number of slots that each use of a bucket examines, to forget full buckets.
         private static let sweptPerUse = 2
-        /// The number of slots of which the nearest to full is forgotten at capacity.
+        /// The number of slots that are examined at capacity. The bucket that is nearest to full is
+        /// forgotten.
         private static let sampledForRoom = 16
 
         init(capacity: Int) {
@@ -109,13 +110,14 @@ package final class RateLimiter: Sendable {
             return result
         }
 
-        /// Forgets the bucket at the hand if it is full, or moves the hand on.
+        /// Forgets the bucket at `hand` if it is full, otherwise advances `hand`.
         private mutating func sweep(_ now: Int64) {
             guard let place = nextPlace() else { return }
             if slots[place].fullAt <= now { forget(place) } else { hand = place + 1 }
         }
 
-        /// Forgets the one of the next slots that is full first: forgetting it gives least away.
+        /// Forgets the bucket that is full first among the next slots. Its owner gains the fewest
+        /// units.
         private mutating func makeRoom() {
             var nearest: Int?
             for _ in 0..<Self.sampledForRoom {
@@ -128,12 +130,12 @@ package final class RateLimiter: Sendable {
             if let nearest { forget(nearest) }
         }
 
-        /// Where the hand is; nil when there are no slots.
+        /// Returns the index of the slot at `hand`; nil when there are no slots.
         private func nextPlace() -> Int? {
             slots.isEmpty ? nil : hand < slots.count ? hand : 0
         }
 
-        /// The last slot takes the place of the forgotten one.
+        /// Removes a slot. The last slot moves to its index.
         private mutating func forget(_ place: Int) {
             places[slots[place].key] = nil
             let last = slots.removeLast()
@@ -149,7 +151,8 @@ package final class RateLimiter: Sendable {
         var clock = SteadyClock()
     }
 
-    /// Time that never goes back, whatever is done to the wall clock: buckets go on where they are.
+    /// Time that never decreases, even if the wall clock is set back. Buckets continue to fill from
+    /// their current level.
     private struct SteadyClock {
         private var lastWall = Int64.min
         private var ahead: Int64 = 0
@@ -162,7 +165,7 @@ package final class RateLimiter: Sendable {
         }
     }
 
-    /// Three hundred years, microseconds: the limits of an operator may ask for more.
+    /// Three hundred years in microseconds. An operator's limits may result in a longer time.
     private static let longestDepth: Int64 = 9_467_280_000_000_000
 
     private let rates: [Rate]
@@ -178,26 +181,27 @@ package final class RateLimiter: Sendable {
         state = Mutex(State(users: buckets, addresses: buckets))
     }
 
-    /// Takes units out of a bucket, or all it can ever hold if that is less.
+    /// Takes units out of a bucket, at most its whole capacity.
     ///
-    /// - Returns: nil when they were there, otherwise in how many milliseconds they will be; nothing
-    ///   is taken then.
+    /// - Returns: nil on success; otherwise the milliseconds until the units are available. In this
+    ///   case no units are taken.
     package func take(_ units: Int = 1, from bucket: RateBucket, of subject: Subject) -> Int64? {
         withBucket(bucket, of: subject) { rate, fullAt, now in
             rate.take(units, from: &fullAt, now: now)
         } ?? nil
     }
 
-    /// Takes units out of a bucket, or all that are left: for what is known only when it is done.
+    /// Takes units out of a bucket, or all that are left. For costs that are known only after the
+    /// work.
     package func charge(_ units: Int, to bucket: RateBucket, of subject: Subject) {
         _ = withBucket(bucket, of: subject) { rate, fullAt, now in
             rate.drain(units, from: &fullAt, now: now)
         }
     }
 
-    /// Lends a bucket to `body`.
+    /// Calls `body` with a bucket.
     ///
-    /// - Returns: nil for a bucket without a bound.
+    /// - Returns: nil for an unlimited bucket.
     private func withBucket<R: Sendable>(
         _ bucket: RateBucket,
         of subject: Subject,
@@ -215,7 +219,7 @@ package final class RateLimiter: Sendable {
         }
     }
 
-    /// The same with a bucket that its owner keeps.
+    /// Takes units out of a bucket that its owner stores.
     package func take(
         _ units: Int = 1,
         from bucket: RateBucket,
@@ -227,6 +231,6 @@ package final class RateLimiter: Sendable {
         return rate.take(units, from: &own.fullAt, now: now)
     }
 
-    /// The number of buckets that are kept.
+    /// The number of buckets that the limiter stores.
     package var count: Int { state.withLock { $0.users.count + $0.addresses.count } }
 }

@@ -1,7 +1,7 @@
 package import TambourProtocol
 
-/// The price of a request and the bucket that pays it: the specification's table, and the prices
-/// that depend on a request's form.
+/// Determines the price of a request and the bucket that pays it, from the specification's table
+/// and from the request's form.
 package enum RateRules {
     package struct Charge: Equatable, Sendable {
         package let bucket: RateBucket
@@ -38,15 +38,16 @@ package enum RateRules {
         (declared(request.opcode, items: request.items(in: limits)), nil)
     }
 
-    /// Returns the price of a reply's bytes, charged once they are known: units of `read`.
+    /// Returns the price of a reply's bytes in units of `read`. It is charged when the size is
+    /// known.
     ///
     /// - Parameter bytes: the payload size before compression.
     package static func units(forReplyOf bytes: Int, limits: Limits) -> Int {
         bytes / max(1, limits.replyBytesPerRow)
     }
 
-    /// Returns the price of the rows that a query read beyond those that its base price covers:
-    /// units of `read`.
+    /// Returns the price, in units of `read`, of the rows that a query read beyond the rows that
+    /// its base price covers.
     ///
     /// The price of a search covers all the rows that it may read.
     package static func units(

@@ -1,16 +1,16 @@
-/// The filters of a list of an admin command, as words `key=value`.
+/// The filters of an admin command that lists rows, written as words `key=value`.
 package struct AdminFilter: Equatable, Sendable {
     package enum Key: String, CaseIterable, Sendable {
         case user, chat
         case state, kind
-        /// Letters that the field contains, in any case.
+        /// A part of the field's text; upper and lower case are equal.
         case name, title, client, address
         /// The first digits of the phone.
         case phone
-        /// Not seen for this number of days.
+        /// The least number of days since the user or session was last seen.
         case idleDays = "idle-days"
         case minMembers = "min-members"
-        /// The id of the last line of the previous page.
+        /// The id in the last line of the previous page.
         case after
         case limit
     }
@@ -47,9 +47,9 @@ package struct AdminFilter: Equatable, Sendable {
         return number
     }
 
-    /// Returns a number of days, bounded so that counting back from now gives a valid time.
+    /// Returns a number of days, bounded so that the time that many days ago is valid.
     ///
-    /// - Throws: when it is present and not a number from 0 to a century.
+    /// - Throws: when the value is present and not between 0 and a century.
     func days(_ key: Key) throws -> Int64? {
         guard let days = try number(key) else { return nil }
         guard Self.dayRange.contains(days) else {
@@ -64,7 +64,7 @@ package struct AdminFilter: Equatable, Sendable {
 
     private static let dayRange: ClosedRange<Int64> = 0...36_500
 
-    /// - Throws: when the value is present and none of `choices`.
+    /// - Throws: when the value is present and not in `choices`.
     func choice(_ key: Key, of choices: [String]) throws -> String? {
         guard let value = values[key] else { return nil }
         guard choices.contains(value) else {
@@ -75,7 +75,7 @@ package struct AdminFilter: Equatable, Sendable {
         return value
     }
 
-    /// Returns whether `text` contains the filter's letters.
+    /// Returns whether `text` contains the filter's value.
     func matches(_ key: Key, _ text: String) -> Bool {
         guard let part = values[key] else { return true }
         return text.lowercased().contains(part.lowercased())

@@ -2,8 +2,8 @@ import TambourProtocol
 import TambourStore
 
 extension AdminService {
-    /// Erases a user at once, as PROFILE_DELETE does when due: step by step, with other commands in
-    /// between.
+    /// Erases a user at once, like a due PROFILE_DELETE. Each step is a separate command, and other
+    /// commands run between the steps.
     ///
     /// - Parameter isConfirmed: if false, prints what would be erased and erases nothing.
     func erase(
@@ -35,7 +35,7 @@ extension AdminService {
         let eraser = AccountEraser(limits: backend.limits)
         if !account.isErased {
             try backend.write { tx in
-                // Another erasure may have begun since.
+                // Another erasure may have begun in the meantime.
                 guard let account = try tx.reader.account(id), !account.isErased else { return }
                 try eraser.begin(account, in: tx)
             }

@@ -3,11 +3,10 @@ import TambourProtocol
 import TambourStore
 
 extension AdminService {
-    /// Exports everything that is stored about one user, one JSON object per line, from one
-    /// snapshot.
+    /// Exports all stored data about one user from one snapshot, one JSON object per line.
     ///
-    /// About other users it contains only what this user sees: ids, names and visible phones.
-    /// Tokens, codes and the hash of the password are omitted.
+    /// About other users the export contains only data that this user sees: ids, names and visible
+    /// phones. Tokens, codes and the hash of the password are omitted.
     func export(_ user: String, _ output: (String) throws -> Void) throws {
         try backend.readApart { store in
             try store.read { snapshot in
@@ -219,7 +218,7 @@ private struct Export {
         }
     }
 
-    /// Returns the id by which the user knows a chat; nil for a dialog that is gone.
+    /// Returns the chat id that the user sees; nil for a deleted dialog.
     private func chatID(of key: ChatKey) throws -> ChatID? {
         if key.rawValue < 0 { return ChatID(key.rawValue) }
         if let post = try snapshot.post(of: key) { return ChatID(post.channel.rawValue) }
@@ -250,7 +249,8 @@ private struct Export {
         try own(in: key, as: view.address)
     }
 
-    /// Exports a chat that the user has left: their messages there are still theirs.
+    /// Exports a chat that the user has left, because the user's messages in it still belong to the
+    /// user.
     private func chat(_ former: FormerChat) throws {
         guard let wireID = try chatID(of: former.key) else { return }
         try line(
