@@ -2,18 +2,19 @@ import TambourEvents
 import TambourProtocol
 import TambourStore
 
-// Users, chats and sessions: lists in pages, and details of one.
+// Lists users, chats and sessions in pages, and prints the details of a single user, chat or
+// session.
 extension AdminService {
     private static let rowsPerRead = 500
     private static let dayMs: Int64 = 86_400_000
     private static let shownMembers = 100
 
-    /// Reads pages until enough lines are found or nothing is left, each page in its own snapshot.
+    /// Reads pages until enough lines are found or no row is left. Each page has its own snapshot.
     ///
     /// - Parameters:
     ///   - first: the id to begin after.
-    ///   - page: reads a number of rows after an id. Returns each with its id, and a line unless it
-    ///     is filtered out.
+    ///   - page: reads a number of rows after an id. Returns each row's id, with its line unless
+    ///     the row is filtered out.
     private func list<ID: Sendable>(
         _ filter: AdminFilter,
         from first: ID,
@@ -129,7 +130,7 @@ extension AdminService {
 
     func listChats(_ filter: AdminFilter, _ output: (String) throws -> Void) throws {
         let user = try filter[.user].map { try id(of: $0) }
-        // Comments belong to a post and are not listed.
+        // Chats of comments belong to a post and are not listed.
         let kinds = ChatKind.allCases.filter { $0 != .comments }
         let kind = try filter.choice(.kind, of: kinds.map { "\($0)" })
         let minMembers = try filter.number(.minMembers) ?? 0

@@ -5,11 +5,11 @@ import TambourStore
 extension AdminService {
     private static let dayMs: Int64 = 86_400_000
 
-    /// Prints each table's rows, bytes and growth, then the size of a message; stores the sizes as
-    /// today's.
+    /// Prints each table's rows, bytes and growth, then the size of a message. Stores the sizes
+    /// under today's date.
     ///
-    /// - Parameter days: growth is counted from the newest stored sizes that are this old, else
-    ///   from the oldest.
+    /// - Parameter days: the age of the sizes from which growth is counted: the newest stored sizes
+    ///   of at least this age, otherwise the oldest.
     func stats(since days: Int, _ output: (String) throws -> Void) throws {
         guard days > 0 else { throw Failure(description: "since: a day or more") }
         let today = backend.environment.wallMs() / Self.dayMs
@@ -21,7 +21,7 @@ extension AdminService {
                 )
             }
         }
-        // Today's sizes are no base for growth.
+        // Growth is not counted from sizes of the same day.
         let before = kept.flatMap { $0.day < today ? $0 : nil }
         try table(of: sizes, before, output)
         try perMessage(sizes, messages, output)
@@ -67,7 +67,7 @@ extension AdminService {
         now < before ? "\(now - before)" : "+\(now - before)"
     }
 
-    /// Aligns the first column left, the others right.
+    /// Aligns the first column left and the other columns right.
     private static func columns(_ rows: [[String]]) -> [String] {
         let widths = rows[0].indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
         return rows.map { row in
@@ -78,7 +78,8 @@ extension AdminService {
         }
     }
 
-    /// Prints the disk space of one message: its row with indexes, and with the search index.
+    /// Prints the average disk space of a message: the row with its indexes, then with the search
+    /// index.
     private func perMessage(
         _ sizes: [TableSize],
         _ messages: Int64,
@@ -97,7 +98,7 @@ extension AdminService {
         )
     }
 
-    /// Rewrites the store, so that nothing is left of deleted data.
+    /// Rewrites the store, so that the file no longer contains deleted data.
     func vacuum(_ output: (String) throws -> Void) throws {
         do {
             let (before, after) = try backend.vacuum()
@@ -110,8 +111,8 @@ extension AdminService {
         }
     }
 
-    /// Prints the clock of the last commit, Unix milliseconds: every acknowledged change is in it
-    /// or before.
+    /// Prints the commit time of the last commit, Unix milliseconds. Every acknowledged change has
+    /// this commit time or an earlier one.
     func clock(_ output: (String) throws -> Void) throws {
         let clock = Box<Int64>(0)
         try backend.write { tx in clock.value = try tx.reader.lastCommit() }

@@ -7,10 +7,10 @@ package import TambourStore
 package protocol AdminBackend: Sendable {
     /// Runs `body` in a write transaction and waits for its commit.
     func write(_ body: @escaping @Sendable (WriteTransaction) throws -> Void) throws
-    /// Runs `body` with a connection that reads.
+    /// Runs `body` with a read-only connection.
     func read(_ body: @escaping @Sendable (StoreConnection) throws -> Void) throws
-    /// Runs `body` on this thread with its own connection, for as long as it takes: no other work
-    /// waits for it.
+    /// Runs `body` on the caller's thread with a separate connection. It may take long, because no
+    /// other work waits for it.
     func readApart<Result>(_ body: (StoreConnection) throws -> Result) throws -> Result
     /// Rewrites the store while all commands wait.
     ///
@@ -20,13 +20,13 @@ package protocol AdminBackend: Sendable {
     var limits: Limits { get }
     /// The Prometheus text, or nil when no server runs.
     var metricsText: String? { get }
-    /// Reads the feature rules again; nil when no server runs.
+    /// Reloads the feature rules; nil when no server runs.
     func reload() throws -> (rules: FeatureRules, told: Int)?
 }
 
-/// The admin commands, the same through the socket and on a store without a server.
+/// The admin commands. They are the same through the admin socket and on a store without a server.
 package struct AdminService: Sendable {
-    /// The failure of a command, in words for the person who gave it.
+    /// The failure of a command, described for the administrator.
     package struct Failure: Error, CustomStringConvertible {
         package let description: String
 
@@ -83,7 +83,7 @@ package struct AdminService: Sendable {
             }
         }
 
-        /// Whether the command may take long and must not delay others.
+        /// Whether the command may take long and must not delay other commands.
         package var isLong: Bool {
             switch self {
             case .createUsers, .erase, .export, .stats, .check, .vacuum: true
@@ -132,7 +132,7 @@ package struct AdminService: Sendable {
     }
 
     let backend: any AdminBackend
-    /// The number of users created per transaction: other commands run in between.
+    /// The number of users created per transaction. Other commands run between the transactions.
     private static let usersPerBatch = 200
     private static let maxUsersAtOnce = 1_000_000
 
@@ -140,7 +140,7 @@ package struct AdminService: Sendable {
         self.backend = backend
     }
 
-    /// Runs a request; passes its lines to `output` one by one.
+    /// Runs a request and passes its output to `output` line by line.
     package func run(_ request: Request, output: (String) throws -> Void) throws {
         switch request {
         case .createUsers(let count, let phone):
@@ -244,7 +244,7 @@ package struct AdminService: Sendable {
         try output(done.value)
     }
 
-    /// A phone begins with a plus, an id does not.
+    /// Returns the account with a phone or an id. A phone begins with a plus; an id does not.
     static func account(
         _ user: String,
         in snapshot: ReadTransaction
@@ -273,7 +273,7 @@ package struct AdminService: Sendable {
 
 /// Carries a result out of a closure that runs on another queue while its caller waits.
 ///
-/// `@unchecked Sendable`: written before the waiting caller continues.
+/// `@unchecked Sendable`: the closure writes before the waiting caller reads.
 package final class Box<Value>: @unchecked Sendable {
     package var value: Value
 

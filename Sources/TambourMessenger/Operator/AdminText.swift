@@ -3,7 +3,7 @@ import TambourProtocol
 
 /// Formats values for admin commands.
 package enum AdminText {
-    /// Unix milliseconds as `2026-11-22T11:30:05Z`; 0 as `never`.
+    /// Formats Unix milliseconds as `2026-11-22T11:30:05Z`, and 0 as `never`.
     package static func time(_ ms: Int64) -> String {
         guard ms > 0 else { return "never" }
         var seconds = time_t(clamping: ms / 1000)
@@ -13,7 +13,7 @@ package enum AdminText {
             + "T\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec))Z"
     }
 
-    /// Days since 1970 as `2026-11-22`.
+    /// Formats a number of days since 1970 as `2026-11-22`.
     static func day(_ day: Int64) -> String { String(time(max(day * 86_400_000, 1)).prefix(10)) }
 
     private static func two(_ number: Int32) -> String {
@@ -36,7 +36,7 @@ package enum AdminText {
         "\((value * 10).rounded() / 10)"
     }
 
-    /// Returns a user's text in quotes, cut to a length that fits a line.
+    /// Returns a user's text in quotes, shortened to fit a line.
     static func quoted(_ text: some CustomStringConvertible) -> String {
         let text = text.description
         let cut = text.prefix(maxShown)

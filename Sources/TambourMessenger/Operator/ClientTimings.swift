@@ -1,10 +1,11 @@
 import Synchronization
 import TambourProtocol
 
-/// Durations inside the apps, as reported by LOG: a histogram for each kind of span and version of
-/// the app. No event, user, session or time is kept, and no text of a client becomes a label.
+/// Durations that apps measure and report with LOG, in a histogram for each kind of span and app
+/// version. The server keeps no event, user, session or time of day, and no client text becomes a
+/// label.
 package final class ClientTimings: Sendable {
-    /// One histogram.
+    /// The labels of one histogram.
     package struct Key: Hashable, Comparable, Sendable {
         /// A name of `LogSpan`, or `other`.
         package let span: String
@@ -22,14 +23,15 @@ package final class ClientTimings: Sendable {
     }
 
     package struct Histogram: Equatable, Sendable {
-        /// The durations in each bucket: at most the bound of the same index, and above the
-        /// previous one. Durations above every bound are in `count` only.
+        /// The number of durations in each bucket: above the previous bound, and at most the bound
+        /// with the same index. Durations above the last bound are in `count` only.
         package fileprivate(set) var counts = [Int](repeating: 0, count: bounds.count)
         package fileprivate(set) var count = 0
         package fileprivate(set) var sumMs: Int64 = 0
     }
 
-    /// Upper bounds in milliseconds, from what feels instant to where users give up.
+    /// Upper bounds in milliseconds, from durations that feel instant to durations after which
+    /// users give up.
     package static let bounds: [Int64] = [
         10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000,
     ]
@@ -57,8 +59,8 @@ package final class ClientTimings: Sendable {
 
     /// Counts the timings of events.
     ///
-    /// - Parameter version: the version that the client reported; nil before login, so that a
-    ///   stranger cannot fill the list of versions.
+    /// - Parameter version: the version that the client reported; nil before login, so that
+    ///   strangers cannot fill the list of versions.
     func count(_ events: [LogEvent], version: AppVersion?) {
         var spans: [LogSpanReader.Span] = []
         for event in events { LogSpanReader.append(spansOf: event, to: &spans) }

@@ -22,7 +22,7 @@ indirect enum JSON {
         case .null: text += "null"
         case .bool(let value): text += value ? "true" : "false"
         case .int(let value): text += "\(value)"
-        // There is no NaN in JSON.
+        // JSON cannot express NaN and infinity.
         case .double(let value): text += value.isFinite ? "\(value)" : "null"
         case .string(let value): Self.append(value, to: &text)
         case .array(let items):

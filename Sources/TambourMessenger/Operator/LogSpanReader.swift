@@ -2,10 +2,10 @@ import TambourProtocol
 
 /// Reads the timings of a telemetry event in one pass over its bytes, without an allocation per span.
 ///
-/// Clients can send telemetry before login, and one frame holds thousands of spans. So reading a
-/// span must cost about as much as skipping it.
+/// Clients can send telemetry before login, and one frame can hold thousands of spans. Reading a
+/// span must therefore cost about as much as skipping it.
 enum LogSpanReader {
-    /// A name of `LogSpan`, or `other`, and the milliseconds it took.
+    /// A name of `LogSpan`, or `other`, and the duration in milliseconds.
     typealias Span = (name: String, ms: Int64)
 
     private static let longestMs: Int64 = 86_400_000

@@ -1,7 +1,7 @@
 import Synchronization
 import TambourProtocol
 
-/// Admits one log line of a kind per interval, so that peers cannot decide how much is logged.
+/// Admits one log line of a kind per interval, so that peers cannot flood the log.
 package final class LogThrottle: Sendable {
     private struct State {
         var lastMs: Int64?
@@ -15,11 +15,11 @@ package final class LogThrottle: Sendable {
         self.intervalMs = intervalMs
     }
 
-    /// Returns whether a line may be written now.
+    /// Decides whether a line may be written now.
     ///
     /// - Parameter nowMs: the wall clock; it may be set back.
-    /// - Returns: nil when the line is suppressed, otherwise how many were suppressed since the
-    ///   last one.
+    /// - Returns: nil when the line is suppressed; otherwise the number of lines suppressed since
+    ///   the last admitted line.
     package func admit(nowMs: Int64) -> Int? {
         state.withLock { state in
             if let last = state.lastMs, nowMs >= last, nowMs - last < intervalMs {

@@ -4,10 +4,11 @@ import TambourProtocol
 import TambourQueues
 package import TambourStore
 
-/// Commands of the operator. They wait for their result, so they must not be called on a queue of
-/// the engine, a reader or a door.
+/// Commands of the operator. They block until the result is there, so they must not be called on a
+/// queue of the engine, a reader or a door.
 extension Messenger {
-    /// Runs a piece of work on the engine; it runs twice if its first batch was rolled back.
+    /// Runs a piece of work on the engine. The work runs a second time if its first batch was
+    /// rolled back.
     package func write(_ body: @escaping @Sendable (WriteTransaction) throws -> Void) throws {
         let failure = Box<(any Error)?>(nil)
         let done = DispatchSemaphore(value: 0)
@@ -16,7 +17,8 @@ extension Messenger {
             do {
                 try body(tx)
             } catch let error as AdminService.Failure {
-                // A refusal, so that the failure does not roll back the batch with other commands.
+                // Convert the failure to a refusal, so that it does not roll back the other
+                // commands of the batch.
                 failure.value = error
                 throw RequestError.notAllowed
             }
@@ -44,12 +46,12 @@ extension Messenger {
         if let error = failure.value { throw error }
     }
 
-    /// Opens another read-only connection, for work that takes long.
+    /// Opens another read-only connection for long-running work.
     package func openStore() throws -> StoreConnection {
         try stores.openApart()
     }
 
-    /// Rewrites the store without deleted data; commands wait meanwhile.
+    /// Rewrites the store without deleted data. Commands wait until the rewrite ends.
     ///
     /// - Returns: the size of the file before and after, in bytes.
     package func vacuum() throws -> (before: Int64, after: Int64) {

@@ -1,8 +1,8 @@
 import Synchronization
 import TambourProtocol
 
-/// The times that requests waited inside the server, from reading their bytes to the start of their
-/// work.
+/// The waiting times of requests inside the server, from the read of their bytes to the start of
+/// their work.
 package final class QueueTimes: Sendable {
     /// The place where the work of a request is done.
     package enum Place: Int, CaseIterable, Sendable {
@@ -10,8 +10,8 @@ package final class QueueTimes: Sendable {
     }
 
     package struct Histogram: Equatable, Sendable {
-        /// The waits in each bucket: at most the bound of the same index, and above the previous
-        /// one. Waits above every bound are in `count` only.
+        /// The number of waits in each bucket: above the previous bound, and at most the bound with
+        /// the same index. Waits above the last bound are in `count` only.
         package fileprivate(set) var counts = [Int](repeating: 0, count: boundsUs.count)
         package fileprivate(set) var count = 0
         package fileprivate(set) var sumUs: Int64 = 0
@@ -23,7 +23,8 @@ package final class QueueTimes: Sendable {
         5_000_000,
     ]
 
-    /// One histogram. Few threads write to a place, so its lock is usually free.
+    /// One histogram with its lock. Few threads write to the histogram of a place, so the lock is
+    /// usually free.
     private final class Guarded: Sendable {
         let histogram = Mutex(Histogram())
     }

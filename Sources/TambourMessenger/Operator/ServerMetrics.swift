@@ -1,7 +1,7 @@
 import Synchronization
 package import TambourProtocol
 
-/// A number that only grows; any thread may add to it.
+/// A number that only increases. Any thread may add to it.
 package final class Counter: Sendable {
     private let value = Atomic<Int>(0)
 
@@ -16,9 +16,9 @@ package final class Counter: Sendable {
 
 /// The outcome of a request to preview a text with a link.
 package enum LinkPreviewOutcome: String, Sendable {
-    /// Looked up: there is something to show, there is nothing, or the lookup failed.
+    /// The lookup found a preview, found nothing to show, or failed.
     case found, nothing, failed
-    /// Answered from the cache.
+    /// The cache had the answer.
     case kept
     /// Too many lookups wait.
     case busy
@@ -39,13 +39,13 @@ package final class ServerMetrics: Sendable {
     package let failedBatches = Counter()
     package let rerunBatches = Counter()
     package let pushes = Counter()
-    /// The payloads of replies, before compression.
+    /// The bytes of reply payloads before compression.
     package let replyBytes = Counter()
     package let repliesOverLimit = Counter()
     package let pushesOverLimit = Counter()
     package let bytesIn = Counter()
-    /// Connections that were closed before login, because descriptors ran out or because their
-    /// address had too many.
+    /// Connections closed before login because file descriptors ran out, or because their address
+    /// had too many connections.
     package let strangersClosedForRoom = Counter()
     package let strangersClosedForAddress = Counter()
     package let connectionsRefused = Counter()
@@ -66,7 +66,8 @@ package final class ServerMetrics: Sendable {
         timings = ClientTimings(maxVersions: limits.maxTelemetryVersions)
     }
 
-    /// Unknown opcodes share one counter, or a stranger could create 65,536 of them.
+    /// Counts a request. Unknown opcodes share one counter, so that a stranger cannot create 65,536
+    /// counters.
     package func countRequest(_ opcode: Opcode) {
         let number = opcode.info == nil ? Self.unknownOpcode : opcode.rawValue
         requests.withLock { $0[number, default: 0] += 1 }
@@ -80,10 +81,10 @@ package final class ServerMetrics: Sendable {
         linkPreviews.withLock { $0[outcome.rawValue, default: 0] += 1 }
     }
 
-    /// Unknown types share one counter, because a label that a client chooses could contain
-    /// anything.
+    /// Counts telemetry events. Unknown types share one counter, because a type that the client
+    /// chooses could contain any text.
     ///
-    /// - Parameter version: the version of the app; nil before login.
+    /// - Parameter version: the app version that the client reported; nil before login.
     package func countLog(_ events: [LogEvent], version: AppVersion?) {
         guard !events.isEmpty else { return }
         logEvents.withLock { counts in
@@ -197,7 +198,7 @@ package final class ServerMetrics: Sendable {
         return text
     }
 
-    /// A metric that is read on demand rather than counted.
+    /// A metric whose value is read on demand.
     package struct Gauge {
         let name: String
         let help: String

@@ -1,7 +1,7 @@
 package import Logging
 
-/// Log lines of one kind that peers may cause at will: at most one per interval, with the number of
-/// lines suppressed since the last one.
+/// Log lines of one kind that peers can cause at will. Writes at most one line per interval, with
+/// the number of lines suppressed since the last line.
 package struct ThrottledLog: Sendable {
     private let logger: Logger
     private let throttle = LogThrottle()

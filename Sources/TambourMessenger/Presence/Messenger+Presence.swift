@@ -1,15 +1,15 @@
 package import TambourProtocol
 import TambourStore
 
-/// Who is online, and who follows whose presence. A door counts its sessions here.
+/// Online users and presence subscriptions. A door reports its sessions here.
 extension Messenger {
-    /// Notes that one more session shows its user as online.
+    /// Records that one more session shows its user as online.
     package func shown(_ user: UserID) {
         if let event = presence.entered(user, wall: environment.wallMs()) { router.route([event]) }
     }
 
-    /// Notes that a session no longer does. Going offline is told after a delay, so that a reconnect
-    /// is not worth two pushes.
+    /// Records that a session no longer shows its user as online. The offline state is pushed after
+    /// a delay, so that a reconnect does not cause two pushes.
     ///
     /// - Parameter later: runs a closure after a delay, on any queue.
     package func hidden(
@@ -29,24 +29,25 @@ extension Messenger {
         }
     }
 
-    /// Notes a login that does not show its user as online.
+    /// Records a login that does not show its user as online.
     package func noted(_ user: UserID) {
         presence.noted(user, wall: environment.wallMs())
     }
 
-    /// Tells a user of the presence of others from now on; counts once for each session.
+    /// Subscribes a user to the presence of `users`. Each session subscribes separately.
     package func follow(_ users: some Sequence<UserID>, by watcher: UserID) {
         presence.watch(users, by: watcher)
     }
 
-    /// Ends what `follow`, or a LOGIN, began.
+    /// Ends a subscription that `follow` or a LOGIN began.
     package func unfollow(_ users: some Sequence<UserID>, by watcher: UserID) {
         presence.unwatch(users, by: watcher)
     }
 
     /// Stores the user's last-seen time with the next commit.
     ///
-    /// - Parameter address: where the session has just logged in from; nil if it did not log in.
+    /// - Parameter address: the address from which the session has just logged in; nil if it did
+    ///   not log in.
     package func storeSeen(at now: Int64, of caller: Caller, from address: String?) {
         engine.post(
             Command(for: .user(caller.userID)) { tx in

@@ -3,39 +3,37 @@ import TambourEvents
 package import TambourProtocol
 package import TambourStore
 
-/// Who is online, and who follows whose presence. In memory only: `seen` is stored by a deferred
-/// command.
+/// Online users and presence subscriptions, in memory only. A deferred command stores `seen`.
 ///
-/// A user is online while at least one live session is interactive. Going offline is pushed after
-/// `presenceOfflineDelayMs`, so that a short reconnect causes no pushes. If the user comes back soon after that push,
-/// the next one follows only after another delay. A session follows its most recent dialog partners
-/// and those whose chats it opens.
+/// A user is online while at least one live session is interactive. The offline state is pushed
+/// after `presenceOfflineDelayMs`, so that a short reconnect causes no pushes. If the user returns
+/// soon after the offline push, the online push follows only after another delay. A session follows
+/// its most recent dialog partners and the partners whose dialogs it opens.
 package final class PresenceRegistry: Sendable {
     fileprivate struct User {
         var interactive = 0
-        /// Changes with every entry and exit, so that the end of a delay can tell whether anything
-        /// happened since.
+        /// Changes with every entry and exit. At the end of a delay, an unchanged turn shows that
+        /// nothing happened in the meantime.
         var turn = 0
-        /// The state that readers see: going offline shows after the delay.
+        /// The state that other users see. It becomes offline only after the delay.
         var isOnline = false
         /// The state that was pushed last.
         var isToldOnline = false
-        /// The user's going was pushed recently; until another delay is over, nothing more is
-        /// pushed.
+        /// Whether the user's offline state was pushed recently. Until another delay is over, no
+        /// further push is sent.
         var isResting = false
-        /// When the user was online last, Unix milliseconds; 0 for unknown.
+        /// The time when the user was last online, Unix milliseconds; 0 for unknown.
         var seen: Int64 = 0
-        /// When the visible state changed last, by the commit clock: logins compare it with a
-        /// cursor.
+        /// The time of the last change of the visible state, by the commit clock. Logins compare it
+        /// with a cursor.
         var changed: Int64 = 0
     }
 
     /// The followers of a user, in the order in which they last began to follow.
     private struct Watchers {
-        /// For each follower the number of sessions that follow, and the index in `order` of the
-        /// latest.
+        /// The number of each follower's sessions that follow, and the follower's index in `order`.
         private var places: [UserID: (sessions: Int, place: Int)] = [:]
-        /// Nil for a follower who has left or moved to a later place.
+        /// The followers; nil for a place whose follower has left or moved to a later place.
         private var order: [UserID?] = []
 
         var isEmpty: Bool { places.isEmpty }
@@ -79,9 +77,10 @@ package final class PresenceRegistry: Sendable {
 
     private let state = Mutex(State())
     private let clock: CommitClock
-    /// When the registry began, by the commit clock; earlier pushes are unknown to it.
+    /// The time when the registry started, by the commit clock. The registry does not know earlier
+    /// changes.
     private let started: Int64
-    /// The most users who receive a change.
+    /// The highest number of users who receive a change.
     private let audience: Int
 
     /// - Parameter wall: the wall clock, Unix milliseconds, as in all methods here.
@@ -91,8 +90,8 @@ package final class PresenceRegistry: Sendable {
         audience = limits.presencePushes
     }
 
-    /// Records that a session became interactive. Returns the push if that made the user come
-    /// online; after a short absence that was pushed, `rested` returns it instead.
+    /// Records that a session became interactive. Returns the push if the user came online. If the
+    /// offline state was pushed only recently, `rested` returns the push later.
     func entered(_ id: UserID, wall: Int64) -> Event? {
         state.withLock { state in
             var user = state.users[id] ?? User()
@@ -114,7 +113,8 @@ package final class PresenceRegistry: Sendable {
 
     /// Records that a session went to the background or closed.
     ///
-    /// - Returns: the turn to call `settled` with after the delay, if it was the last session.
+    /// - Returns: the turn for the call of `settled` after the delay, if this was the user's last
+    ///   session; otherwise nil.
     func left(_ id: UserID, wall: Int64) -> Int? {
         state.withLock { state in
             guard var user = state.users[id], user.interactive > 0 else { return nil }
@@ -126,8 +126,8 @@ package final class PresenceRegistry: Sendable {
         }
     }
 
-    /// Records a login that is not interactive: nothing is pushed, but it shows at the next login
-    /// of others.
+    /// Records a login that is not interactive. It is not pushed, but other users see it at their
+    /// next login.
     func noted(_ id: UserID, wall: Int64) {
         state.withLock { state in
             var user = state.users[id] ?? User()
@@ -140,8 +140,8 @@ package final class PresenceRegistry: Sendable {
     /// Ends the delay after the last `left`.
     ///
     /// - Parameter turn: the value that `left` returned.
-    /// - Returns: the push, if the user stayed away all the time; then call `rested` after another
-    ///   delay.
+    /// - Returns: the push, if the user stayed away all the time. After a push, call `rested` when
+    ///   another delay is over.
     func settled(_ id: UserID, turn: Int, wall: Int64) -> Event? {
         state.withLock { state in
             guard var user = state.users[id], user.turn == turn, user.isOnline else { return nil }
@@ -151,19 +151,20 @@ package final class PresenceRegistry: Sendable {
         }
     }
 
-    /// Ends the delay after the push of `settled`. Returns a push if the user is back.
+    /// Ends the delay after the push of `settled`. Returns a push if the user has returned.
     func rested(_ id: UserID) -> Event? {
         state.withLock { state in
             guard var user = state.users[id] else { return nil }
             user.isResting = false
-            // A user without a session is about to go offline again, so their return is not pushed.
+            // A user without a session is about to go offline, so the short return in between is
+            // not pushed.
             if user.interactive > 0 { return tell(id, &user, &state) }
             state.users[id] = user
             return nil
         }
     }
 
-    /// Stores the user's new state, and returns the push that others get now.
+    /// Stores the user's new state, and returns the push to send now.
     private func tell(_ id: UserID, _ user: inout User, _ state: inout State) -> Event? {
         defer { state.users[id] = user }
         guard user.isOnline != user.isToldOnline, !user.isResting else { return nil }
@@ -195,7 +196,7 @@ package final class PresenceRegistry: Sendable {
 
     /// Returns the presence of each of `users` that changed after `since` (commit clock).
     ///
-    /// - Parameter users: each with the stored time at which they were online last.
+    /// - Parameter users: the users, each with the stored time when the user was last online.
     func presence(
         of users: [(id: UserID, seen: Int64)],
         since: Int64
@@ -213,7 +214,7 @@ package final class PresenceRegistry: Sendable {
 }
 
 extension PresenceRegistry.User {
-    /// `seen` is in seconds on the wire.
+    /// Returns the wire form, in which `seen` is in seconds.
     fileprivate func presence(stored: Int64) -> Presence {
         Presence(seen: max(seen, stored) / 1000, status: isOnline ? 1 : 0)
     }

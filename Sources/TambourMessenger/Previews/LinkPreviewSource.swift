@@ -1,4 +1,4 @@
-/// Looks up the pages behind links. The server itself fetches nothing from the web.
+/// Fetches the pages behind links. The server itself does not access the web.
 package struct LinkPreviewSource: Sendable {
     /// A page's description of itself.
     package struct Page: Sendable, Equatable {
@@ -23,7 +23,7 @@ package struct LinkPreviewSource: Sendable {
 
     package struct Image: Sendable, Equatable {
         package var url: String
-        /// Pixels.
+        /// In pixels, like `height`.
         package var width: Int64?
         package var height: Int64?
 
@@ -37,13 +37,13 @@ package struct LinkPreviewSource: Sendable {
     package enum Finding: Sendable {
         case page(Page)
         case nothing
-        /// The text is for the operator and does not contain the link.
+        /// The lookup failed. The text is for the operator and does not contain the link.
         case failure(String)
     }
 
-    /// Starts to look up a link and returns at once. The link is all that the source learns.
+    /// Starts the lookup of a link and returns at once. The source receives only the link.
     ///
-    /// Calls `done` once, on any thread, within a time limit of its own.
+    /// Calls `done` once, on any thread, within the source's time limit.
     /// - Returns: a closure that cancels the lookup; `done` is still called.
     package var look:
         @Sendable (_ link: String, _ done: @escaping @Sendable (Finding) -> Void)

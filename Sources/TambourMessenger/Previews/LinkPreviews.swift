@@ -2,31 +2,31 @@ package import Logging
 import Synchronization
 package import TambourProtocol
 
-/// Previews of links: asks for those that are not known, a few at a time, and remembers them.
+/// Caches link previews, and looks up unknown links, a few at a time.
 ///
-/// It keeps everything in memory and never learns who asks. Doors and the engine call it at the same
-/// time: a lock guards its state, and it calls others without holding the lock.
+/// The cache is in memory only and does not receive the requesting user. Doors and the engine call
+/// it concurrently. A lock guards its state; callbacks run without the lock.
 package final class LinkPreviews: Sendable {
     package typealias Answer = @Sendable (Attach?) -> Void
 
     private struct Kept {
-        /// Nil when nothing was found.
+        /// The preview; nil when the lookup found nothing to show.
         let attach: Attach?
-        /// Unix milliseconds; then the link is looked at again.
+        /// The time after which the link is looked up anew, Unix milliseconds.
         let freshUntil: Int64
         let forgottenAt: Int64
     }
 
-    /// What was remembered lately, and what before: of two the older one is forgotten at once.
+    /// A part of the cache. There are two generations, and the older one is dropped as a whole.
     private struct Generation {
         var byLink: [String: Kept] = [:]
         var byID: [Int64: Kept] = [:]
     }
 
-    /// A link that is looked at, or waits for its turn.
+    /// A lookup that runs or waits for its turn.
     private struct Look {
         var answers: [Answer]
-        /// What ends it; nil before its turn.
+        /// Cancels the lookup; nil before its turn.
         var cancel: (@Sendable () -> Void)?
     }
 
@@ -34,7 +34,7 @@ package final class LinkPreviews: Sendable {
         var young = Generation()
         var old = Generation()
         var looks: [String: Look] = [:]
-        /// Links whose turn has not come, in their order.
+        /// The links that wait for their lookup, in order.
         var waiting: [String] = []
         var running = 0
         var isClosed = false
@@ -61,7 +61,8 @@ package final class LinkPreviews: Sendable {
         self.logger = logger
     }
 
-    /// Calls `answer` once, at once or on another thread: with the preview of the first link of a text, or nil.
+    /// Calls `answer` once, with the preview of the first link of a text, or nil. The call happens
+    /// before this method returns, or later on another thread.
     package func ask(_ text: Text, then answer: @escaping Answer) {
         guard let source,
             let link = LinkRules.firstLink(in: text, maxBytes: limits.maxURLBytes)
@@ -107,7 +108,7 @@ package final class LinkPreviews: Sendable {
         }
     }
 
-    /// The preview that somebody was told under this id and that is not forgotten yet.
+    /// Returns the preview that a client received under this id; nil if the cache has dropped it.
     package func preview(_ id: Int64) -> Attach? {
         let now = environment.wallMs()
         return state.withLock { state in
@@ -117,7 +118,8 @@ package final class LinkPreviews: Sendable {
         }
     }
 
-    /// Answers whoever waits and ends what runs; from now on there are no new previews.
+    /// Answers all waiting callers with nil and cancels running lookups. No lookup starts
+    /// afterwards.
     package func close() {
         let (answers, cancels) = state.withLock { state in
             state.isClosed = true
@@ -130,13 +132,13 @@ package final class LinkPreviews: Sendable {
         for cancel in cancels { cancel() }
     }
 
-    /// Whether nothing runs.
+    /// Whether no lookup is running.
     package var isIdle: Bool { state.withLock { $0.running == 0 } }
 
     private func begin(_ link: String, _ source: LinkPreviewSource) {
         let cancel = source.look(link) { [self] in ended(link, source, $0) }
         let isTooLate = state.withLock { state in
-            // It may have ended by now.
+            // The lookup may already have ended.
             state.looks[link]?.cancel = cancel
             return state.isClosed
         }
@@ -159,7 +161,7 @@ package final class LinkPreviews: Sendable {
         case .failure(let reason):
             lifetime = Int64(limits.linkPreviewRetryMs)
             metrics.countLinkPreview(.failed)
-            // Not the link: it is a part of what somebody writes.
+            // The log omits the link, because it is a part of a user's message.
             logger.warning("the link preview program failed", metadata: ["reason": "\(reason)"])
         }
         let now = environment.wallMs()
@@ -189,7 +191,7 @@ package final class LinkPreviews: Sendable {
         if let id = kept.attach?.shareID { state.young.byID[id] = kept }
     }
 
-    /// Nil when a page says nothing that can be shown.
+    /// Returns the preview of a page; nil when the page has nothing to show.
     private func attach(_ page: LinkPreviewSource.Page, of link: String) -> Attach? {
         let title = page.title.flatMap { LinkRules.line($0, maxUnits: limits.maxTitleUnits) }
         let description = page.description.flatMap {

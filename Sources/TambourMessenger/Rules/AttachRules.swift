@@ -1,19 +1,19 @@
 import TambourProtocol
 import TambourStore
 
-/// Which attachments may be sent, and how they are stored.
+/// Decides which attachments may be sent, and converts them to their stored form.
 enum AttachRules {
-    /// Returns the attachments as they are stored and received.
+    /// Returns the attachments in the form that the store keeps and receivers get.
     ///
     /// - Parameters:
     ///   - pollID: the id of a new poll.
-    ///   - old: the message whose attachments they replace.
+    ///   - old: the message whose attachments the new ones replace.
     ///   - preview: looks up the preview of a SHARE.
-    ///   - account: looks up the user of a CONTACT; nil also for a user whom the sender may not
-    ///     see.
+    ///   - account: looks up the user of a CONTACT. Also returns nil for a user whom the sender may
+    ///     not see.
     /// - Throws: `error.message.invalid` for unsupported kinds and for an unknown preview,
-    ///   `user.not.found` for an unknown contact, `proto.payload` naming the field that is missing
-    ///   or out of range.
+    ///   `user.not.found` for an unknown contact, `proto.payload` with the name of a field that is
+    ///   missing or out of range.
     static func stored(
         _ attaches: [NewAttach],
         at path: String,
@@ -69,7 +69,7 @@ enum AttachRules {
         guard let card = attach.vcfBody else {
             throw RequestError.protoPayload("\(path)/contactId: missing")
         }
-        // One client requires all the name fields, even if empty.
+        // One client requires all the name fields, even empty fields.
         return Attach(
             type: .contact,
             firstName: "",
@@ -135,7 +135,8 @@ enum AttachRules {
 }
 
 extension String {
-    /// Returns the first occurrence of `text`; `String.range(of:)` is Foundation's.
+    /// Returns the first occurrence of `text`. It replaces `String.range(of:)`, which needs
+    /// Foundation.
     fileprivate func range(of text: String) -> Range<Index>? {
         var start = startIndex
         while start < endIndex {

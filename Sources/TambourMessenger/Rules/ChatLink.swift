@@ -1,8 +1,8 @@
 import TambourProtocol
 
-/// Links to chats: an invitation, `join/…`, or a public name.
+/// Links to chats. A link is an invitation, `join/…`, or a public name.
 ///
-/// Clients send either one alone or with an address before it.
+/// Clients send both forms either alone or after the address of a website.
 enum ChatLink {
     /// Returns a new invitation with 128 random bits, so that nobody can guess it.
     static func newInvitation(_ environment: Environment) -> Text {
@@ -29,7 +29,8 @@ enum ChatLink {
         var text = "\(link)"[...]
         let scheme = text.ranges(of: "://").first
         if let scheme { text = text[scheme.upperBound...] }
-        // Apps also send an address without its scheme: tt.me/name. No name has a dot.
+        // Apps also send an address without its scheme, such as tt.me/name. Public names never
+        // contain a dot.
         if let slash = text.firstIndex(of: "/"), scheme != nil || text[..<slash].contains(".") {
             text = text[text.index(after: slash)...]
         } else if scheme != nil {

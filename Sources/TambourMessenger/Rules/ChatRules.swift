@@ -1,9 +1,10 @@
 import TambourProtocol
 import TambourStore
 
-/// Who may do what in a chat, exactly as the table in `protocol-spec/roles.yaml` says.
+/// Decides which actions a role may do in a chat, exactly as the table in
+/// `protocol-spec/roles.yaml`.
 enum ChatRules {
-    /// Returns nil if the action is allowed, otherwise the error to refuse it with.
+    /// Returns nil if the action is allowed, otherwise the error for its refusal.
     static func refusal(
         of action: RoleTable.Action,
         in place: RoleTable.Place
@@ -27,9 +28,9 @@ enum ChatRules {
         }
     }
 
-    /// Refuses new content in a dialog in which one side has blocked the other.
+    /// Refuses new content in a dialog in which one partner has blocked the other.
     ///
-    /// - Throws: `chat.not.found` for the blocked side, `not.allowed` for the blocking one.
+    /// - Throws: `chat.not.found` for the blocked partner, `not.allowed` for the blocking partner.
     static func requireOpen(_ chat: ChatState, for user: UserID) throws {
         if chat.isShut(for: user) { throw RequestError.chatNotFound }
         if chat.hasBlocked(by: user) { throw RequestError.notAllowed }
@@ -68,7 +69,7 @@ enum ChatRules {
         if let refusal = refusal(of: action, in: place(of: view, isBanned: false)) { throw refusal }
     }
 
-    /// Returns whether the viewer of the comments on a post may do the action there.
+    /// Returns whether the viewer of a post's comments may do the action in the comments.
     static func may(
         _ action: RoleTable.Action,
         in comments: ChatView,

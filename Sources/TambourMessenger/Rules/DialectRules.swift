@@ -2,10 +2,11 @@ package import TambourProtocol
 
 /// Recognises a client's dialect by the requests of its sign-in.
 ///
-/// Only what no client of the other dialect sends counts as evidence. A missing `type` and the
-/// self-description in SESSION_INIT prove nothing: libraries omit the first and invent the second.
+/// Only requests that clients of the other dialect never send count as evidence. A missing `type`
+/// and the self-description in SESSION_INIT prove nothing: libraries omit the `type` and invent the
+/// self-description.
 package enum DialectRules {
-    /// Returns the dialect that a request proves; nil if it proves none.
+    /// Returns the dialect that a request proves; nil if the request proves neither dialect.
     package static func clue(in request: CommandRequest) -> Capabilities? {
         switch request {
         case .authRequest(let request):

@@ -1,7 +1,7 @@
 import TambourProtocol
 
-/// Clips formatting ranges, which count UTF-16 units, to the text. They are never refused: one
-/// client counts code points and so sends ranges that are too long.
+/// Clips formatting ranges to the text. Ranges count UTF-16 units. Ranges that are too long are
+/// clipped and not refused, because one client sends such ranges: it counts code points.
 enum ElementRules {
     static func clipped(_ elements: [Element], to text: Text) -> [Element] {
         guard !elements.isEmpty else { return [] }
@@ -18,11 +18,11 @@ enum ElementRules {
         }
     }
 
-    /// Returns what the store keeps; nil when nothing is formatted.
+    /// Returns the stored form of the elements; nil when the text has no formatting.
     ///
     /// - Parameter path: the field that an error names.
-    /// - Throws: `proto.payload` for attributes over `maxElementAttributesBytes`. A LINK may carry the
-    ///   longest address, which the reader bounds.
+    /// - Throws: `proto.payload` for attributes over `maxElementAttributesBytes`. A LINK may carry
+    ///   the longest address that the reader accepts.
     static func packed(
         _ elements: [Element],
         for text: Text,
@@ -44,14 +44,15 @@ enum ElementRules {
 }
 
 extension Element {
-    /// Moves into the attributes what some clients send beside them.
+    /// Moves `url` and `language`, which some clients send next to the attributes, into the
+    /// attributes.
     fileprivate var withAttributes: Element {
         guard url != nil || language != nil else { return self }
         var element = self
         element.url = nil
         element.language = nil
         if attributes == nil {
-            // Only one of them: both together could exceed what a LINK may take.
+            // Keep only one of the two, because both together could exceed the limit of a LINK.
             let field: (Text, Text)? =
                 url.map { ("url", $0) } ?? language.map { ("language", $0) }
             element.attributes = field.map { AnyValue(NameMap([$0])) }

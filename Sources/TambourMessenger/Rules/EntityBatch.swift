@@ -1,21 +1,22 @@
 package import TambourProtocol
 
-/// Tracks the order of one `OBJ_PUSH`: which operations may be tried, and under which ids.
+/// Tracks the operations of one `OBJ_PUSH` in order: which operations may be tried, and with which
+/// ids.
 ///
-/// For each operation in turn: `admit` it, decide about the result with `EntityRules`, and `record`
-/// the decision. Devices sort their batches; this does not rely on it.
+/// The caller calls `admit` for each operation in turn, decides the result with `EntityRules`, and
+/// calls `record`. Devices sort their batches; this type refuses operations out of order.
 package struct EntityBatch {
     private var phase = EntityChangeKind.delete.rawValue
     private var created: [EntityID: EntityID] = [:]
-    /// The ids that operations failed to create or delete, each with the `opID` of the first
-    /// failure.
+    /// The ids of entities whose creation or deletion failed, each with the `opID` of the operation
+    /// that failed first.
     private var failed: [EntityID: Int64] = [:]
 
     package init() {}
 
     package enum Admission: Hashable, Sendable {
-        /// The operation with local ids replaced by the server's; only a creation keeps its own
-        /// local id.
+        /// The operation with local ids replaced by server ids. Only a creation keeps its own local
+        /// id.
         case tried(EntityOperation)
         case settled(EntityDecision)
     }
@@ -56,7 +57,8 @@ package struct EntityBatch {
         case .skipped(let opID):
             failed[operation.id] = opID
         case .conflict, .rejected, .replayed:
-            // An entity whose update failed still exists, also for its children.
+            // An entity whose update failed still exists, so operations on it and its children may
+            // be tried.
             if operation.kind != .update, created[operation.id] == nil {
                 failed[operation.id] = operation.opID
             }

@@ -3,17 +3,17 @@ package import TambourStore
 
 /// The decision about one `EntityOperation`.
 package enum EntityDecision: Hashable, Sendable {
-    /// Store the entity in place of the current one. If it is a tombstone, its descendants are
-    /// deleted too: `EntityRules.cascade`.
+    /// Store the entity in place of the current one. If it is a tombstone, also delete its
+    /// descendants (`EntityRules.cascade`).
     case apply(StoredEntity, EntityResult.Applied)
     /// Write nothing and repeat this result.
     case replayed(EntityResult)
     case conflict(EntityResult.ConflictKind, server: Entity?)
     case rejected(EntityRefusal)
-    /// Not tried: this operation depends on the one with this `opID`.
+    /// The operation was not tried, because it depends on the failed operation with this `opID`.
     case skipped(because: Int64)
 
-    /// The answer on the wire.
+    /// The result on the wire.
     package var result: EntityResult {
         switch self {
         case .apply(_, let applied): .applied(applied)

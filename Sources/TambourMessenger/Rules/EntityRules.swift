@@ -1,10 +1,11 @@
 package import TambourProtocol
 package import TambourStore
 
-/// Decides about one change of an entity that a device made, perhaps offline and long ago.
+/// Decides about one change of an entity by a device. The device may have made the change offline
+/// and long ago.
 ///
-/// The caller reads the situation and writes the decision in one transaction, one operation after
-/// another.
+/// For each operation in turn, the caller reads the situation and writes the decision, all in one
+/// transaction.
 package struct EntityRules: Sendable {
     package let schema: EntitySchema
 
@@ -12,7 +13,7 @@ package struct EntityRules: Sendable {
         self.schema = schema
     }
 
-    /// What the store and the session hold when the operation is decided.
+    /// The state of the store and the session when the operation is decided.
     package struct Situation: Sendable {
         /// The entity that the operation names, or its tombstone.
         package var current: StoredEntity?
@@ -21,7 +22,7 @@ package struct EntityRules: Sendable {
         /// Another live entity under the same parent with the same natural key as the operation's
         /// entity.
         package var twin: Entity?
-        /// Whether the entity has a live child that its deletion would not delete.
+        /// Whether the entity has a live child that the deletion of the entity would keep.
         package var hasRemainingChildren: Bool
         /// Whether `current` is a tombstone whose children are still being deleted.
         package var isPurging: Bool
@@ -68,7 +69,8 @@ package struct EntityRules: Sendable {
         /// The entity has no parent.
         case none
         case live(EntityType)
-        /// The parent is deleted or never existed: tombstones are not kept for ever.
+        /// The parent is deleted or never existed. The two cases look alike, because tombstones are
+        /// not kept for ever.
         case gone
     }
 
@@ -98,11 +100,11 @@ package struct EntityRules: Sendable {
         return tombstone(of: descendant, stamp)
     }
 
-    /// Returns the time of a change by the server's clock: its age by the device's clock,
-    /// subtracted from now, and never in the future.
+    /// Returns the time of a change by the server's clock. The time is now minus the change's age
+    /// by the device's clock, and never in the future.
     ///
-    /// A wrong device clock is wrong in both values, so the device neither always wins nor always
-    /// loses.
+    /// A wrong device clock shifts both values by the same amount. The device therefore neither
+    /// always wins nor always loses.
     package static func honestTime(of modified: Int64, clientNow: Int64, now: Int64) -> Int64 {
         let (age, overflows) = clientNow.subtractingReportingOverflow(modified)
         if overflows { return clientNow < modified ? now : 0 }
@@ -148,7 +150,7 @@ package struct EntityRules: Sendable {
         in situation: Situation
     ) -> EntityDecision {
         guard kind.policy != .append else { return .rejected(.appendOnly, at: "/op") }
-        // When both the entity and its parent are gone, the user must decide about the parent
+        // When both the entity and its parent are deleted, the user must decide about the parent
         // first.
         if situation.current?.entity.isDeleted ?? true, situation.parent == .gone {
             return .rejected(.parentDeleted, at: "/parent")
@@ -190,9 +192,10 @@ package struct EntityRules: Sendable {
         in situation: Situation
     ) -> EntityDecision {
         let conflict = EntityDecision.conflict(.updateDelete, server: current.copy)
-        // Another entity may have taken the natural key since.
+        // Another entity may have taken the natural key in the meantime.
         guard kind.deletion == .updateWins, situation.twin == nil else { return conflict }
-        // The purge would delete any entity created below. The device retries the update later.
+        // The purge would also delete new children of the restored entity. The device retries the
+        // update later.
         guard !situation.isPurging else { return .skipped(because: operation.opID) }
         guard situation.hasRoom else { return .rejected(.tooMany, at: "/type") }
         if let flaw = kind.flaw(in: operation.fields, on: current.entity.fields) {
@@ -200,7 +203,7 @@ package struct EntityRules: Sendable {
         }
         let stamp = situation.stamp(of: operation, after: current)
         var fields = operation.fields
-        // Besides the deletion, which loses, there may be an update that the device had not seen.
+        // The deletion loses, but there may also be an update that the device had not seen.
         if operation.base != current.entity.version - 1, kind.policy != .lww {
             guard let accepted = accepted(operation, on: current, of: kind, stamp) else {
                 return conflict
@@ -252,8 +255,8 @@ package struct EntityRules: Sendable {
         return .apply(stored, applied)
     }
 
-    /// Returns the fields of an update that apply to an entity that changed since the base; nil if
-    /// none may be applied.
+    /// Returns the fields of an update that may be applied to an entity that changed since the
+    /// base; nil if no field may.
     private func accepted(
         _ operation: EntityOperation,
         on current: StoredEntity,
@@ -276,7 +279,7 @@ package struct EntityRules: Sendable {
         }
     }
 
-    /// Returns whether the applied fields override what another device wrote since the base.
+    /// Returns whether the applied fields override values that another device wrote since the base.
     private func hasLoser(
         _ fields: [String: FieldValue],
         _ operation: EntityOperation,
@@ -285,7 +288,7 @@ package struct EntityRules: Sendable {
     ) -> Bool {
         switch kind.policy {
         case .cas, .append: false
-        // These policies do not record which fields changed.
+        // This policy does not record which fields changed.
         case .lww: true
         case .merge:
             fields.contains { name, value in
@@ -320,8 +323,8 @@ package struct EntityRules: Sendable {
         return stored
     }
 
-    /// Returns the entity with a new version. A change that is based on another counts as later,
-    /// even if its device's clock says otherwise.
+    /// Returns the entity with a new version. A change counts as later than the change it is based
+    /// on, even if the device's clock says otherwise.
     private func next(_ stored: StoredEntity, _ stamp: StoredEntity.Stamp) -> StoredEntity {
         var stored = stored
         stored.entity.version = stamp.version
@@ -336,7 +339,7 @@ extension EntityRules.Situation {
         EntityRules.honestTime(of: operation.modified, clientNow: clientNow, now: now)
     }
 
-    /// The version, time and device that the operation claims for the entity.
+    /// The version, time and device of the entity after the operation.
     fileprivate func stamp(
         of operation: EntityOperation,
         after current: StoredEntity

@@ -1,11 +1,11 @@
 import Synchronization
 package import TambourProtocol
 
-/// The users whom each user has recently found: by a phone, by a name, or behind a link.
+/// The users whom each user has recently found by phone, name or link.
 ///
-/// The finder may see, message or add them. A message or a contact makes that permanent, so this
-/// record is kept in memory only, and bounded. It keeps the last `maxFoundPeople` of each user, and
-/// at least the last half of `maxFinders` users.
+/// The finder may see, message or add the found users. A message or a contact makes this permission
+/// permanent, so the record is bounded and in memory only. It keeps the last `maxFoundPeople`
+/// people of each finder, for at least the `maxFinders / 2` most recent finders.
 package final class FoundPeople: Sendable {
     /// The people that one user has found, in a ring.
     private struct Ring {

@@ -1,6 +1,6 @@
 package import TambourProtocol
 
-/// Finds links in texts, and formats the words of a page for a preview.
+/// Finds links in texts, and formats the texts of a page for a preview.
 package enum LinkRules {
     private static let schemes = ["https://", "http://"].map { Array($0.unicodeScalars) }
     /// Characters that end a sentence or a quotation rather than an address.
@@ -10,7 +10,7 @@ package enum LinkRules {
 
     /// Returns the first `http:` or `https:` link of a text.
     ///
-    /// - Parameter maxBytes: the longest link that counts.
+    /// - Parameter maxBytes: the length of the longest accepted link.
     package static func firstLink(in text: Text, maxBytes: Int) -> String? {
         let scalars = Array(String(text).unicodeScalars)
         var start = 0
@@ -39,7 +39,7 @@ package enum LinkRules {
         return link(scalars[...], host: length, maxBytes: maxBytes) != nil
     }
 
-    /// Formats words of a page for display: on one line, at most `maxUnits` UTF-16 units.
+    /// Formats a text of a page for display on one line, with at most `maxUnits` UTF-16 units.
     ///
     /// - Returns: nil when there is nothing to show.
     package static func line(_ words: String, maxUnits: Int) -> Text? {
@@ -100,13 +100,13 @@ package enum LinkRules {
         }
     }
 
-    /// Strips what belongs to the surrounding text: a full stop, or a closing bracket that was
-    /// opened before the link.
+    /// Strips the characters that belong to the surrounding text, such as a full stop or a closing
+    /// bracket that was opened before the link.
     private static func withoutLeftOver(
         _ scalars: ArraySlice<Unicode.Scalar>
     ) -> ArraySlice<Unicode.Scalar> {
         var link = scalars
-        // For each closing bracket, how many are unmatched within the link.
+        // The number of unmatched closing brackets of each kind in the link.
         var unopened = brackets.mapValues { _ in 0 }
         for scalar in link {
             for (close, open) in brackets {

@@ -1,19 +1,18 @@
 import TambourProtocol
 import TambourStore
 
-/// Limits the size of a message, so that whatever is stored fits every reply and push that can
+/// Limits the size of a message, so that every stored message fits every reply and push that can
 /// carry it.
 ///
-/// A message embeds at most one other, which is embedded without its own link. So twice the content
-/// of a message, with reactions, stays below `maxMessageBytes`. Later additions must fit too:
-/// reactions have room reserved there, and a poll counts with all its possible votes from the
-/// start.
+/// A message embeds at most one other message, without that message's own link. Twice the content
+/// of a message, with reactions, stays below `maxMessageBytes`. Later additions must fit too: the
+/// limit reserves room for reactions, and a new poll counts with all its possible votes.
 enum MessageSizeRules {
     /// - Parameters:
     ///   - poll: the mark of the poll among the attachments, if any.
     ///   - path: the field of the request that an error names.
     /// - Throws: `proto.payload` when text, elements and attachments exceed
-    ///   `maxMessageContentBytes`, or would with the most votes that the poll can show.
+    ///   `maxMessageContentBytes`, or would exceed it with the most votes that the poll can show.
     static func requireFits(
         text: Text,
         elements: Packed<[Element]>?,
@@ -44,8 +43,8 @@ enum MessageSizeRules {
         return Packed(list)
     }
 
-    /// Limits the size of a forwarded message, because an older store may hold one too large to be
-    /// embedded.
+    /// Limits the size of a forwarded message, because an older store may contain messages that are
+    /// too large to be embedded.
     ///
     /// - Throws: `error.message.invalid` for a forward that leaves no room for the message's own
     ///   content.

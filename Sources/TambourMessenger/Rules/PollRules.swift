@@ -1,16 +1,16 @@
 import TambourProtocol
 import TambourStore
 
-/// Which polls are valid, and how edits and forwards change one.
+/// Decides which polls are valid, and how edits and forwards change a poll.
 enum PollRules {
     /// The settings that an edit may change while the poll stays the same.
     private static let changeable: PollSettings = [.closed, .mayForward]
 
-    /// Returns a poll as stored, and the part of it that only the server sees.
+    /// Returns the stored form of a poll, and the part of the poll that only the server sees.
     ///
     /// - Parameters:
     ///   - path: the poll's place in the request.
-    ///   - id: the id of a new poll; an edit that keeps the poll keeps its id.
+    ///   - id: the id for a new poll. An edit that keeps the poll keeps its id.
     ///   - old: the message that is edited.
     /// - Throws: `proto.payload`, `error.message.invalid`.
     static func poll(
@@ -104,8 +104,8 @@ enum PollRules {
         return poll
     }
 
-    /// Returns the message as a forward carries it: its poll is closed and does not reveal who
-    /// voted.
+    /// Returns the message as a forward carries it: its poll is closed and does not reveal the
+    /// voters.
     ///
     /// - Throws: `not.allowed` for a poll that may not be forwarded.
     static func copy(of record: MessageRecord) throws -> MessageRecord {

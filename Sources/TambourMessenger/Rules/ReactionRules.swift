@@ -1,18 +1,20 @@
 import TambourProtocol
 
-/// Which reactions are valid, and how one changes the counters.
+/// Decides which reactions are valid, and how a reaction changes the counters.
 enum ReactionRules {
     /// Returns whether the text is a single emoji.
     static func isEmoji(_ text: Text) -> Bool {
         let string = String(text)
         guard string.count == 1 else { return false }
         return string.unicodeScalars.contains { scalar in
-            // Digits are emojis too, but only inside a key.
+            // Unicode counts digits as emojis, but a digit is a reaction only with the keycap
+            // U+20E3.
             scalar.properties.isEmoji && scalar.value > 0x7F || scalar == "\u{20E3}"
         }
     }
 
-    /// Returns the counters after a member replaces reaction `old` by `new`; nil means no reaction.
+    /// Returns the counters after a member replaces the reaction `old` with `new`; nil means no
+    /// reaction.
     static func counters(
         _ counters: ReactionInfo,
         replacing old: Text?,
@@ -29,7 +31,7 @@ enum ReactionRules {
         }
         count(old, -1)
         count(new, 1)
-        // The most frequent first; equally frequent ones keep their order.
+        // The most frequent reactions come first. Equally frequent reactions keep their order.
         let sorted = list.enumerated().filter { $0.element.count > 0 }.sorted {
             ($1.element.count, $0.offset) < ($0.element.count, $1.offset)
         }
@@ -39,7 +41,7 @@ enum ReactionRules {
         )
     }
 
-    /// The settings of a chat where nobody has set any.
+    /// The settings of a chat without its own settings.
     static func standard(of chat: ChatID, _ limits: Limits) -> ChatReactionsSettings {
         ChatReactionsSettings(
             chatID: chat,

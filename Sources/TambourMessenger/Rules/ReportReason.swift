@@ -11,9 +11,9 @@ enum ReportReason: Int64, CaseIterable {
     case impersonation
     case other
 
-    /// Rises by 2 with each change of the list.
+    /// The version of the list, which increases by 2 with each change.
     static let version: Int64 = 1
-    /// The kinds of reported things, by the clients' numbers.
+    /// The clients' numbers for the kinds of reported subjects.
     static let kinds: ClosedRange<Int64> = 1...8
 
     func title(in language: RequestError.Language) -> String {

@@ -1,7 +1,7 @@
 package import TambourProtocol
 
 extension RequestError {
-    /// Returns a copy that says when to retry.
+    /// Returns a copy that contains the delay before a retry.
     package func retrying(afterMs delay: Int64) -> RequestError {
         var error = self
         error.retryAfterMs = delay

@@ -1,14 +1,14 @@
 import TambourProtocol
 import TambourStore
 
-/// Which settings the server stores, and which of them it applies.
+/// Decides which settings the server stores, and which of them it applies.
 enum SettingRules {
     /// No settings.
     static let none = AnyValue(NameMap<AnyValue>([]))
 
-    /// The values that clients assume for a setting that was never set. Clients receive them,
-    /// because some treat an absent one differently: notifications without a text, a hidden
-    /// account.
+    /// The default values that clients assume for settings that were never set. The server sends
+    /// them, because some clients treat an absent setting differently: they show notifications
+    /// without text, or hide the account.
     private static let defaults: [(Text, AnyValue)] = {
         func all(_ names: [String], _ value: AnyValue) -> [(Text, AnyValue)] {
             names.map { (Text($0), value) }
@@ -34,7 +34,8 @@ enum SettingRules {
             + all(["FAMILY_PROTECTION"], AnyValue(Text("OFF")))
     }()
 
-    /// Returns the settings as sent to clients: those that were set, and defaults for the others.
+    /// Returns the settings as sent to clients: the stored settings, and defaults for all other
+    /// settings.
     static func shown(_ settings: NameMap<AnyValue>) -> NameMap<AnyValue> {
         let set = Set(settings.pairs.map(\.0))
         return NameMap(settings.pairs + defaults.filter { !set.contains($0.0) })
@@ -67,8 +68,8 @@ enum SettingRules {
             }
             settings[name] = value.isNil ? nil : value
         }
-        // Users who exceeded the limit before it was lowered may change and remove settings, not
-        // add any.
+        // Users who exceeded the limit before it was lowered may change and remove settings, but
+        // not add new ones.
         guard settings.count <= max(limits.maxSettings, known.count) else {
             throw RequestError.protoPayload(
                 "\(path): \(settings.count) settings, limit \(limits.maxSettings)"
@@ -78,7 +79,7 @@ enum SettingRules {
         return NameMap(names.compactMap { name in settings[name].map { (name, $0) } })
     }
 
-    /// The bytes of a user's own settings, as counted by `maxSettingsBytes`.
+    /// Returns the bytes of a user's own settings, counted like `maxSettingsBytes`.
     static func size(of settings: NameMap<AnyValue>) -> Int {
         settings.pairs.reduce(0) { $0 + $1.0.bytes.count + $1.1.bytes.count }
     }

@@ -1,21 +1,22 @@
 import TambourProtocol
 import TambourStore
 
-/// Decides whom a viewer may see, within one request. No other code decides it.
+/// Decides which users a viewer may see, within one request. No other code makes this decision.
 ///
 /// The viewer may see the profiles of
-/// - themselves, and their present and former contacts; a dialog makes both sides contacts;
+/// - themselves, and their present and former contacts; a dialog makes both partners contacts;
 /// - present and former members of groups that they share;
 /// - owners and administrators of channels that they read, and readers of channels that they administer;
-/// - owners of public chats, and users who ask to join a chat where the viewer decides;
+/// - owners of public chats, and users who request to join a chat in which the viewer decides about
+///   requests;
 /// - authors of messages forwarded into their chats, and users whose contact cards were sent there;
 /// - users who have commented in channels that they read;
-/// - users they have recently found by a phone, a name or a link;
-/// - erased users, who have nothing left to show.
+/// - users whom the viewer has recently found by phone, name or link;
+/// - erased users, whose profiles are empty.
 ///
-/// Presence requires a contact, a dialog or a common group, and that the other user shows it and has not
-/// blocked the viewer. All other users look like unassigned ids. Reasons:
-/// docs/decisions/0022-who-sees-whom.md
+/// To see a user's presence, the viewer needs a contact, a dialog or a common group with the user;
+/// the user must show the presence and must not have blocked the viewer. All other users look like
+/// unassigned ids. Reasons: docs/decisions/0022-who-sees-whom.md
 struct Sight {
     private let found: FoundPeople
     private var meetings: Meetings
@@ -25,7 +26,7 @@ struct Sight {
         meetings = Meetings(of: viewer, limits: limits)
     }
 
-    /// Whether the viewer may see the user's profile.
+    /// Returns whether the viewer may see the user's profile.
     ///
     /// - Parameter contact: the viewer's row for the user; nil if the id is unassigned.
     mutating func sees(
@@ -37,7 +38,7 @@ struct Sight {
         return try meetings.isAtLeast(.met, user, as: contact, in: snapshot) && contact != nil
     }
 
-    /// Whether the viewer may see the user's presence, if the user shows it.
+    /// Returns whether the viewer may see the user's presence, if the user shows it.
     mutating func seesPresence(
         _ user: UserID,
         as contact: Contact?,
@@ -46,8 +47,8 @@ struct Sight {
         try meetings.isAtLeast(.near, user, as: contact, in: snapshot) && contact != nil
     }
 
-    /// The same as `sees`, for a command: includes the changes that its batch has made to chats so
-    /// far.
+    /// Like `sees`, but for a command. Includes the changes to chats that the command's batch has
+    /// made so far.
     mutating func sees(_ user: UserID, in tx: WriteTransaction) throws -> Bool {
         let contact = try tx.reader.contact(user, of: meetings.viewer)
         if contact?.wasMet == true { return true }

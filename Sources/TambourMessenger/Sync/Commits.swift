@@ -1,8 +1,8 @@
 import TambourProtocol
 
-/// Cuts lists of changes, never within a commit.
+/// Cuts lists of changes to size. A list is never cut within a commit.
 ///
-/// Each list has the newest change first, each with its commit time.
+/// Lists begin with the newest change. Each change has its commit time.
 enum Commits {
     /// Returns the oldest changes, and the commit time up to which they are complete.
     static func oldest<Item>(
@@ -18,12 +18,12 @@ enum Commits {
         guard let cut = firstLeftOut?.changed else { return (changed.map(\.item), .max) }
         let before = changed.filter { $0.changed < cut }
         guard before.isEmpty else { return (before.map(\.item), cut - 1) }
-        // A single commit exceeds the limit: it is not split.
+        // A single commit exceeds the limit, but it is not split.
         return (changed.filter { $0.changed == cut }.map(\.item), cut)
     }
 
-    /// Returns the newest changes, and the commit time up to which others are omitted; 0 when none
-    /// are.
+    /// Returns the newest changes, and the commit time up to which changes are omitted; 0 when no
+    /// change is omitted.
     static func newest<Item>(
         _ changed: [(item: Item, changed: Int64)],
         count: Int,

@@ -2,10 +2,11 @@ import TambourProtocol
 import TambourStore
 
 extension LoginSync {
-    /// Returns contacts as sent to clients, each in full while it fits `room` bytes.
+    /// Returns contacts as sent to clients: in full while they fit `room` bytes, then without
+    /// names.
     ///
-    /// A page never splits the contacts of one commit, which can be more than a reply holds. Contacts that do
-    /// not fit travel without names. The client learns that they exist and asks for them with CONTACT_INFO.
+    /// A page never splits the contacts of one commit, which may exceed a reply. A client that
+    /// receives a contact without names requests it with CONTACT_INFO.
     func users(_ contacts: [Contact], room: Int) -> [User] {
         var room = room - contacts.count * Contact.bareSize
         return contacts.map { contact in
@@ -21,7 +22,7 @@ extension Contact {
     /// An upper bound for the wire size of `bareUser`.
     static let bareSize = 96
 
-    /// The contact without names.
+    /// Returns the contact without names.
     fileprivate var bareUser: User {
         let full = user(showingRemoval: true)
         return User(

@@ -4,7 +4,7 @@ import TambourStore
 extension LoginSync {
     /// Returns drafts as sent to clients; nil when there are none.
     ///
-    /// - Parameter since: the recipient's cursor; nil without one.
+    /// - Parameter since: the recipient's cursor; nil for a recipient without a cursor.
     func drafts(_ records: [DraftRecord], of caller: Caller, since: Int64?) -> Drafts? {
         guard !records.isEmpty else { return nil }
         var saved: [(ChatID, Draft)] = []
@@ -26,7 +26,8 @@ extension LoginSync {
                     continue
                 }
                 chatID = .dialog(caller.userID, partner)
-                // A client whose cursor predates the dialog holds the draft under the user.
+                // A client whose cursor predates the dialog has stored the draft under the user's
+                // id.
                 if partner != caller.userID, let since, record.dialogCreated > since {
                     discardedOfUsers.append((partner, record.ct))
                 }

@@ -4,21 +4,22 @@ import TambourProtocol
 struct LoginRoom {
     /// The bytes that are left.
     var bytes: Int
-    /// The client's next cursor: up to it, nothing is missing except the ranges in `more`.
+    /// The client's next cursor. Up to it, the reply is complete except for the ranges in `more`.
     var time: Int64
     /// Whether the client reads `more`.
     let asksForMore: Bool
     var more: [SyncRange] = []
 
-    /// Takes the changes that fit a part of the room. Clients that can ask for more get the newest.
-    /// Other clients get the oldest, and their cursor stays below the omitted changes.
+    /// Takes the changes that fit a part of the room. Clients that read `more` get the newest
+    /// changes. Other clients get the oldest changes, and their cursor stays below the omitted
+    /// changes.
     ///
     /// - Parameters:
     ///   - changed: the newest change first, each with its commit time.
-    ///   - mark: the cursor that all changes are after; nil for everything, which cannot be left
-    ///     for later.
-    ///   - part: the divisor of the room: 2 for half of it, 4 for a quarter. Only the changes of
-    ///     one commit may take more, since a commit is not split.
+    ///   - mark: the cursor that precedes all changes; nil for a full list, of which no range can
+    ///     be left for later.
+    ///   - part: the divisor of the room: 2 for half of the room, 4 for a quarter. The changes of a
+    ///     single commit may take more, because a commit is not split.
     mutating func take<Item>(
         _ kind: SyncKind,
         _ changed: [(item: Item, changed: Int64)],
@@ -40,12 +41,12 @@ struct LoginRoom {
         return taken
     }
 
-    /// Takes the newest changes that fit, in whole commits, for a client that asks for more. Takes
-    /// nothing if a single commit does not fit.
+    /// Takes the newest changes that fit, in whole commits, for a client that reads `more`. Takes
+    /// nothing if the newest commit does not fit.
     ///
     /// - Parameters:
     ///   - changed: the newest change first, each with its commit time.
-    ///   - mark: the cursor that all changes are after; 0 for all.
+    ///   - mark: the cursor that precedes all changes; 0 for a full list.
     mutating func takeNewest<Item>(
         _ kind: SyncKind,
         _ changed: [(item: Item, changed: Int64)],

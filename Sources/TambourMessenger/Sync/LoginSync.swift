@@ -1,7 +1,7 @@
 import TambourProtocol
 import TambourStore
 
-/// The content of a LOGIN reply: everything, or what changed after the client's cursors.
+/// The content of a LOGIN reply: the full state, or the changes after the client's cursors.
 struct LoginSync: Sendable {
     let limits: Limits
     let presence: PresenceRegistry
@@ -11,8 +11,8 @@ struct LoginSync: Sendable {
     /// The result of a login.
     struct Result {
         let reply: LoginReply
-        /// The dialog partners whose presence is followed from now on; the session stops that with
-        /// `unwatch`.
+        /// The dialog partners whose presence the session now follows. The session ends the
+        /// subscription with `unwatch`.
         let partners: [UserID]
         /// The caller's account.
         let account: Account
@@ -20,16 +20,15 @@ struct LoginSync: Sendable {
 
     /// Answers `LOGIN` (19).
     ///
-    /// A cursor that is absent, 0 or negative asks for everything, and so does one from before a
-    /// backup was restored. A cursor beyond `time` counts as `time`.
-    /// A chat delta that would not fit one reply is replaced by the newest chats and a marker to
-    /// page the others with CHATS_LIST. Contacts, drafts, and chats that were left, come oldest
-    /// first where they would exceed their part of the reply. `time` then stays below the omitted
-    /// changes, so the next login brings them.
-    /// A long delta is read in steps; the last step may read newer data than the first.
+    /// A cursor that is absent, 0, negative, or older than the restore of a backup requests the
+    /// full list. A cursor beyond `time` counts as `time`. If a chat delta does not fit the reply,
+    /// the reply contains the newest chats instead, and a marker from which CHATS_LIST pages the
+    /// other chats. If contacts, drafts or left chats exceed their part of the reply, the oldest
+    /// changes come first. `time` then stays below the omitted changes, so the next login includes
+    /// them. A long delta is read in steps; the last step may read newer data than the first.
     ///
-    /// - Parameter time: the safe time, read before the first snapshot opened; becomes the client's
-    ///   next cursor.
+    /// - Parameter time: the safe time, read before the first snapshot opened. It becomes the
+    ///   client's next cursor.
     func login(
         _ request: LoginRequest,
         from requester: Requester,
@@ -66,7 +65,8 @@ struct LoginSync: Sendable {
         }
     }
 
-    /// - Parameter delta: every chat that changed after the client's cursor; nil if unknown.
+    /// - Parameter delta: all chats that changed after the client's cursor; nil if they were not
+    ///   read.
     private func login(
         _ request: LoginRequest,
         from requester: Requester,
@@ -81,8 +81,8 @@ struct LoginSync: Sendable {
         let chatsMark = mark(request.chatsSync, time)
         let contactsMark = mark(request.contactsSync, time)
         let draftsMark = mark(request.draftsSync, time)
-        // When nobody has written for long, `time` is behind the wall clock, which admits more
-        // partners.
+        // After a long time without a commit, `time` is behind the wall clock. The list then
+        // includes more partners.
         let recent = try snapshot.recentPartners(
             of: caller.userID,
             since: time - Int64(limits.presenceDays) * 86_400_000,
@@ -96,10 +96,10 @@ struct LoginSync: Sendable {
         )
         let config = try config(account, requester, unlessKnown: request.configHash, snapshot)
         room.bytes -= config?.settingsSize ?? 0
-        // Nothing is omitted for good: the client would miss it, or keep a stale copy, for ever. A
-        // client that gets chats in full gets the partners of the chats that are sent. A client
-        // that holds its chats gets all partners, and so does one that must forget the contacts
-        // that do not come.
+        // A contact that no login ever sends would be missing or stale for ever. A client that
+        // receives a full chat list gets the partners of the sent chats. Two kinds of clients get
+        // all partners: clients that already hold their chats, and clients that must forget
+        // contacts missing from the reply.
         let forgets = restored.contains(request.contactsSync ?? 0, at: time)
         let changedContacts =
             if let contactsMark {
@@ -139,12 +139,13 @@ struct LoginSync: Sendable {
             let known = Set(contacts.map(\.account.id))
             for partner in try partners(in: chats, of: caller, but: known, snapshot) {
                 room.bytes -= partner.wireSizeEstimate
-                // The client asks for the others with CONTACT_INFO when it shows them.
+                // The client requests the other partners with CONTACT_INFO when it shows them.
                 if room.bytes < 0 { break }
                 users.append(partner.user(showingRemoval: true))
             }
         }
-        // Presence is followed before it is read, so a change in between is pushed after the reply.
+        // Subscribe to presence before reading it, so that a change in between is pushed after the
+        // reply.
         presence.watch(recent.map(\.id), by: caller.userID)
         let reply = LoginReply(
             profile: try snapshot.profile(of: account),
@@ -161,12 +162,12 @@ struct LoginSync: Sendable {
         return Result(reply: reply, partners: recent.map(\.id), account: account)
     }
 
-    /// Answers `LOGIN2` (8): the second part of a login for clients that ask for it.
+    /// Answers `LOGIN2` (8): the second part of a login, for clients that request it.
     ///
-    /// `contactsSync` -1 asks for no contacts, 0 for all, a time for those that changed after it.
-    /// The reply has no cursor. Clients with `sync-more` learn from `more` which contacts did not
-    /// fit: the oldest changes. Other clients get those contacts without names. When there are
-    /// several thousand contacts, LOGIN brings the oldest, in parts.
+    /// The value -1 of `contactsSync` requests no contacts, 0 all contacts, and a time the contacts
+    /// that changed after it. The reply has no cursor. If the oldest changes do not fit, clients
+    /// with `sync-more` receive their range in `more`; other clients get these contacts without
+    /// names. If there are several thousand contacts, LOGIN sends the oldest in parts.
     func login2(
         _ request: Login2Request,
         from requester: Requester,
@@ -184,7 +185,7 @@ struct LoginSync: Sendable {
             asksForMore: requester.capabilities.contains(.syncMore)
         )
         let asked = request.contactsSync ?? 0
-        // This reply has no cursor, so the latest cursor of its clients is unknown.
+        // LOGIN2 has no cursor, so the latest valid cursor of its clients is unknown.
         let since = restored.contains(asked, at: .max) ? 0 : asked
         if since >= 0 {
             let changed =
@@ -192,7 +193,7 @@ struct LoginSync: Sendable {
                 ? try snapshot.changedContacts(of: caller.userID, since: since)
                 : try snapshot.contacts(of: caller.userID, withPartners: true)
             if room.asksForMore {
-                // The reply brings the contacts twice.
+                // The reply contains the contacts twice.
                 contacts = room.takeNewest(
                     .contacts,
                     changed.map { ($0, $0.changed) },
@@ -214,9 +215,9 @@ struct LoginSync: Sendable {
         )
     }
 
-    /// - Returns: the config with all settings if they fit half of a reply, as `maxSettingsBytes`
-    ///   always do. For accounts that exceeded that limit before it existed, the settings of some
-    ///   chats are omitted.
+    /// - Returns: the config with all settings, if they fit half of a reply. Settings within
+    ///   `maxSettingsBytes` always fit. Accounts older than this limit may exceed it; their config
+    ///   omits the settings of some chats.
     private func config(
         _ account: Account,
         _ requester: Requester,
@@ -243,14 +244,14 @@ struct LoginSync: Sendable {
         return config
     }
 
-    /// Returns nil for a cursor that asks for everything.
+    /// Returns nil for a cursor that requests the full list.
     private func mark(_ asked: Int64?, _ time: Int64) -> Int64? {
         guard let asked, asked > 0, !restored.contains(asked, at: time) else { return nil }
         return min(asked, time)
     }
 
-    /// Returns the kinds that come in full although their cursor asked for a delta; nil when there
-    /// are none.
+    /// Returns the kinds that the reply contains in full although the client requested a delta; nil
+    /// when there are no such kinds.
     private func resync(_ request: LoginRequest, _ time: Int64) -> [SyncKind]? {
         let marks: [(SyncKind, Int64?)] = [
             (.chats, request.chatsSync), (.contacts, request.contactsSync),
@@ -260,7 +261,7 @@ struct LoginSync: Sendable {
         return kinds.isEmpty ? nil : kinds
     }
 
-    /// Returns the chats of a LOGIN, and the marker for CHATS_LIST when they are not a delta.
+    /// Returns the chats of a LOGIN, and the marker for CHATS_LIST when the chats are not a delta.
     private func chats(
         of caller: Caller,
         since mark: Int64?,
@@ -283,7 +284,8 @@ struct LoginSync: Sendable {
         }
         var gone: [Chat] = []
         if let mark {
-            // Even a full list does not mention chats that were left, so it gets their tombstones.
+            // A full list cannot show that a chat was left, so the reply also contains tombstones
+            // of left chats.
             let left = try snapshot.leftChats(of: caller.userID, since: mark)
             let changed = left.map { ($0.chat, $0.changed) }
             gone = room.take(.chats, changed, since: mark, part: 2) { $0.wireSizeEstimate }
@@ -299,7 +301,7 @@ struct LoginSync: Sendable {
         return (chats + gone, marker)
     }
 
-    /// Returns the partners of the dialogs that are sent.
+    /// Returns the partners of the sent dialogs.
     private func partners(
         in chats: [Chat],
         of caller: Caller,
@@ -315,7 +317,7 @@ struct LoginSync: Sendable {
     }
 }
 
-/// The changed chats, as far as they fit a reply.
+/// The changed chats that fit a reply.
 private struct Delta {
     let room: Int
     private(set) var bytes = 0
@@ -332,13 +334,13 @@ private struct Delta {
         if fits { chats.append(chat) }
     }
 
-    /// Counts a chat that the caller left between two steps, so that a lookup that reached its
-    /// limit never fits a reply.
+    /// Counts the size of a chat that the caller left between two steps. Without it, a delta could
+    /// seem to fit although the lookup stopped at its limit.
     mutating func appendLeft() { bytes += Chat.bareSize }
 }
 
 extension LoginConfig {
-    /// The approximate size in bytes of the settings of the user and of their chats; never too low.
+    /// An upper estimate of the bytes of the user's settings and chat settings.
     fileprivate var settingsSize: Int {
         (user?.bytes.count ?? 0)
             + (chats?.pairs.reduce(0) { $0 + $1.1.bytes.count + 14 } ?? 0)

@@ -3,7 +3,7 @@ import TambourStore
 
 /// Deltas in parts, the newest change first, for clients with the capability `sync-more`.
 extension LoginSync {
-    /// A chat that changed, or the tombstone of a chat.
+    /// A changed chat, or the tombstone of a left chat.
     private enum ChatChange {
         case view(ChatView)
         case left(Chat)
@@ -66,16 +66,16 @@ extension LoginSync {
         return reply
     }
 
-    /// The number of entries that a request for `asked` gets.
+    /// Returns the number of entries in the reply to a request for `asked` entries.
     func count(_ asked: Int64?) -> Int {
         Int(clamping: min(max(1, asked ?? Int64(limits.chatsPageSize)), Int64(limits.maxChatsPage)))
     }
 
-    /// Returns chats that changed, or were left, after `since` and up to `end`, the newest change
-    /// first: about `count` of them, at most `bytes` in size.
+    /// Returns about `count` chats that changed or were left after `since` and up to `end`, the
+    /// newest change first, in at most `bytes`.
     ///
-    /// - Returns: also the commit time up to which changes are omitted, 0 when none are; nil when a
-    ///   single commit exceeds `bytes`.
+    /// - Returns: the chats, and the commit time up to which changes are omitted, 0 when no change
+    ///   is omitted; nil when a single commit exceeds `bytes`.
     func newestChats(
         of caller: Caller,
         since: Int64,
@@ -93,7 +93,7 @@ extension LoginSync {
             try snapshot.leftChats(of: user, since: since, upTo: end, limit: limit)
                 .map { (.left($0.chat), $0.changed) }
         }
-        // Up to this time, one of the two lists is incomplete.
+        // At least one of the two lists is incomplete up to this time.
         let unknown = max(views.rest, left.rest)
         let known = (views.items + left.items).filter { $0.changed > unknown }
             .sorted { $0.changed > $1.changed }
@@ -101,8 +101,8 @@ extension LoginSync {
         let few = Commits.newest(clocks, count: count, bytes: .max) { _ in 0 }
         var chats: [(item: Chat, changed: Int64)] = []
         let pageEnd = snapshot.pageEnd
-        // The commit time of the newest change not read if the page ends early; never within a
-        // commit.
+        // The commit time of the newest unread change if the page ends early. A page never ends
+        // within a commit.
         var unread: Int64 = 0
         for (item, changed) in few.items {
             if snapshot.rowsRead >= pageEnd, let last = chats.last, last.changed != changed {
@@ -121,8 +121,8 @@ extension LoginSync {
 
     /// Reads about `count` changes after `since` and up to `end`, in whole commits.
     ///
-    /// - Parameter read: returns the changes after one commit time and up to another. Of small
-    ///   chats it returns the newest, up to a limit; of big ones all.
+    /// - Parameter read: returns the changes after one commit time and up to another. It returns
+    ///   the newest changes of small chats up to a limit, and all changes of big chats.
     private func wholeCommits(
         _ since: Int64,
         _ end: Int64,
