@@ -1,22 +1,22 @@
 package import TambourProtocol
 
-/// What other sessions must be told about a commit. Events leave after the commit, before its
-/// replies.
+/// A notification for other sessions about a commit. Events are sent after the commit and before
+/// its replies.
 package enum Event: Sendable {
-    /// Goes to every live connection of the users in `to`, in the order of their ids, except
-    /// `except`, which got the reply instead.
+    /// A push for every live connection of the users in `to`, which is sorted by id. The connection
+    /// `except` gets the reply instead.
     case push(Push, to: [UserID], except: ConnectionID?)
-    /// The read counters of the receivers of the following messages, in the same batch and chat:
-    /// for clients that get counters with each message.
+    /// The read counters for the receivers of the messages that follow in the same batch and chat.
+    /// Only clients that receive counters with each message need them.
     case counters(ReadCounters)
-    /// The tokens of these sessions of one user are revoked: their connections close.
+    /// The tokens of these sessions of a user are revoked. Their connections close.
     case sessionsClosed([SessionID], of: UserID)
     /// A user no longer follows the presence of `users`.
     case unfollowed([UserID], by: UserID)
-    /// A user's settings, for every connection except `except`. The case is indirect because it is
-    /// large and rare, while events of sends are copied often.
+    /// A change of a user's settings, for all of the user's connections except `except`. The case
+    /// is indirect because it is large and rare, while events of sends are copied often.
     indirect case settingsChanged(SettingsNews, of: UserID, except: ConnectionID?)
-    /// A message is due at that time, Unix milliseconds.
+    /// A scheduled message is due at this time, Unix milliseconds.
     case delayed(until: Int64)
     /// A code to deliver to a person.
     indirect case code(String, to: CodeRecipient)
@@ -24,9 +24,9 @@ package enum Event: Sendable {
 
 /// The read marks of some members of a chat at the end of a batch.
 package final class ReadCounters: Sendable {
-    /// What one member has read.
+    /// The read mark and unread count of one member.
     package struct Reader: Sendable {
-        /// Read mark, Unix milliseconds; 0 for never.
+        /// The read mark, Unix milliseconds; 0 for never.
         package let mark: Int64
         /// The number of unread messages.
         package let unread: Int64
@@ -48,14 +48,14 @@ package final class ReadCounters: Sendable {
 
 /// The recipient of a code.
 package enum CodeRecipient: Hashable, Sendable {
-    /// Digits of the international number, without the plus.
+    /// The digits of the international number, without the plus.
     case phone(Int64)
     case email(String)
 }
 
 /// A change of a user's settings.
 package struct SettingsNews: Sendable {
-    /// The version from which the hash that clients hold is computed.
+    /// The version of the settings. The hash that clients hold contains it.
     package let version: Int64
     package let isHidden: Bool
     /// All settings of the user, a map.

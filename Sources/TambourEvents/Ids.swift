@@ -1,4 +1,4 @@
-/// One login on one device: the row that a login token identifies.
+/// The id of one login on one device: the row that a login token identifies.
 package struct SessionID: Hashable, Sendable {
     package let rawValue: Int64
 
@@ -7,7 +7,8 @@ package struct SessionID: Hashable, Sendable {
     }
 }
 
-/// One installation of one user, whatever its login token; part of the key of `cid`.
+/// The id of one installation of one user. It does not depend on the login token, and is part of
+/// the idempotency key of a `cid`.
 package struct DeviceID: Hashable, Sendable {
     package let rawValue: Int64
 
@@ -16,7 +17,7 @@ package struct DeviceID: Hashable, Sendable {
     }
 }
 
-/// One connection of this process; unique while it runs, never stored.
+/// The id of one connection. It is unique while the process runs, and is never stored.
 package struct ConnectionID: Hashable, Sendable {
     package let rawValue: UInt64
 
@@ -26,6 +27,6 @@ package struct ConnectionID: Hashable, Sendable {
 }
 
 extension DeviceID {
-    /// The device of messages that nobody sent: events of a chat. No installation has this id.
+    /// The device of messages that record events of a chat. No installation has this id.
     package static let server = DeviceID(0)
 }

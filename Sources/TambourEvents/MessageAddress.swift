@@ -17,7 +17,7 @@ package struct MessageAddress: Hashable, Sendable {
 }
 
 extension Push {
-    /// The comments that it is about; nil for a push about anything else.
+    /// The address of the comments that the push is about; nil for other pushes.
     package var comments: MessageAddress? {
         let (chat, post): (ChatID, MessageID?)
         switch self {

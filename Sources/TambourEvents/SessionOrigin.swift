@@ -1,4 +1,5 @@
-/// A client's description of itself when it signs in; stored with the session and shown by 96.
+/// A client's self-description at sign-in. It is stored with the session, and SESSIONS_INFO (96)
+/// shows it.
 package struct SessionOrigin: Sendable {
     /// The client's own stable name for this installation.
     package let installation: String

@@ -1,18 +1,20 @@
 package import TambourProtocol
 
-/// The compression that the receiver of a packet supports. `encodePacket` decides whether a payload is
-/// compressed.
+/// The compression that the receiver of a packet supports. `encodePacket` decides whether to
+/// compress a payload.
 package enum Compression: Hashable, Sendable {
-    /// None: the payload is sent uncompressed.
+    /// The payload is sent uncompressed.
     case none
-    /// Supported by every known client: LZ4, at most 99,999 bytes raw, a factor of at most 32.
+    /// LZ4 with at most 99,999 uncompressed bytes and a factor of at most 32. Every known client
+    /// supports it.
     ///
-    /// One client has a buffer of that size; another tries at most 32 times the compressed size.
+    /// One client has a buffer of 99,999 bytes; another client allocates at most 32 times the
+    /// compressed size.
     case classic
-    /// The capability `lz4-large`: LZ4, a factor of at most 254.
+    /// LZ4 with a factor of at most 254, for the capability `lz4-large`.
     case large
 
-    /// The longest payload that is compressed, bytes.
+    /// The size of the longest payload that is compressed, in bytes.
     var maxRawBytes: Int {
         switch self {
         case .none: 0

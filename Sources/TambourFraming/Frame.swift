@@ -4,7 +4,8 @@ package import TambourProtocol
 package struct Frame {
     /// The ten bytes before the payload.
     package let header: PacketHeader
-    /// The payload as received. Valid only as long as the bytes given to the decoder.
+    /// The payload as received. It is valid only as long as the bytes that were passed to the
+    /// decoder.
     package let wirePayload: UnsafeRawBufferPointer
 
     package init(header: PacketHeader, wirePayload: UnsafeRawBufferPointer) {
@@ -12,13 +13,14 @@ package struct Frame {
         self.wirePayload = wirePayload
     }
 
-    /// Returns the payload copied out of the buffer, inflated if it is compressed.
+    /// Returns a copy of the payload, inflated if it is compressed.
     ///
-    /// Only a limit bounds the result, whatever the factor in `flags`: some senders put a constant
-    /// there.
-    /// - Parameter authenticated: Before login a payload may inflate to `maxFrameBytesBeforeLogin`,
-    ///   the limit of uncompressed ones; after login to `maxInflatedBytes`.
-    /// - Throws: `PayloadError` if it is damaged, too long, or compressed with zstd.
+    /// A limit bounds the result. The factor in `flags` is ignored, because some senders put a
+    /// constant there.
+    /// - Parameter authenticated: whether the peer has logged in. Before login a payload may
+    ///   inflate to `maxFrameBytesBeforeLogin`, which also limits uncompressed payloads; after
+    ///   login, to `maxInflatedBytes`.
+    /// - Throws: `PayloadError` if the payload is damaged, too long, or compressed with zstd.
     package func payload(
         limits: Limits,
         authenticated: Bool = true
@@ -43,7 +45,7 @@ package struct Frame {
         }
     }
 
-    /// Returns the packet, copied out of the buffer.
+    /// Returns a copy of the packet.
     /// - Throws: `PayloadError`, see `payload(limits:)`.
     package func packet(limits: Limits) throws(PayloadError) -> Packet {
         Packet(header: header, payload: try payload(limits: limits))

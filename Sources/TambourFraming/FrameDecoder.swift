@@ -2,10 +2,10 @@ package import TambourProtocol
 
 /// Splits a stream of bytes into frames, however the network fragmented it.
 ///
-/// It stores no bytes: the caller presents all unconsumed bytes again, followed by the new ones.
+/// It stores no bytes. The caller presents all unconsumed bytes again, followed by the new bytes.
 package struct FrameDecoder: Sendable {
-    /// Whether the peer has logged in: before login it may send `maxFrameBytesBeforeLogin`, then
-    /// `maxFrameBytes`.
+    /// Whether the peer has logged in. The limit of a frame is `maxFrameBytesBeforeLogin` before
+    /// login, and `maxFrameBytes` after it.
     package var authenticated = false
 
     private let limits: Limits
@@ -14,11 +14,11 @@ package struct FrameDecoder: Sendable {
         self.limits = limits
     }
 
-    /// Returns the next frame of `bytes` and moves `offset` after it; nil, without a move, if the
-    /// frame is incomplete.
+    /// Returns the next frame of `bytes` and advances `offset` past it. If the frame is incomplete,
+    /// returns nil and keeps `offset`.
     ///
-    /// A bad byte is rejected when it arrives, not when the rest of the header does.
-    /// - Throws: `FrameError`; the start of the next frame is then unknown.
+    /// A bad byte is rejected as soon as it arrives, even if the header is incomplete.
+    /// - Throws: `FrameError`. Afterwards the start of the next frame is unknown.
     package func next(
         in bytes: UnsafeRawBufferPointer,
         from offset: inout Int

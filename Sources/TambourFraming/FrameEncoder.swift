@@ -1,12 +1,14 @@
 import TambourProtocol
 
-/// Appends a packet to `output`; the payload is compressed if that makes it smaller and the
-/// receiver supports it.
+/// Appends a packet to `output`. Compresses the payload if the receiver supports it and the result
+/// is smaller.
 ///
 /// - Parameters:
-///   - payload: At most `PacketHeader.maxLength` bytes; more cannot be framed.
-///   - compressFrom: The minimum size in bytes to attempt compression: below 350 it never pays.
-/// - Returns: false when the payload is too long for a frame; nothing is appended then.
+///   - payload: At most `PacketHeader.maxLength` bytes, the limit of a frame.
+///   - compressFrom: The minimum size in bytes for an attempt to compress. Below 350 bytes,
+///     compression never saves bytes.
+/// - Returns: false when the payload is too long for a frame. In this case `output` stays
+///   unchanged.
 @discardableResult
 package func encodePacket(
     version: UInt8 = PacketHeader.writtenVersion,
@@ -19,8 +21,8 @@ package func encodePacket(
     into output: inout [UInt8]
 ) -> Bool {
     guard payload.count <= PacketHeader.maxLength else { return false }
-    // Room for the plain payload: a compressed block that needs more is useless. The room is not
-    // initialised first, because a reply may have a million bytes.
+    // The room fits the uncompressed payload, because a larger compressed block is useless. The
+    // room is not initialised, because a reply may have a million bytes.
     let packet = [UInt8](unsafeUninitializedCapacity: PacketHeader.size + payload.count) {
         room,
         count in

@@ -1,4 +1,4 @@
-/// Why a stream cannot be split further: the connection answers if it can and closes.
+/// The reason why a stream cannot be split further. The connection answers if it can, and closes.
 package enum FrameError: Error, Hashable, Sendable {
     /// A version other than 10 and 11.
     case version(UInt8)

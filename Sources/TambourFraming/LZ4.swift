@@ -1,17 +1,17 @@
 internal import CLZ4
 import TambourProtocol
 
-/// LZ4 blocks, without a frame around them or a size before them.
+/// Compresses and decompresses bare LZ4 blocks, without a frame or a size prefix.
 package enum LZ4 {
-    /// Why a block cannot be decompressed.
+    /// The reason why a block cannot be decompressed.
     package enum Failure: Error, Hashable, Sendable {
-        /// It is not a complete LZ4 block.
+        /// The bytes are not a complete LZ4 block.
         case damaged
-        /// Its output would exceed the limit, in bytes.
+        /// The output would exceed the limit, in bytes.
         case tooLong(limit: Int)
     }
 
-    /// Returns a compressed block; nil if compressing does not make the input smaller.
+    /// Returns a compressed block; nil if the block would not be smaller than the input.
     package static func compress(_ bytes: UnsafeRawBufferPointer) -> [UInt8]? {
         guard bytes.count > 1 else { return nil }
         let block = [UInt8](unsafeUninitializedCapacity: bytes.count - 1) { room, count in
@@ -20,7 +20,7 @@ package enum LZ4 {
         return block.isEmpty ? nil : block
     }
 
-    /// Compresses into `room` and returns the size of the block; 0 if it does not fit.
+    /// Compresses into `room` and returns the size of the block; 0 if the block does not fit.
     static func compress(
         _ bytes: UnsafeRawBufferPointer,
         into room: UnsafeMutableRawBufferPointer
@@ -38,10 +38,10 @@ package enum LZ4 {
         )
     }
 
-    /// Decompresses a whole block of at most `limit` bytes.
+    /// Decompresses a whole block to at most `limit` bytes.
     ///
-    /// The size is computed first, without allocating: a decompression bomb is rejected before any
-    /// allocation, and the allocation has exactly the right size.
+    /// First computes the output size without allocating. A decompression bomb is therefore
+    /// rejected before any allocation, and the allocation has exactly the right size.
     /// - Throws: `Failure`.
     package static func decompress(
         _ block: UnsafeRawBufferPointer,
@@ -52,7 +52,7 @@ package enum LZ4 {
             let roomSize = Int32(exactly: size)
         else { throw .damaged }
         var written: Int32 = 0
-        // At least one byte of room: the library needs a pointer even for empty output.
+        // Allocate at least one byte, because the library needs a pointer even for empty output.
         let inflated = [UInt8](unsafeUninitializedCapacity: max(size, 1)) { room, count in
             if let target = room.baseAddress {
                 written = LZ4_decompress_safe(
@@ -94,7 +94,8 @@ package enum LZ4 {
 
             guard end - index >= 2 else { throw .damaged }
             let offset = Int(block[index]) | Int(block[index + 1]) << 8
-            // The library copies an offset of 0 from its output buffer: stale bytes of other data.
+            // Reject an offset of 0. The library would copy stale bytes of other data from its
+            // output buffer.
             guard offset > 0, offset <= size else { throw .damaged }
             index += 2
             size += try runLength(Int(token & 0x0F), in: block, at: &index) + 4
@@ -102,7 +103,8 @@ package enum LZ4 {
         throw .damaged
     }
 
-    /// Reads a length: a length of 15 continues in bytes that are added up, until one is below 255.
+    /// Reads a length. A length of 15 continues in further bytes, which are added up until a byte
+    /// is below 255.
     private static func runLength(
         _ start: Int,
         in block: UnsafeRawBufferPointer,

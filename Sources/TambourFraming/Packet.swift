@@ -2,7 +2,7 @@
 package struct Packet: Hashable, Sendable {
     /// The header as received: `flags` and `length` describe the wire payload.
     package var header: PacketHeader
-    /// The payload, inflated.
+    /// The inflated payload.
     package var payload: [UInt8]
 
     package init(header: PacketHeader, payload: [UInt8]) {

@@ -16,15 +16,16 @@ package struct PacketHeader: Hashable, Sendable {
     /// The largest value of `length`, bytes.
     package static let maxLength = 0xFF_FFFF
 
-    /// 10 in packets we send; 10 or 11 in packets we accept.
+    /// The protocol version: 10 in packets that the server sends, 10 or 11 in packets that it
+    /// accepts.
     package var version: UInt8
     /// A `PacketCommand`, or an unknown number.
     package var command: UInt8
-    /// Chosen by the side that starts the exchange; a reply repeats it.
+    /// The sequence number. The side that starts the exchange chooses it, and the reply repeats it.
     package var sequence: UInt16
-    /// The subject of the payload; a reply repeats it.
+    /// The opcode, which defines the payload. A reply repeats it.
     package var opcode: UInt16
-    /// How the payload is compressed.
+    /// The compression of the payload.
     package var flags: UInt8
     /// The number of payload bytes that follow.
     package var length: Int
@@ -57,7 +58,7 @@ package struct PacketHeader: Hashable, Sendable {
         length = Int(word & 0xFF_FFFF)
     }
 
-    /// Writes ten bytes, for which there must be room; `length` must fit 24 bits.
+    /// Writes ten bytes. `bytes` must have room for them, and `length` must fit 24 bits.
     package func write(to bytes: UnsafeMutableRawBufferPointer) {
         precondition(bytes.count >= Self.size && length >= 0 && length <= Self.maxLength)
         bytes[0] = version

@@ -9,18 +9,20 @@ final class AccountConnections: Sendable {
     private let perToken: Int
     private let perUser: Int
     private let connections = Mutex<[UserID: [Connection]]>([:])
-    /// Users with connections that are told with each message what they have not read, and how many.
+    /// The number of each user's connections that receive unread counters with each message. Users
+    /// without such connections are absent.
     private let counted = Mutex<[UserID: Int]>([:])
 
     /// - Parameters:
-    ///   - perToken: how many connections one login token may have.
-    ///   - perUser: how many all tokens of an account may have together.
+    ///   - perToken: the limit of connections per login token.
+    ///   - perUser: the limit of connections per account, over all its tokens.
     init(perToken: Int, perUser: Int) {
         self.perToken = perToken
         self.perUser = perUser
     }
 
-    /// - Returns: the connections that are too many now, the oldest ones of the token or the account.
+    /// - Returns: the excess connections to close: the oldest connections of the account or the
+    ///   token.
     func add(_ session: Session, of user: UserID, token: SessionID) -> [Session] {
         connections.withLock { connections in
             connections[user, default: []].append((session, token))
@@ -39,8 +41,8 @@ final class AccountConnections: Sendable {
         }
     }
 
-    /// Notes that one more connection of a user is told with each message what they have not read, or
-    /// that one is no longer.
+    /// Records that one more, or one fewer, connection of a user receives unread counters with each
+    /// message.
     func count(_ user: UserID, isCounted: Bool) {
         counted.withLock { counted in
             let count = counted[user, default: 0] + (isCounted ? 1 : -1)
@@ -48,20 +50,20 @@ final class AccountConnections: Sendable {
         }
     }
 
-    /// Those of some users who have such connections.
+    /// Returns the members of `users` with connections that receive unread counters.
     ///
     /// - Parameter users: in the order of their ids.
     func counted(among users: [UserID]) -> [UserID] {
         counted.withLock { counted in
             if counted.isEmpty { return [] }
-            // Of the two, the shorter list is walked.
+            // Walk the shorter of the two lists.
             return counted.count < users.count
                 ? counted.keys.filter { users.holdsSorted($0) }
                 : users.filter { counted[$0] != nil }
         }
     }
 
-    /// The sessions of a user that are connected.
+    /// Returns a user's connected sessions.
     func sessions(of user: UserID) -> Set<SessionID> {
         connections.withLock { Set(($0[user] ?? []).map(\.token)) }
     }

@@ -4,19 +4,22 @@ import Synchronization
 import TambourMessenger
 import TambourProtocol
 
-/// Admits or refuses an accepted socket by the descriptors left, and closes unauthenticated connections
-/// to make room.
+/// Admits or refuses accepted sockets, depending on the number of free descriptors. Closes
+/// unauthenticated connections to make room.
 ///
-/// The system gives out the lowest free descriptor. So the number of an accepted socket is a lower bound
-/// for the descriptors in use, and the number of connections is another, for when there are gaps.
+/// The system assigns the lowest free descriptor, so the number of an accepted socket is a lower
+/// bound for the descriptors in use. The number of connections is a second lower bound, for the
+/// case that lower numbers have gaps.
 final class Admission: Sendable {
     private let strangers: Strangers
     private let metrics: ServerMetrics
     private let log: ThrottledLog
     private let nowMs: @Sendable () -> Int64
-    /// From this descriptor on, each accepted connection closes the oldest stranger.
+    /// The number of used descriptors from which each accepted connection closes the oldest
+    /// stranger.
     private let crowdedFrom: Int
-    /// From this descriptor on, connections are refused: strangers close more slowly than others arrive.
+    /// The number of used descriptors from which connections are refused, because strangers close
+    /// more slowly than new connections arrive.
     private let fullFrom: Int
     /// The number of descriptors that are not connections.
     private let ownDescriptors = Atomic<Int>(0)
@@ -25,7 +28,7 @@ final class Admission: Sendable {
     private static let closedWhenExhausted = 32
 
     /// - Parameters:
-    ///   - descriptors: how many the process may have.
+    ///   - descriptors: the limit of descriptors of the process.
     ///   - nowMs: the lanes' clock.
     init(
         descriptors: Int,
@@ -44,7 +47,7 @@ final class Admission: Sendable {
         fullFrom = descriptors - reserve / 2
     }
 
-    /// How many descriptors this process may have.
+    /// The limit of descriptors of this process.
     static var descriptorLimit: Int {
         var limit = rlimit()
         getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
@@ -59,7 +62,8 @@ final class Admission: Sendable {
         ownDescriptors.store(Int(clamping: lowestFree), ordering: .relaxed)
     }
 
-    /// Whether an accepted socket may stay.
+    /// Returns whether an accepted socket may stay, and closes the oldest stranger when descriptors
+    /// are scarce.
     func admits(_ descriptor: Int32) -> Bool {
         let connections = metrics.connectionCount
         let used = max(
@@ -78,7 +82,7 @@ final class Admission: Sendable {
         return hasRoom
     }
 
-    /// Closes strangers because descriptors or memory have run out; accepting resumes in a moment.
+    /// Closes strangers after descriptors or memory ran out. The listeners pause for a moment.
     func exhausted() {
         metrics.acceptPauses.add(1)
         for _ in 0..<Self.closedWhenExhausted where !closeOldest() { break }

@@ -3,10 +3,10 @@ import TambourProtocol
 
 /// The sessions of a lane that have opened the comments on posts.
 ///
-/// Owned by the lane's gateway.
+/// The lane's gateway owns this value.
 struct CommentReaders {
     private var sessions: [MessageAddress: [ObjectIdentifier: Session]] = [:]
-    /// What each session has opened, the first first.
+    /// The addresses that each session has opened, the oldest first.
     private var opened: [ObjectIdentifier: [MessageAddress]] = [:]
     private let limit: Int
 
@@ -14,7 +14,8 @@ struct CommentReaders {
         limit = limits.maxOpenThreads
     }
 
-    /// Subscribes a session to the comments on a post. Beyond `maxOpenThreads`, its oldest subscription ends.
+    /// Subscribes a session to the comments on a post. Beyond `maxOpenThreads`, the session's
+    /// oldest subscription ends.
     mutating func open(_ address: MessageAddress, by session: Session) {
         close(address, by: session)
         let id = ObjectIdentifier(session)

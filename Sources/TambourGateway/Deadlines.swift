@@ -1,16 +1,18 @@
 import TambourProtocol
 
-/// The deadlines of a session; one timer is set to the nearest. Times are milliseconds of the lane's clock.
+/// The deadlines of a session. One timer is set to the nearest deadline. Times are milliseconds of
+/// the lane's clock.
 struct Deadlines {
-    /// What the end of a deadline depends on beside time.
+    /// The state of the session that decides which deadlines apply.
     struct Situation {
         let phase: SessionStateMachine.Phase
         let isStranger: Bool
-        /// When a client that takes nothing is closed; nil unless it is behind with reading.
+        /// The time when the session is closed unless its client reads something; nil for a client
+        /// without a backlog.
         let stalledAtMs: Int64?
     }
 
-    /// What the session does when its timer fires.
+    /// The session's action when its timer fires.
     enum Action: Equatable {
         case setTimer(at: Int64)
         case closeSlowReader
@@ -20,7 +22,7 @@ struct Deadlines {
     private let limits: Limits
     private var openedAt: Int64 = 0
     private var lastByteAt: Int64 = 0
-    /// Since when a frame is incomplete.
+    /// The time since which a frame is incomplete; nil when there is no incomplete frame.
     private var partialSince: Int64?
     private var timerAt = Int64.max
 
@@ -37,14 +39,15 @@ struct Deadlines {
         lastByteAt = now
     }
 
-    /// Notes that a frame is complete; the bytes after it start a new one, which gets its own deadline.
+    /// Records that a frame is complete. The bytes after it start a new frame, which gets its own
+    /// deadline.
     mutating func frameEnded() {
         partialSince = nil
     }
 
-    /// Notes whether a frame is incomplete after a round.
+    /// Records whether a frame is incomplete after a round.
     ///
-    /// - Returns: whether its deadline has just begun.
+    /// - Returns: whether the deadline of an incomplete frame has just begun.
     mutating func roundEnded(isPartial: Bool, at now: Int64) -> Bool {
         guard isPartial else {
             partialSince = nil
@@ -55,7 +58,7 @@ struct Deadlines {
         return true
     }
 
-    /// Returns when to set the timer to; nil when it fires early enough already.
+    /// Returns the new time for the timer; nil when the timer already fires early enough.
     mutating func timer(in situation: Situation) -> Int64? {
         let deadline = next(in: situation)
         guard deadline < timerAt else { return nil }
@@ -63,7 +66,7 @@ struct Deadlines {
         return deadline
     }
 
-    /// Notes that the timer has fired, and returns what follows.
+    /// Returns the action after the timer has fired.
     mutating func timerFired(in situation: Situation, at now: Int64) -> Action {
         if let stalled = situation.stalledAtMs, stalled <= now { return .closeSlowReader }
         let deadline = next(in: situation)

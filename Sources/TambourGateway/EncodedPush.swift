@@ -1,23 +1,22 @@
 import TambourFraming
 import TambourProtocol
 
-/// A push that leaves one lane, encoded once for all receivers of the same bytes.
+/// A push for the receivers on one lane. It is encoded once for all receivers of the same bytes.
 ///
-/// The bytes differ by compression, and by the capabilities that decide what is written. Between
-/// receivers only the sequence number differs; it is set when the packet leaves.
+/// The bytes depend on compression and on the capabilities that affect this push. Receivers of the
+/// same bytes differ only in the sequence number, which is set when the packet is written.
 struct EncodedPush<Content: WirePush> {
     /// The form of a push for one receiver.
     enum Delivery {
         /// The whole packet with sequence number 0.
         case packet([UInt8])
-        /// Nothing: the receiver lacks a capability that the push needs.
+        /// No packet, because the receiver lacks a capability that the push needs.
         case nothing
-        /// Nothing, although the push is for this receiver: its payload is longer than clients
-        /// read.
+        /// No packet, because the payload is longer than clients read. The value is its length.
         case tooLong(Int)
     }
 
-    /// The form for receivers with these of the relevant capabilities.
+    /// The form for receivers with `capabilities`, which contain only relevant capabilities.
     private struct Form {
         let capabilities: Capabilities
         let delivery: Delivery
@@ -32,12 +31,13 @@ struct EncodedPush<Content: WirePush> {
     private let needs: Capabilities
     /// The capabilities that affect the bytes.
     private let matters: Capabilities
-    /// Two stored inline: most pushes differ by compression alone.
+    /// Two forms are stored inline, because most pushes have two forms: compressed and
+    /// uncompressed.
     private var first: Form?
     private var second: Form?
     private var others: [Form] = []
 
-    /// Costs nothing until somebody receives it.
+    /// Creates a push without encoding it. The first delivery encodes it.
     ///
     /// - Parameter isCompressed: false for a push to a single receiver.
     init(_ push: Content, limits: Limits, isCompressed: Bool = true) {
@@ -49,7 +49,8 @@ struct EncodedPush<Content: WirePush> {
         matters = push.gates.union(.lz4Large)
     }
 
-    /// Returns the form for these capabilities; encodes it for the first such receiver.
+    /// Returns the form for these capabilities. Encodes it for the first receiver with these
+    /// capabilities.
     mutating func delivery(for capabilities: Capabilities) -> Delivery {
         guard capabilities.isSuperset(of: needs) else { return .nothing }
         let capabilities = capabilities.intersection(matters)

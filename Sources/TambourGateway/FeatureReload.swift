@@ -3,7 +3,7 @@ import Synchronization
 import TambourMessenger
 import TambourProtocol
 
-/// New rules on their way to all lanes, and the lanes' results.
+/// A reload of feature rules: the new rules for all lanes, and the lanes' results.
 final class FeatureReload: Sendable {
     let rules: FeatureRules
     private let lanes = DispatchGroup()
@@ -16,13 +16,14 @@ final class FeatureReload: Sendable {
 
     /// Records that a lane has applied the rules.
     ///
-    /// - Parameter told: how many of its sessions got new answers.
+    /// - Parameter told: the number of the lane's sessions that got new answers.
     func laneIsDone(told: Int) {
         self.told.withLock { $0 += told }
         lanes.leave()
     }
 
-    /// - Returns: how many sessions got new answers; nil when a lane did not finish in time.
+    /// - Returns: the number of sessions that got new answers; nil when a lane did not finish in
+    ///   time.
     func wait(_ timeout: DispatchTimeInterval) -> Int? {
         lanes.wait(timeout: .now() + timeout) == .success ? told.withLock { $0 } : nil
     }

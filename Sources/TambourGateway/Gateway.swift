@@ -10,7 +10,7 @@ import TambourQueues
 package final class Gateway: Sendable {
     /// The state of a lane.
     package struct LaneReport {
-        /// How long a block that was posted to it waited for its turn, in seconds.
+        /// The seconds that a posted block waited for its turn on the lane.
         package let delay: Double
         package let features: [String: FeatureCount]
     }
@@ -29,7 +29,8 @@ package final class Gateway: Sendable {
 
     private static let laneTimeout = DispatchTimeInterval.seconds(5)
 
-    /// Makes the lanes and tells the messenger of this door; nothing is served yet.
+    /// Creates the lanes and connects this door to the messenger. No connection is served until
+    /// `start`.
     ///
     /// - Parameter poisonsBuffers: see `ServerConfiguration`.
     package init(
@@ -73,7 +74,7 @@ package final class Gateway: Sendable {
 
     /// Accepts connections.
     ///
-    /// - Returns: the addresses it listens on, with their actual ports.
+    /// - Returns: the addresses of the listeners, with their actual ports.
     package func listen(on endpoints: [ListenEndpoint]) throws -> [String] {
         admission.begin()
         return try endpoints.map { endpoint in
@@ -96,7 +97,7 @@ package final class Gateway: Sendable {
     ///
     /// - Parameters:
     ///   - peer: the other side's address, as `127.0.0.1:43211`.
-    ///   - dialect: the dialect of the listener's clients; nil where each shows its own.
+    ///   - dialect: the dialect of the listener's clients; nil to detect each client's dialect.
     package func accept(_ socket: Int32, _ peer: String, dialect: Capabilities? = nil) {
         let index = nextLane.add(1, ordering: .relaxed).oldValue
         let gateway = gateways[(index & Int.max) % gateways.count]
@@ -107,7 +108,7 @@ package final class Gateway: Sendable {
         )
     }
 
-    /// Makes room after the process has run out of descriptors.
+    /// Closes strangers after the process has run out of descriptors.
     package func makeRoom() {
         admission.exhausted()
     }
@@ -118,11 +119,11 @@ package final class Gateway: Sendable {
     package var connectionCount: Int { shared.metrics.connectionCount }
     /// Connections that have logged in.
     package var sessionCount: Int { shared.accounts.count }
-    /// Connections that have not.
+    /// Connections that have not logged in.
     package var strangerCount: Int { shared.strangers.count }
 
     /// Waits until all lanes have answered, so it must not be called on a lane or the engine.
-    /// - Returns: nil when a lane has not had its turn for five seconds.
+    /// - Returns: nil when a lane does not answer within five seconds.
     package func laneReports() -> [LaneReport]? {
         let reports = Mutex([LaneReport?](repeating: nil, count: lanes.count))
         let answered = DispatchGroup()
@@ -140,17 +141,17 @@ package final class Gateway: Sendable {
         return reports.withLock { $0.compactMap(\.self) }
     }
 
-    /// Reads feature rules and applies them.
+    /// Loads feature rules and applies them on all lanes.
     ///
-    /// When it returns, every session whose answers changed has been sent them: the reply to a
-    /// later PING comes after them. Waits for the lanes, as `laneReports` does.
+    /// When it returns, the new answers have been sent to every session whose answers changed. The
+    /// reply to a later PING follows them. Like `laneReports`, it waits for the lanes.
     /// - Returns: the rules, and the number of sessions that got new answers.
-    /// - Throws: the mistakes in the rules, which leave the old ones in force; `BusyLane` when new
-    ///   ones come into force late.
+    /// - Throws: the mistakes in the rules, in which case the old rules stay in force; `BusyLane`
+    ///   when a lane applies the new rules too late.
     package func applyRules(
         _ load: () throws -> FeatureRules
     ) throws -> (rules: FeatureRules, told: Int) {
-        // One reload at a time, or two lanes could end up with different rules.
+        // Only one reload runs at a time. Otherwise two lanes could keep different rules.
         try reloading.withLock { _ in
             let reload = FeatureReload(try load(), lanes: gateways.count)
             router.post(.features(reload))
@@ -169,12 +170,12 @@ package final class Gateway: Sendable {
         for listener in stopped { listener.stop() }
     }
 
-    /// Closes all connections after their requests in flight.
+    /// Closes each connection when its requests in flight are answered.
     package func closeConnections() {
         router.post(.stop)
     }
 
-    /// Stops the lanes; what is still connected is closed.
+    /// Stops the lanes and closes the remaining connections.
     package func stop(_ completion: @escaping @Sendable () -> Void) {
         let stopped = DispatchGroup()
         for lane in lanes {

@@ -4,7 +4,7 @@ import TambourNet
 import TambourProtocol
 import TambourQueues
 
-/// What other threads tell a lane.
+/// A message from another thread to a lane.
 enum LaneMessage: Sendable {
     case events([Event])
     indirect case answered(Session, Session.Request, Session.Reply)
@@ -14,24 +14,25 @@ enum LaneMessage: Sendable {
         LoginRequest,
         Result<OpenSession, RequestError>
     )
-    /// The oldest connection of a token that has too many.
+    /// Close this connection, because its token or account has too many. It is one of the oldest.
     case superseded(Session)
-    /// The token that the session was given is dead.
+    /// The token of this session was revoked.
     case tokenDied(Session, SessionID)
-    /// A connection without a login that has to go, as others need its place.
+    /// Close this connection, which has not logged in, to free its descriptor.
     case makeRoom(Session)
-    /// Says that the events posted before are delivered.
+    /// Count down once all earlier events are delivered.
     case delivered(Countdown)
-    /// Features are decided by other rules from now on.
+    /// Apply new feature rules.
     case features(FeatureReload)
-    /// Sessions that have still to hear of it, and how many have.
+    /// Continue a reload with the remaining sessions. `told` is the number of sessions that got new
+    /// answers so far.
     case tellFeatures(FeatureReload, ArraySlice<Session>, told: Int)
     case stop
 }
 
 /// The sessions of one lane and its mailbox.
 ///
-/// `@unchecked Sendable`: everything but the mailbox is touched on the lane only.
+/// `@unchecked Sendable`: all state except the mailbox is touched on the lane only.
 final class LaneGateway: @unchecked Sendable {
     let lane: Lane
     let shared: SharedServices
@@ -40,16 +41,17 @@ final class LaneGateway: @unchecked Sendable {
     private var byUser: [UserID: [Session]] = [:]
     /// The sessions whose clients named features.
     private var withFeatures: [ObjectIdentifier: Session] = [:]
-    /// How many sessions have which answer, by feature.
+    /// For each feature, the number of sessions with each answer.
     private(set) var featureCounts: [String: FeatureCount] = [:]
     private(set) var rules: FeatureRules
     private let pages: PageTurns
     /// The sessions that have opened the comments on posts.
     var comments: CommentReaders
-    /// Whether a PING waits for what is being delivered.
+    /// Whether a PING waits for the messages that are being delivered.
     private var isFence = false
     private var isStopping = false
-    /// What receivers of the messages of the events under way have read.
+    /// The read counters of the receivers, by chat, for the messages in the current batch of
+    /// events.
     private var counters: [ChatID: ReadCounters] = [:]
 
     init(lane: Lane, shared: SharedServices, rules: FeatureRules) {
@@ -63,9 +65,10 @@ final class LaneGateway: @unchecked Sendable {
         addressee.gateway = self
     }
 
-    /// Lets the mailbox be made before the gateway it delivers to is complete.
+    /// A holder that allows the mailbox to be created before its receiver, the gateway, is
+    /// initialized.
     ///
-    /// `@unchecked Sendable`: set once, before anything can be posted.
+    /// `@unchecked Sendable`: set once, before any message can be posted.
     private final class Addressee: @unchecked Sendable {
         weak var gateway: LaneGateway?
     }
@@ -74,7 +77,8 @@ final class LaneGateway: @unchecked Sendable {
         mailbox.post(message)
     }
 
-    /// Delivers everything that was posted before, but for pages; a PING does this before it is answered.
+    /// Delivers all messages that were posted before, except pages. The session calls this before
+    /// it answers a PING.
     func drainMailbox() {
         isFence = true
         mailbox.drainNow()
@@ -94,14 +98,14 @@ final class LaneGateway: @unchecked Sendable {
         count(session, [])
     }
 
-    /// Its client named features, or named none any more.
+    /// Records that the session's client named features, or that its new SESSION_INIT names none.
     func namedFeatures(_ session: Session) {
         withFeatures[ObjectIdentifier(session)] =
             session.account.features == nil ? nil : session
         countFeatures(of: session)
     }
 
-    /// Its answers may be others now.
+    /// Updates the counts after the session's answers may have changed.
     func countFeatures(of session: Session) {
         count(session, session.account.features ?? [])
     }
@@ -119,12 +123,12 @@ final class LaneGateway: @unchecked Sendable {
         session.account.countedAnswers = answers
     }
 
-    /// From now on the session hears what its user's chats bring.
+    /// Subscribes the session to the events of its user.
     func register(_ session: Session, user: UserID) {
         byUser[user, default: []].append(session)
     }
 
-    /// The connections of a user on this lane.
+    /// Returns the number of a user's connections on this lane.
     func connectionCount(of user: UserID) -> Int { byUser[user]?.count ?? 0 }
 
     func unregister(_ session: Session, user: UserID) {
@@ -182,17 +186,18 @@ final class LaneGateway: @unchecked Sendable {
         }
     }
 
-    /// So many sessions hear of new rules before others of the lane get their turn.
+    /// The number of sessions that apply new rules before other work of the lane gets its turn.
     private static let toldAtOnce = 256
 
-    /// Asks the new rules for every session that is concerned, and tells those whose answers changed.
+    /// Evaluates the new rules for the given sessions, and pushes the new answers to sessions whose
+    /// answers changed.
     private func tellFeatures(
         _ reload: FeatureReload,
         _ sessions: ArraySlice<Session>,
         told before: Int
     ) {
         var told = before
-        // Sessions are many, different answers are few.
+        // Many sessions share few different answers, so each answer is encoded once.
         var encoded: [LoginConfig: EncodedPush<Push>] = [:]
         for session in sessions.prefix(Self.toldAtOnce) {
             guard let answers = session.account.featuresChanged() else { continue }
@@ -213,8 +218,8 @@ final class LaneGateway: @unchecked Sendable {
         }
     }
 
-    /// So many users are looked up among those online in the time that one of those is found in a long
-    /// list.
+    /// The number of dictionary lookups in `byUser` that cost as much as one binary search in a
+    /// long list of users.
     private static let listedUsers = 8
 
     private func deliver(_ event: Event) {
@@ -243,8 +248,8 @@ final class LaneGateway: @unchecked Sendable {
                 }
             }
             if users.count > Self.listedUsers * byUser.count {
-                // A channel has more members than there are people online: those are looked up in its
-                // list, which is in the order of their ids, and not the list among them.
+                // A channel may have many more members than users are online. In this case, search
+                // the online users in the list of members, which is sorted by id.
                 for (user, sessions) in byUser where users.holdsSorted(user) {
                     deliver(to: sessions, of: user)
                 }
@@ -278,9 +283,10 @@ final class LaneGateway: @unchecked Sendable {
         }
     }
 
-    /// Tells of comments the sessions that have opened them, as long as their users see the post.
+    /// Pushes an event about comments to the sessions that have opened them, if their users still
+    /// see the post.
     ///
-    /// - Parameter readers: those who see it, in the order of their ids.
+    /// - Parameter readers: the users who see the post, in the order of their ids.
     private func tell(
         _ push: Push,
         of address: MessageAddress,
@@ -293,7 +299,7 @@ final class LaneGateway: @unchecked Sendable {
                 readers.holdsSorted(caller.userID)
             else { continue }
             if case .notifMessage(let message) = push, session.account.isCounted {
-                // Nobody counts what is unread among comments.
+                // Unread comments are not counted.
                 session.push(message, to: ReadCounters.Reader(mark: 0, unread: 0))
             } else {
                 session.push(&encoded)
@@ -303,7 +309,7 @@ final class LaneGateway: @unchecked Sendable {
 }
 
 extension [UserID] {
-    /// Whether a list in the order of ids holds one of them.
+    /// Returns whether a list that is sorted by id contains the user.
     func holdsSorted(_ user: UserID) -> Bool {
         var low = startIndex
         var high = endIndex

@@ -3,7 +3,7 @@ package import TambourProtocol
 
 /// A listener: its address, and the dialect of its clients.
 package struct ListenEndpoint: Hashable, Sendable, CustomStringConvertible {
-    /// An error in a listener's text, in words for the person who typed it.
+    /// An error in the text of a listener, described for the operator who wrote it.
     package struct ParseError: Error, Hashable, CustomStringConvertible {
         package let text: String
         package let reason: String
@@ -12,8 +12,8 @@ package struct ListenEndpoint: Hashable, Sendable, CustomStringConvertible {
     }
 
     package let address: ListenAddress
-    /// The dialect of its clients, including the dialects that it builds on; nil where each client
-    /// shows its own.
+    /// The dialect of the listener's clients, including the dialects that it builds on; nil to
+    /// detect each client's dialect.
     package let dialect: Capabilities?
 
     package init(_ address: ListenAddress, dialect: Capabilities? = nil) {
@@ -21,7 +21,7 @@ package struct ListenEndpoint: Hashable, Sendable, CustomStringConvertible {
         self.dialect = dialect
     }
 
-    /// Parses `HOST:PORT` or `tcp://HOST:PORT`, either with `?dialect=NAME` after it.
+    /// Parses `HOST:PORT` or `tcp://HOST:PORT`, each optionally followed by `?dialect=NAME`.
     ///
     /// - Throws: `ParseError`.
     package init(_ text: String) throws {

@@ -1,17 +1,17 @@
 import TambourMessenger
 import TambourProtocol
 
-/// One LOGIN in flight: what it asked for, and what happened meanwhile that its snapshot may be too old
-/// to show.
+/// One LOGIN in flight: its request, and the events in the meantime that are newer than its
+/// snapshot.
 struct LoginFlow {
-    /// What the session begins with when the LOGIN is accepted.
+    /// The state of the session after the LOGIN is accepted.
     struct Start {
         let settingsVersion: Int64
         let isHidden: Bool
         let isInteractive: Bool
         /// Users whose presence the session follows.
         let followed: [UserID]
-        /// Users whom the snapshot began to follow, and who are not to be followed any more.
+        /// Users whom the LOGIN began to follow and whom the session must unfollow.
         let unfollowed: [UserID]
     }
 
@@ -23,7 +23,8 @@ struct LoginFlow {
         isInteractive = request.interactive ?? true
     }
 
-    /// Notes what a PING said after the LOGIN: it overrides what the LOGIN says.
+    /// Records the value of a PING that arrived after the LOGIN. It overrides the value of the
+    /// LOGIN.
     mutating func noted(interactive: Bool) {
         isInteractive = interactive
     }

@@ -4,16 +4,17 @@ import TambourMessenger
 import TambourNet
 import TambourProtocol
 
-/// The one place that writes to a client: replies and pushes, with their back-pressure.
+/// Writes replies and pushes to a client, and applies back-pressure. No other code writes to the
+/// client.
 ///
-/// Pushes that arrive during a LOGIN are held back until its reply is written. A client that leaves too
-/// much unread is closed.
+/// Pushes that arrive during a LOGIN wait until its reply is written. The outbox closes a client
+/// that does not read its bytes.
 struct Outbox {
     private let shared: SharedServices
     private var opened: Connection?
     private var writer: PacketCodec.Writer
     private var backlog: ReaderBacklog
-    /// The bytes of replies that may wait for the client; fewer before login.
+    /// The limit of reply bytes that may wait for the client. It is lower before login.
     private var mostReplyBytes: Int
     private var heldPushes: [[UInt8]] = []
     private var heldPushBytes = 0
@@ -42,7 +43,7 @@ struct Outbox {
         opened = connection
     }
 
-    /// Notes the number of the client's last request; those of pushes stay away from it.
+    /// Records the sequence number of the client's last request. Pushes use distant numbers.
     mutating func noteSequence(_ sequence: UInt16) {
         writer.lastSequence = sequence
     }
@@ -71,7 +72,7 @@ struct Outbox {
         }
     }
 
-    /// Writes a reply that is encoded already.
+    /// Writes an encoded reply.
     ///
     /// - Returns: false for a reply that is too long, which is not written.
     mutating func write(
@@ -82,7 +83,7 @@ struct Outbox {
     ) -> Bool {
         guard !connection.isClosing else { return true }
         if payload.count > limits.mostPayloadBytes {
-            // Pages are cut well below this; a reply that is still too long would break the client.
+            // Pages are cut well below this limit. A longer reply would break the client.
             shared.metrics.repliesOverLimit.add(1)
             shared.longReplies.error(
                 "a reply is too long to be sent; answered as internal",
@@ -105,12 +106,13 @@ struct Outbox {
         return true
     }
 
-    /// Writes a reply that was framed where it was read.
+    /// Writes a reply that the reader has already framed.
     mutating func write(reply packet: [UInt8], payloadBytes: Int) {
         if mayWriteReply(payloadBytes) { connection.write(packet) }
     }
 
-    /// Counts a reply about to be written, or closes a client that has too much unread.
+    /// Counts a reply before it is written. If too many bytes wait for the client, closes the
+    /// connection and returns false.
     private mutating func mayWriteReply(_ payloadBytes: Int) -> Bool {
         guard !connection.isClosing else { return false }
         guard connection.pendingOutboundBytes <= mostReplyBytes else {
@@ -124,10 +126,11 @@ struct Outbox {
 
     // MARK: - Pushes
 
-    /// Writes the push in the form that a client with these capabilities reads, or holds it back.
+    /// Writes the push in the form for these capabilities, or holds it back during a LOGIN.
     ///
-    /// A push that cannot be sent closes the session, or its client would miss it unnoticed.
-    /// - Returns: whether there was something to send.
+    /// A push that is too long closes the session. Otherwise its client would miss the push without
+    /// noticing.
+    /// - Returns: whether there is a packet for this client.
     @discardableResult
     mutating func push<Content>(
         _ push: inout EncodedPush<Content>,
@@ -165,7 +168,7 @@ struct Outbox {
         let pending = connection.pendingOutboundBytes
         if pending == 0 { queuedPushBytes = 0 }
         queuedPushBytes += packet.count
-        // A client that has read everything so far is no slow reader, however long the push is.
+        // A client that has read all earlier bytes is not a slow reader, however long the push is.
         if pending > 0, queuedPushBytes > limits.maxOutboundPushBytes,
             pending + packet.count > limits.maxOutboundPushBytes
         {
@@ -180,7 +183,7 @@ struct Outbox {
         isHolding = true
     }
 
-    /// Writes the pushes held back, or drops them after a refused LOGIN.
+    /// Writes the held pushes, or drops them after a refused LOGIN.
     mutating func release(dropping: Bool) {
         isHolding = false
         let held = heldPushes
@@ -192,17 +195,18 @@ struct Outbox {
 
     // MARK: - Back-pressure
 
-    /// Whether the client has so much to read that no further query or LOGIN may start.
+    /// Whether so many bytes wait for the client that no further query or LOGIN may start.
     var isBehind: Bool { backlog.isBehind }
 
-    /// When the client is closed unless it reads something, milliseconds; nil unless it is behind.
+    /// The time when the session is closed unless the client reads something, milliseconds; nil for
+    /// a client without a backlog.
     var stalledAtMs: Int64? { backlog.deadlineMs }
 
     mutating func noteBacklog(nowMs: Int64) {
         backlog.update(bytes: connection.backlogBytes, nowMs: nowMs)
     }
 
-    /// Notes that the socket has taken everything.
+    /// Records that all bytes are written to the socket.
     mutating func drained() {
         queuedPushBytes = 0
     }
@@ -212,7 +216,7 @@ struct Outbox {
         connection.close(.local("slow reader"))
     }
 
-    /// Drops what is held back; nothing is written afterwards.
+    /// Drops the held pushes. The outbox writes nothing afterwards.
     mutating func close() {
         heldPushes = []
     }

@@ -3,13 +3,14 @@ import TambourNet
 import TambourProtocol
 import TambourQueues
 
-/// Pages on their way to the sockets of a lane: accounts in turn, `maxReplyBytesPerRound` a round.
+/// Writes pages to the sockets of a lane in rounds of `maxReplyBytesPerRound`. Accounts take turns.
 ///
-/// A page may have a million bytes. Pushes, replies of commands and PINGs overtake pages, and the lane
-/// serves its sockets between two rounds: one account's pages delay others by those of one round. An
-/// order that clients could rely on is not lost: a reader can be late at any time.
+/// A page may have a million bytes. Pushes and replies to commands and PINGs overtake pages. The
+/// lane serves its sockets between two rounds, so one account's pages delay other accounts by at
+/// most one round. Clients cannot rely on the order anyway, because a reader may be late at any
+/// time.
 ///
-/// `@unchecked Sendable`: touched on its lane only.
+/// `@unchecked Sendable`: only its lane touches it.
 final class PageTurns: @unchecked Sendable {
     private struct Page {
         let session: Session
@@ -27,14 +28,15 @@ final class PageTurns: @unchecked Sendable {
         bytesPerRound = max(1, limits.maxReplyBytesPerRound)
     }
 
-    /// The bytes that a batch of messages may have written before the rest takes turns.
+    /// Returns the bytes of pages that a batch of messages may write at once. Further pages take
+    /// turns.
     ///
-    /// - Parameter isFence: whether somebody waits for the end of the batch.
+    /// - Parameter isFence: whether a PING waits for the end of the batch.
     func budget(isFence: Bool) -> Int {
         isFence || !pages.isEmpty ? 0 : bytesPerRound
     }
 
-    /// Has a page written in a later round.
+    /// Queues a page for a later round.
     func add(_ session: Session, _ request: Session.Request, _ reply: Session.Reply) {
         let page = Page(session: session, request: request, reply: reply)
         pages.add(page, of: session.account.subject)
@@ -49,7 +51,7 @@ final class PageTurns: @unchecked Sendable {
 
     private func round() {
         isRoundPosted = false
-        // Between two rounds of pages those who are ready get their turns.
+        // Between two rounds of pages, ready sockets get their turns.
         lane.serve()
         lane.round {
             var left = bytesPerRound

@@ -3,7 +3,7 @@ import TambourMessenger
 import TambourProtocol
 import TambourQueues
 
-/// Hands events to every lane, and knows the clients of all lanes.
+/// Forwards events to every lane, and answers queries about the clients of all lanes.
 final class PushRouter: Door {
     private let gateways: [LaneGateway]
     private let accounts: AccountConnections

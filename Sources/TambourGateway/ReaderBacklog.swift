@@ -1,15 +1,15 @@
 import TambourProtocol
 
-/// How far a client is behind with reading.
+/// Tracks the bytes that a client has not read, and decides whether the client is behind.
 ///
-/// The session starts no query for a client that is behind, and reads nothing after one that waits. It
-/// closes a client that takes nothing for `stalledReaderTimeoutMs`. So what waits for a client stays
-/// bounded, and a slow network ends nobody's session.
+/// For a client that is behind, the session starts no query, and stops reading once a query waits.
+/// It closes a client that reads no bytes for `stalledReaderTimeoutMs`. The backlog therefore stays
+/// bounded, and a slow network does not end a session.
 struct ReaderBacklog {
     private struct Lag {
-        /// When the client last took something, milliseconds.
+        /// The time when the client last read bytes, milliseconds.
         var sinceMs: Int64
-        /// What it had to read then or later.
+        /// The size of the backlog at the last update.
         var bytes: Int
     }
 
@@ -24,12 +24,14 @@ struct ReaderBacklog {
 
     var isBehind: Bool { lag != nil }
 
-    /// When the client is closed unless it takes something, milliseconds; nil unless it is behind.
+    /// The time when the session is closed unless the client reads something, milliseconds; nil for
+    /// a client that is not behind.
     var deadlineMs: Int64? { lag.map { $0.sinceMs + timeoutMs } }
 
-    /// A client is behind from `maxOutboundBytesToStart` on, until it has read everything.
+    /// Updates the state. A client is behind from more than `maxOutboundBytesToStart` on, until it
+    /// has read all bytes.
     ///
-    /// - Parameter bytes: what the socket has not taken so far.
+    /// - Parameter bytes: the bytes that are not yet written to the socket.
     mutating func update(bytes: Int, nowMs: Int64) {
         if bytes == 0 {
             lag = nil

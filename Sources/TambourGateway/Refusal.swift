@@ -2,7 +2,8 @@ import TambourMessenger
 import TambourProtocol
 
 extension RequestError.Language {
-    /// Russian for those who read it, English for all others; nil for clients that named no locale.
+    /// Chooses Russian for locales whose users read it, and English for all others; nil for clients
+    /// without a locale.
     init?(locale: String?) {
         guard let locale, !locale.isEmpty else { return nil }
         self = LocaleName("ru").covers(LocaleName(locale)) ? .ru : .en
@@ -10,7 +11,7 @@ extension RequestError.Language {
 }
 
 extension ErrorReply {
-    /// A refusal as it goes out.
+    /// Creates the wire form of a refusal.
     init(_ error: RequestError, in language: RequestError.Language?) {
         self.init(
             error: Text(error.code.rawValue),

@@ -4,7 +4,7 @@ import TambourProtocol
 extension Session {
     /// A request in flight or queued.
     final class Request: Sendable {
-        /// Work that runs outside the lane and therefore waits for its turn.
+        /// Work that runs outside the lane and waits for its turn.
         enum Work: Sendable {
             case login(LoginRequest)
             case query(QueryRequest)
@@ -15,9 +15,10 @@ extension Session {
         let work: Work
         let opcode: Opcode
         let sequence: UInt16
-        /// When its bytes were read; microseconds of the lane's clock.
+        /// The time when the lane read the request's bytes, in microseconds of the lane's clock.
         let arrivalUs: Int64
-        /// Whether it arrived behind a LOGIN, whose outcome decides who pays for it.
+        /// Whether the request arrived after a LOGIN that is still in flight. The outcome of the
+        /// LOGIN decides which bucket pays.
         let isUnpaid: Bool
 
         init(
@@ -43,7 +44,8 @@ extension Session {
             }
         }
 
-        /// What it costs before it starts; nil for LOGIN, which is charged when its token is known.
+        /// Returns the charges before the request starts; nil for LOGIN, which is charged when its
+        /// token is known.
         func charges(limits: Limits) -> RateRules.Charges? {
             switch work {
             case .login: nil
@@ -54,11 +56,12 @@ extension Session {
             }
         }
 
-        /// What the answer costs beyond that, now that its size is known; units of `read`.
+        /// Returns the additional charge for the answer, in units of `read`, when its size is
+        /// known.
         ///
         /// - Parameters:
-        ///   - bytes: of the reply's payload, before compression.
-        ///   - rows: that the query has read.
+        ///   - bytes: the size of the reply's payload before compression.
+        ///   - rows: the number of rows that the query has read.
         func units(forReplyOf bytes: Int, reading rows: Int, limits: Limits) -> Int {
             let units = RateRules.units(forReplyOf: bytes, limits: limits)
             guard case .query(let query) = work else { return units }

@@ -6,17 +6,18 @@ import TambourMessenger
 import TambourNet
 import TambourProtocol
 
-/// The protocol side of one connection: reads frames in turns, keeps deadlines, and closes. Its requests
-/// and its account have classes of their own; `Outbox` writes.
+/// The protocol side of one connection. It reads frames in turns, keeps deadlines, and closes the
+/// connection. `SessionRequests` and `SessionAccount` handle its requests and its account; `Outbox`
+/// writes.
 ///
-/// `@unchecked Sendable`: other threads only hold references to a session; its state is accessed on its
-/// lane, which `Connection` checks on every write.
+/// `@unchecked Sendable`: other threads only hold references to a session. Its state is accessed on
+/// its lane, which `Connection` checks on every write.
 final class Session: ConnectionDelegate, @unchecked Sendable {
     enum Ending {
         /// The client has closed its side.
         case inputEnded
         case serverStops
-        /// The token is dead.
+        /// The session's token was revoked.
         case sessionClosed
     }
 
@@ -27,15 +28,17 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     var reader: PacketCodec.Reader
     var outbox: Outbox
     var deadlines: Deadlines
-    /// Whether the connection is closed or closing; readers check it before they read for it.
+    /// Whether the connection is closed or closing. Readers check this before they run a query for
+    /// it.
     let isGone = Atomic(false)
-    /// Why the connection closes after the requests in flight; once set, nothing more is read.
+    /// The reason why the connection closes after the requests in flight. Once it is set, the
+    /// session stops reading.
     var ending: Ending?
     /// Once set, queued requests are refused; the engine refuses commands already in flight.
     var isTokenDead = false
     private var timer: TimerToken?
 
-    /// - Parameter dialect: that of the listener; nil where the client shows it.
+    /// - Parameter dialect: the dialect of the listener; nil to detect the client's dialect.
     init(gateway: LaneGateway, dialect: Capabilities? = nil) {
         self.gateway = gateway
         shared = gateway.shared
@@ -95,7 +98,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
                 }
             }
         } catch {
-            // The limit for strangers ends if the LOGIN in flight is accepted.
+            // The frame exceeds only the limit for strangers, which ends if the LOGIN in flight is
+            // accepted.
             if requests.hasLogin, case .tooLong(let length, _) = error,
                 length <= limits.maxFrameBytes
             {
@@ -108,10 +112,11 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         return connection.isClosing ? bytes.count : offset
     }
 
-    /// Whether a stranger's frame stays unread until the LOGIN in flight is answered.
+    /// Returns whether a stranger's frame stays unread until the LOGIN in flight is answered.
     ///
-    /// The answer decides how far a frame may inflate, and what the numbers mean that a dialect has moved.
-    /// A stranger has one LOGIN at a time: later ones stay in the kernel's buffer.
+    /// The answer decides the limit of an inflated payload, and the meaning of opcodes that a
+    /// dialect has moved. A stranger has one LOGIN at a time; later LOGINs stay in the kernel's
+    /// buffer.
     private func mustAwaitLogin(_ header: PacketHeader) -> Bool {
         if reader.isAuthenticated { return false }
         guard requests.hasLogin else { return false }
@@ -128,7 +133,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     }
 
     func connectionInputEnded(_ connection: Connection) {
-        // Complete requests are still answered; an incomplete frame is dropped.
+        // The session still answers complete requests, and drops an incomplete frame.
         end(.inputEnded)
     }
 
@@ -148,7 +153,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         account.signOff()
         outbox.close()
         gateway.closed(self)
-        // Last, so that whoever sees the count fall knows that the user's last-seen time is on its way to the store.
+        // Count the close last. When the count falls, the user's last-seen time is already queued
+        // for the store.
         shared.metrics.connectionsClosed.add(1)
         shared.logger.debug(
             "connection closed",
@@ -156,7 +162,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         )
     }
 
-    /// Holds queries and LOGIN back while the client has too much unread.
+    /// Updates the backlog. Queries and LOGIN wait while the client is behind.
     func noteBacklog() {
         outbox.noteBacklog(nowMs: gateway.lane.now)
         guard outbox.isBehind else { return }
@@ -164,7 +170,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         setTimer()
     }
 
-    /// Serves strangers after everybody else, and lets fewer bytes wait for them.
+    /// Sets the priority and the reply limit. The lane serves strangers after logged-in
+    /// connections, and fewer bytes may wait for them.
     func setStranger(_ isStranger: Bool) {
         connection.isLowPriority = isStranger
         outbox.setStranger(isStranger)
@@ -172,7 +179,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     // MARK: - Closing
 
-    /// Counts this connection as a stranger and closes those above the bound of its address.
+    /// Counts this connection as a stranger, and closes the excess strangers of its address.
     func joinStrangers(as stage: Strangers.Stage) {
         let excess = shared.strangers.entered(
             self,
@@ -187,7 +194,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         }
     }
 
-    /// Closes the connection to free its descriptor, unless it has logged in meanwhile.
+    /// Closes the connection to free its descriptor, unless it has logged in in the meantime.
     func makeRoom() {
         guard caller == nil else { return }
         connection.close(.local("a stranger makes room"))
@@ -201,16 +208,16 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         )
     }
 
-    /// Closes the connection because the server stops, after the requests in flight.
+    /// Closes the connection after the requests in flight, because the server stops.
     func closeForStop() {
         connection.pauseReading()
         end(.serverStops)
     }
 
-    /// Ends the session because its token died; requests in flight are still answered.
+    /// Ends the session because its token was revoked. Requests in flight are still answered.
     func tokenDied() {
         isTokenDead = true
-        // Otherwise a peer that always has a request in flight would stay for ever.
+        // Stop reading. Otherwise a peer that always has a request in flight would stay for ever.
         connection.pauseReading()
         end(.sessionClosed)
     }
@@ -223,7 +230,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     func closeIfEnded() {
         guard let ending else { return }
-        // A preview may take long; meanwhile a session with a dead token must not receive pushes.
+        // A preview may take long. A session with a revoked token must not receive pushes until
+        // then.
         let areDone = requests.areDone(ignoringPreviews: ending == .sessionClosed)
         // Do not wait for a client that has stopped reading.
         let isWaitedFor = ending == .inputEnded || !outbox.isBehind
@@ -242,23 +250,24 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     // MARK: - Pushes
 
-    /// Sends a message with what its receiver has read. Nobody else gets these bytes, so they are not
-    /// compressed.
+    /// Sends a message with its receiver's read counters. No other receiver gets the same bytes, so
+    /// they are not compressed.
     func push(_ message: NotifMessage, to reader: ReadCounters.Reader) {
         var message = message
         message.unread = reader.unread
         message.mark = reader.mark
         message.ttl = false
-        // One client takes a push with it for an edit; in the message it is in nobody's way.
+        // One client treats a push with `prevMessageID` as an edit. Inside the message, the field
+        // disturbs no client.
         message.message.prevMessageID = message.prevMessageID
         message.prevMessageID = nil
         var push = EncodedPush(Push.notifMessage(message), limits: limits, isCompressed: false)
         self.push(&push)
     }
 
-    /// Sends the push in the form that this client reads; holds it back during LOGIN.
+    /// Sends the push in the form that this client reads. Holds it back during LOGIN.
     ///
-    /// - Returns: whether there was something to send.
+    /// - Returns: whether there is a packet for this client.
     @discardableResult
     func push<Content>(_ push: inout EncodedPush<Content>) -> Bool {
         outbox.push(&push, for: account.capabilities)
@@ -274,13 +283,14 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         )
     }
 
-    /// Sets the session's one timer to its nearest deadline.
+    /// Sets the session's only timer to its nearest deadline.
     func setTimer() {
         if let deadline = deadlines.timer(in: situation) { setTimer(at: deadline) }
     }
 
     private func setTimer(at deadline: Int64) {
-        // The timer does not keep the session, and nothing cancels one that is set after the close.
+        // The timer does not retain the session. A timer that is set after the close would never be
+        // cancelled.
         guard requests.phase != .closed else { return }
         if let timer { gateway.lane.cancel(timer) }
         let delay = max(1, deadline - gateway.lane.now)

@@ -3,22 +3,22 @@ import TambourMessenger
 import TambourNet
 import TambourProtocol
 
-/// The account of a session: how it logs in and out, and what others see of its user.
+/// The account of a session. Handles login, logout, and the user's presence.
 ///
-/// Touched only on the session's lane.
+/// Only the session's lane touches it.
 final class SessionAccount {
-    /// The session owns this object, so it lives at least as long.
+    /// The session owns this object, so the session lives at least as long.
     private unowned(unsafe) var owner: Session?
     private var client: SessionClient
     private var presence: SessionPresence
-    /// The LOGIN in flight whose outcome is open.
+    /// The LOGIN in flight; nil when no LOGIN is in flight.
     private var login: LoginFlow?
-    /// The version of the user's settings, from which the hash of a client's configuration is made.
+    /// The version of the user's settings. The hash of the client's configuration contains it.
     private(set) var settingsVersion: Int64 = 0
-    /// The answers that its lane has counted in the metrics.
+    /// The answers that the lane has counted in the metrics.
     var countedAnswers: [SessionFeature] = []
 
-    /// - Parameter dialect: that of the listener; nil where the client shows it.
+    /// - Parameter dialect: the dialect of the listener; nil to detect the client's dialect.
     init(dialect: Capabilities?, limits: Limits) {
         client = SessionClient(dialect: dialect)
         presence = SessionPresence(limits: limits)
@@ -43,23 +43,24 @@ final class SessionAccount {
     var capabilities: Capabilities { client.capabilities }
     var language: RequestError.Language? { client.language }
     var appVersion: AppVersion? { client.appVersion }
-    /// The address that the client has connected from, without its port.
+    /// The client's address, without the port.
     var address: String { client.origin.address }
 
-    /// Whether the client is told with each message what its user has not read.
+    /// Whether the client receives unread counters with each message.
     var isCounted: Bool { client.isCounted }
 
-    /// The answers to the features that the client named; nil where it named none.
+    /// The answers to the features that the client named; nil when it named no feature.
     var features: [SessionFeature]? { client.features?.answers }
 
-    /// Whether the opcode is off for this client, or is another one in its dialect.
+    /// Returns whether the opcode is off for this client, or has a different meaning in the
+    /// client's dialect.
     func isOff(_ info: OpInfo) -> Bool { client.isOff(info, rules: gateway.rules) }
 
     func connected(from peer: String) {
         client.connected(from: peer)
     }
 
-    /// Takes what SESSION_INIT says and answers it.
+    /// Applies a SESSION_INIT and returns its reply.
     func initialize(_ hello: SessionInitRequest) -> SessionInitReply {
         changeClient { $0.initialize(hello) }
         decideFeatures()
@@ -69,19 +70,19 @@ final class SessionAccount {
         return client.greeting(hello, countries: shared.settings.countries, seed: seed)
     }
 
-    /// Takes a clue to the client's dialect; ignored once the dialect is known.
+    /// Applies a clue to the client's dialect. Ignores it if the dialect is already known.
     func speak(_ dialect: Capabilities?) {
         changeClient { $0.speak(dialect) }
     }
 
-    /// The client as handlers see it.
+    /// The client in the form that handlers receive.
     var requester: Requester { client.requester }
 
-    /// The subject in whose turns its work runs.
+    /// The subject whose turns the session's work uses.
     var subject: WorkSubject { WorkSubject(client.requester) }
 
-    /// Changes what the session knows about its client; whether its user's unread messages are counted
-    /// for it may change with that.
+    /// Changes the description of the client. Afterwards the client may start or stop receiving
+    /// unread counters.
     private func changeClient(_ body: (inout SessionClient) -> Void) {
         let wasCounted = client.isCounted
         body(&client)
@@ -90,7 +91,7 @@ final class SessionAccount {
         }
     }
 
-    /// Decides features for the user, or for the device before LOGIN.
+    /// Evaluates the feature rules for the user, or for the device before LOGIN.
     @discardableResult
     private func decideFeatures() -> Bool {
         guard client.decideFeatures(by: gateway.rules) else { return false }
@@ -101,7 +102,7 @@ final class SessionAccount {
     /// Applies changed feature rules.
     ///
     /// - Returns: the answers to push, if the client has logged in and they changed. Before LOGIN a
-    ///   client keeps the answers it has.
+    ///   client keeps its old answers.
     func featuresChanged() -> [SessionFeature]? {
         guard caller != nil, decideFeatures() else { return nil }
         return features
@@ -109,7 +110,7 @@ final class SessionAccount {
 
     // MARK: - Login
 
-    /// Logs the session in with the token that it was just given: several clients ask for everything else
+    /// Logs the session in with the token that it just received, because several clients continue
     /// without a LOGIN.
     func signedIn(_ opened: Answer.Opened) {
         guard !session.connection.isClosing, session.requests.signedIn() else { return }
@@ -120,17 +121,18 @@ final class SessionAccount {
         settingsVersion = opened.settingsVersion
         decideFeatures()
         session.setTimer()
-        // The token may have died before this session could hear of it.
+        // The token may have been revoked before this session was registered for events.
         shared.messenger.check(opened.token, of: client.requester) { [session] in
             session.gateway.post(.tokenDied(session, opened.session.id))
         }
     }
 
-    /// Looks up the token; then the session registers for pushes on its lane, and only then the snapshot
-    /// opens, so that it misses no later commit.
+    /// Looks up the token. Then the session registers for pushes on its lane. The snapshot opens
+    /// only afterwards, so that the session misses no later commit.
     func startLogin(_ login: LoginRequest, _ request: Session.Request) {
         self.login = LoginFlow(login)
-        // The client has not chosen the token that it was given: it may log in with another one.
+        // A client that was logged in by a code did not choose its token, so it may log in with
+        // another token.
         let known = client.isSignedInByCode ? nil : caller
         if caller == nil { shared.strangers.moved(session.connection.id, to: .loggingIn) }
         let context = session.requests.context(of: request)
@@ -149,8 +151,9 @@ final class SessionAccount {
         switch session.requests.limited(found) {
         case .failure(let error):
             if caller == nil { shared.strangers.refused(session.connection.id) }
-            // COMPAT(maxapi-python ≤ 2.5, Python < 3.12): it sends PING right after LOGIN, and hangs
-            // when the answer to PING comes on the heels of a refusal. So PING is answered first.
+            // COMPAT(maxapi-python ≤ 2.5, Python < 3.12): the client sends PING right after LOGIN.
+            // It hangs when the answer to PING arrives right after a refusal, so the refusal waits
+            // until PING is answered.
             let delay = Duration.milliseconds(session.limits.loginRefusalDelayMs)
             _ = gateway.lane.schedule(after: delay) { [session] in
                 session.requests.answered(request, Session.Reply(.refusal(error)))
@@ -219,7 +222,8 @@ final class SessionAccount {
         storeSeen(of: caller, at: client.origin.address)
     }
 
-    /// Removes the user from the session: when it closes, and when a login is refused after registering.
+    /// Removes the user from the session. Called when the session closes, and when a login is
+    /// refused after the session has registered.
     func signOff() {
         show(false)
         guard let caller else { return }
@@ -230,13 +234,14 @@ final class SessionAccount {
         if client.isCounted { shared.accounts.count(caller.userID, isCounted: false) }
         client.signOut()
         session.setStranger(true)
-        // A closing session needs no decision.
+        // A closing session needs no new answers.
         if !session.connection.isClosing { decideFeatures() }
     }
 
     // MARK: - Presence
 
-    /// Notes whether the client is in the foreground. During a LOGIN it overrides what the LOGIN says.
+    /// Records whether the client is in the foreground. During a LOGIN, this value overrides the
+    /// value in the LOGIN.
     func setInteractive(_ interactive: Bool) {
         login?.noted(interactive: interactive)
         show(interactive)
@@ -251,7 +256,7 @@ final class SessionAccount {
         apply(change)
     }
 
-    /// Notes the user's new settings, one of which decides whether presence is shown.
+    /// Records the user's new settings, including whether presence is hidden.
     func settingsChanged(_ version: Int64, isHidden: Bool) {
         guard caller != nil else { return }
         login?.noted(settingsVersion: version, isHidden: isHidden)
@@ -270,7 +275,8 @@ final class SessionAccount {
         }
     }
 
-    /// - Parameter address: where the session has just logged in from; nil if it did not log in.
+    /// - Parameter address: the address from which the session has just logged in; nil if it did
+    ///   not log in.
     private func storeSeen(of caller: Caller, at address: String? = nil) {
         let now = shared.environment.wallMs()
         let isLast = address != nil || session.requests.phase == .closed

@@ -1,16 +1,18 @@
 import TambourMessenger
 import TambourProtocol
 
-/// Who pays for the requests of a session: its user, or the connection and its address before login.
+/// Charges the requests of a session to its user, or before login to the connection and its
+/// address.
 struct SessionCharges {
     private let rates: RateLimiter
-    /// Charged for requests before login, as is the bucket of the address.
+    /// The bucket of the connection. Requests before login are charged to this bucket and to the
+    /// bucket of the address.
     private var connection = RateLimiter.OwnBucket()
     private var address = RateLimiter.Subject.address(.other(""))
     private let limits: Limits
     private var softErrors = 0
     private var softErrorsSince: Int64 = 0
-    /// Requests of numbers that no list names.
+    /// The number of requests with opcodes that the specification does not contain.
     private var unknownOpcodes = 0
 
     init(_ rates: RateLimiter, limits: Limits) {
@@ -22,9 +24,9 @@ struct SessionCharges {
         self.address = .address(address)
     }
 
-    /// Charges the user; a stranger pays for what anyone may ask.
+    /// Charges the user. Before login, charges the address for buckets that apply to anyone.
     ///
-    /// - Returns: nil if the bucket held enough.
+    /// - Returns: nil if the buckets had enough units.
     func refusal(of charges: RateRules.Charges, for user: UserID?) -> RequestError? {
         guard
             let wait = wait(for: charges.first, user)
@@ -41,10 +43,10 @@ struct SessionCharges {
         return rates.take(charge.units, from: charge.bucket, of: address)
     }
 
-    /// Charges the connection and its address for a request before login, whatever it asks for.
+    /// Charges the connection and its address for any request before login.
     ///
-    /// LOGIN is free and SESSION_INIT is charged to the connection alone, so that nobody can keep others
-    /// at the same address from logging in.
+    /// LOGIN is free, and SESSION_INIT is charged to the connection only. Clients at the same
+    /// address therefore cannot keep each other from logging in.
     mutating func refusalOfStranger(_ info: OpInfo) -> RequestError? {
         guard info.kind != .login else { return nil }
         var wait = rates.take(from: .connection, kept: &connection)
@@ -54,12 +56,12 @@ struct SessionCharges {
         return wait.map { .tooManyRequests.retrying(afterMs: $0) }
     }
 
-    /// Charges an answer whose price is known only now.
+    /// Charges an answer when its size is known.
     func charge(_ units: Int, to user: UserID) {
         if units > 0 { rates.charge(units, to: .read, of: .user(user)) }
     }
 
-    /// Limits how often an account logs in and how often an address tries bad tokens.
+    /// Applies the rate limits of logins per account and of bad tokens per address.
     func limited(
         _ found: Result<OpenSession, RequestError>
     ) -> Result<OpenSession, RequestError> {
@@ -77,7 +79,7 @@ struct SessionCharges {
 
     /// Counts a malformed request.
     ///
-    /// - Returns: false when the peer keeps sending them and is to be closed.
+    /// - Returns: false when the peer keeps sending malformed requests and must be closed.
     mutating func allowsSoftError(at now: Int64) -> Bool {
         if now - softErrorsSince > Int64(limits.softErrorWindowMs) {
             softErrorsSince = now
@@ -87,9 +89,9 @@ struct SessionCharges {
         return softErrors <= limits.maxSoftErrors
     }
 
-    /// Counts a request of a number that no list names. Apps newer than this server send some.
+    /// Counts a request with an unknown opcode. Apps that are newer than this server send some.
     ///
-    /// - Returns: whether it counts as malformed.
+    /// - Returns: whether the request counts as malformed.
     mutating func isSoftError(unknownFrom caller: Caller?) -> Bool {
         unknownOpcodes &+= 1
         return caller == nil || unknownOpcodes % limits.unknownOpcodesPerSoftError == 0

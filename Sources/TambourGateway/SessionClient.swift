@@ -2,38 +2,42 @@ import TambourEvents
 import TambourMessenger
 import TambourProtocol
 
-/// What a session knows about the other end: what SESSION_INIT said, its dialect, and its account.
+/// The session's description of its client: the content of SESSION_INIT, the dialect, and the
+/// account.
 struct SessionClient {
     /// Nil before login.
     private(set) var caller: Caller? { didSet { known = nil } }
     private(set) var origin: SessionOrigin { didSet { known = nil } }
     private(set) var capabilities: Capabilities { didSet { known = nil } }
-    /// What the client named in SESSION_INIT. A client that named something speaks no dialect.
+    /// The capabilities that the client named in SESSION_INIT. A client that named any uses no
+    /// dialect.
     private var named: Capabilities = []
-    /// Set once, by whatever tells it first: the listener, a clue before login, or the token. Without any of
-    /// these a login makes it `classic`.
+    /// The client's dialect. It is set once, by the first source that reveals it: the listener, a
+    /// clue before login, or the token. If no source does, a login sets it to `classic`.
     private var dialect: Capabilities?
-    /// Nil for clients that named none in SESSION_INIT.
+    /// The features that the client named in SESSION_INIT; nil when it named no feature.
     private(set) var features: SessionFeatures?
     /// The language of refusals; nil for clients that named no locale.
     private(set) var language: RequestError.Language? { didSet { known = nil } }
     private(set) var appVersion: AppVersion?
     private(set) var token: String? { didSet { known = nil } }
-    /// Whether it has logged in with the token that it got on this connection, and has not sent LOGIN.
+    /// Whether the client logged in with a token that it received on this connection, without a
+    /// LOGIN.
     private(set) var isSignedInByCode = false
     private var known: Requester?
 
-    /// - Parameter dialect: that of the listener; nil where the client shows it.
+    /// - Parameter dialect: the dialect of the listener; nil to detect the client's dialect.
     init(dialect: Capabilities?) {
         self.dialect = dialect
         capabilities = dialect ?? .classic
         origin = SessionOrigin(installation: "", client: "", info: "", address: "")
     }
 
-    /// Whether the client is told with each message what its user has not read.
+    /// Whether the client receives unread counters with each message.
     var isCounted: Bool { capabilities.contains(.classic) }
 
-    /// The client as handlers see it; one object until something changes.
+    /// The client in the form that handlers receive. It is one object until the client's state
+    /// changes.
     var requester: Requester {
         mutating get {
             if let known { return known }
@@ -59,7 +63,7 @@ struct SessionClient {
         )
     }
 
-    /// The address without its port.
+    /// Returns the address without its port.
     private static func host(of peer: String) -> String {
         guard let colon = peer.lastIndex(of: ":") else { return peer }
         return String(peer[..<colon].filter { $0 != "[" && $0 != "]" })
@@ -85,7 +89,7 @@ struct SessionClient {
         features = SessionFeatures(hello)
     }
 
-    /// The answer to SESSION_INIT.
+    /// Returns the reply to SESSION_INIT.
     func greeting(_ hello: SessionInitRequest, countries: [Text], seed: Int64) -> SessionInitReply {
         SessionInitReply(
             callsSeed: seed,
@@ -101,20 +105,20 @@ struct SessionClient {
 
     // MARK: - Dialect and features
 
-    /// Takes what tells the dialect, if nothing did before.
+    /// Sets the dialect if it is not yet known.
     mutating func speak(_ told: Capabilities?) {
         guard dialect == nil, let told else { return }
         dialect = told
         settleCapabilities()
     }
 
-    /// What the client reads: what it named, or else its dialect.
+    /// Sets the capabilities to those that the client named, or otherwise to its dialect.
     private mutating func settleCapabilities() {
         capabilities = named.isEmpty ? dialect ?? .classic : named
         origin.dialect = capabilities == .classic ? "" : capabilities.dialect ?? ""
     }
 
-    /// Decides features for the user, or for the device before LOGIN.
+    /// Evaluates the feature rules for the user, or for the device before LOGIN.
     ///
     /// - Returns: whether an answer changed.
     mutating func decideFeatures(by rules: FeatureRules) -> Bool {
@@ -122,7 +126,8 @@ struct SessionClient {
         return features?.decide(by: rules, for: caller?.userID) == true
     }
 
-    /// Whether the opcode belongs to a feature that is off for this client, or is another one in its dialect.
+    /// Returns whether the opcode belongs to a feature that is off for this client, or has a
+    /// different meaning in the client's dialect.
     func isOff(_ info: OpInfo, rules: FeatureRules) -> Bool {
         if !info.movedIn.isDisjoint(with: capabilities) { return true }
         return !info.feature.isEmpty
@@ -131,7 +136,7 @@ struct SessionClient {
 
     // MARK: - Account
 
-    /// Takes the account of a session. What has not told the dialect so far does not tell it later.
+    /// Sets the account. If the dialect is still unknown, it becomes `classic` and stays so.
     mutating func signIn(_ session: OpenSession, connection: ConnectionID, replyBudget: Int) {
         speak(.classic)
         caller = Caller(

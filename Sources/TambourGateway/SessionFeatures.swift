@@ -1,14 +1,14 @@
 import TambourMessenger
 import TambourProtocol
 
-/// The features that one client named, and the answers it got.
+/// The features that one client named, and the answers that it received.
 ///
-/// Answers stay the same until the client logs in, sends SESSION_INIT again, or the rules change.
-/// Touched only on the session's lane; clients that name no feature have none.
+/// Answers stay the same until the client logs in, repeats SESSION_INIT, or the rules change. Only
+/// the session's lane touches this object. Clients that name no feature have no such object.
 final class SessionFeatures {
     private let names: [String]
     private let device: FeatureSubject
-    /// In the order of their names; unknown names are omitted.
+    /// The answers in the order of the feature names. Unknown features are omitted.
     private(set) var answers: [SessionFeature] = []
     /// The features of the specification that are off for this client.
     private(set) var off: Features = []

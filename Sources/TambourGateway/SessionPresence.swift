@@ -1,8 +1,9 @@
 import TambourProtocol
 
-/// What one session shows of its user's presence, and whose presence it follows.
+/// The presence that one session shows of its user, and the users whose presence the session
+/// follows.
 struct SessionPresence {
-    /// What others see of the user changes by this session.
+    /// A change of the presence that this session shows.
     enum Change: Equatable {
         case shown
         case hidden
@@ -10,10 +11,10 @@ struct SessionPresence {
 
     /// Whether the client is in the foreground.
     private(set) var isInteractive = false
-    /// Whether the user shows their presence to nobody.
+    /// Whether the user hides their presence from everybody.
     private(set) var isHidden = false
     private var isShown = false
-    /// When the user's last-seen time was last stored; Unix milliseconds.
+    /// The time when the user's last-seen time was last stored, Unix milliseconds.
     private var seenStored: Int64?
     private var followed: Set<UserID> = []
     private let mostFollowed: Int
@@ -40,10 +41,10 @@ struct SessionPresence {
         return isShown ? .shown : .hidden
     }
 
-    /// Whether the last-seen time is worth storing: at most once in `seenStepMs` for a client that comes
-    /// and goes.
+    /// Returns whether to store the last-seen time. A client that often switches to the background
+    /// causes at most one write in `seenStepMs`.
     ///
-    /// - Parameter always: for a login and for the end of a session.
+    /// - Parameter always: true for a login and for the end of a session.
     mutating func storesSeen(at now: Int64, always: Bool) -> Bool {
         if let seenStored, !always, now >= seenStored, now - seenStored < seenStepMs {
             return false
@@ -54,21 +55,21 @@ struct SessionPresence {
 
     // MARK: - Following
 
-    /// Follows these users too.
+    /// Adds users to the followed users.
     ///
-    /// - Returns: those who were not followed before.
+    /// - Returns: the users who were not followed before.
     mutating func follow(_ users: [UserID]) -> [UserID] {
         users.filter { followed.insert($0).inserted }
     }
 
     /// Takes over users whom a LOGIN has begun to follow.
     ///
-    /// - Returns: those who were followed before: they count once.
+    /// - Returns: the users who were followed before. The caller ends their second subscription.
     mutating func adopt(_ users: [UserID]) -> [UserID] {
         users.filter { !followed.insert($0).inserted }
     }
 
-    /// Follows the partner in an active dialog, unless there are many.
+    /// Follows the partner in an active dialog, unless the session already follows too many users.
     ///
     /// - Returns: whether the user was not followed before.
     mutating func follow(dialogPartner user: UserID) -> Bool {
@@ -76,12 +77,12 @@ struct SessionPresence {
         return followed.insert(user).inserted
     }
 
-    /// - Returns: those of these users who were followed.
+    /// - Returns: the given users who were followed.
     mutating func unfollow(_ users: [UserID]) -> [UserID] {
         users.filter { followed.remove($0) != nil }
     }
 
-    /// - Returns: all who were followed.
+    /// - Returns: all users who were followed.
     mutating func unfollowAll() -> Set<UserID> {
         defer { followed = [] }
         return followed

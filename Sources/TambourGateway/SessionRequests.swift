@@ -6,17 +6,17 @@ import TambourNet
 import TambourProtocol
 import TambourQueues
 
-/// The requests of a session, from frame to reply: what they have to pass, where they run, and how they
-/// are answered.
+/// Handles the requests of a session from frame to reply: checks and charges them, starts them, and
+/// answers them.
 ///
-/// Touched only on the session's lane.
+/// Only the session's lane touches it.
 final class SessionRequests {
-    /// The session owns this object, so it lives at least as long.
+    /// The session owns this object, so the session lives at least as long.
     private unowned(unsafe) var owner: Session?
     private let limits: Limits
     private var charges: SessionCharges
     private var machine: SessionStateMachine
-    /// Requests that wait for their turn, by ticket.
+    /// The requests that wait for their turn, by ticket.
     private var waiting: [Int: Session.Request] = [:]
 
     init(_ shared: SharedServices) {
@@ -48,52 +48,53 @@ final class SessionRequests {
         charges.connected(from: address)
     }
 
-    /// Limits how often an account logs in and how often an address tries bad tokens.
+    /// Applies the rate limits of logins per account and of bad tokens per address.
     func limited(_ found: Result<OpenSession, RequestError>) -> Result<OpenSession, RequestError> {
         charges.limited(found)
     }
 
     var phase: SessionStateMachine.Phase { machine.phase }
 
-    /// Also while another LOGIN is under way: if it is refused, the first one still holds.
+    /// Whether the session is logged in. It stays logged in during a second LOGIN, because a
+    /// refusal does not end the first login.
     var isLoggedIn: Bool { machine.isLoggedIn }
 
     /// Whether a LOGIN runs or waits.
     var hasLogin: Bool { machine.hasLogin }
 
-    /// Whether to stop reading for now; further bytes wait in the kernel.
+    /// Whether the session must stop reading for now. Further bytes wait in the kernel.
     var isFull: Bool {
         machine.inFlight >= limits.maxRequestsInFlight || machine.isBlocked
     }
 
     /// Whether no request is in flight.
     ///
-    /// - Parameter ignoringPreviews: previews may take long.
+    /// - Parameter ignoringPreviews: whether to ignore link previews, which may take long.
     func areDone(ignoringPreviews: Bool) -> Bool {
         machine.inFlight == (ignoringPreviews ? machine.beside : 0)
     }
 
-    /// A request that leads to a login token was answered with one.
+    /// Records that the reply to a request contains a login token.
     ///
-    /// - Returns: false where a LOGIN has begun, or has been answered.
+    /// - Returns: false when a LOGIN has begun or has been answered.
     func signedIn() -> Bool { machine.signedIn() }
 
     func loginEnded(accepted: Bool) {
         machine.loginEnded(accepted: accepted)
     }
 
-    /// Starts no further query or LOGIN until `release`.
+    /// Holds back further queries and LOGINs until `release`.
     func hold() {
         machine.hold()
     }
 
-    /// Ends what `hold` began.
+    /// Ends the hold and starts waiting requests.
     func release() {
         let mayRead = isFull
         proceed(machine.release(), mayRead: mayRead)
     }
 
-    /// Drops what waits; what is in flight is not answered any more.
+    /// Drops the waiting requests. Requests in flight are no longer answered.
     func closed() {
         machine.closed()
         waiting = [:]
@@ -103,7 +104,7 @@ final class SessionRequests {
 
     func received(_ frame: Frame, _ turn: inout Turn) {
         session.deadlines.frameEnded()
-        // Clients' replies to pushes need no answer.
+        // A client's reply to a push needs no answer.
         guard frame.header.command == PacketCommand.request.rawValue else { return }
         let sequence = frame.header.sequence
         session.outbox.noteSequence(sequence)
@@ -111,16 +112,19 @@ final class SessionRequests {
         shared.metrics.countRequest(opcode)
         guard let info = opcode.info else { return refuseUnknown(sequence, opcode) }
         guard info.isServed else {
-            // Newer clients may send opcodes that this server does not serve: not counted as an error.
+            // Newer clients may send opcodes that this server does not serve. They do not count as
+            // malformed.
             return send(.protoOpcode, sequence, opcode)
         }
-        // Requests after a LOGIN are checked when they start, by its outcome.
+        // Requests that arrive during a LOGIN are checked when they start, because the check
+        // depends on the LOGIN's outcome.
         if !machine.hasLogin, isOff(info) { return send(.protoOpcode, sequence, opcode) }
         guard info.states.contains(machine.statesOnArrival) else {
             return refuseSoftly(.protoState, sequence, opcode)
         }
-        // Strangers pay before their payload is decoded. What waits for the outcome of a LOGIN is charged when
-        // it starts: to the user of the LOGIN, or to the stranger if it was refused.
+        // Strangers pay before their payload is decoded. A request that waits for the outcome of a
+        // LOGIN is charged when it starts: to the LOGIN's user, or to the stranger if the LOGIN was
+        // refused.
         let paysLater = machine.hasLogin && info.kind != .session
         if !paysLater, let refusal = refusalOfStranger(info) {
             return send(refusal, sequence, opcode)
@@ -153,7 +157,8 @@ final class SessionRequests {
         caller == nil ? charges.refusalOfStranger(info) : nil
     }
 
-    /// Answers requests that need neither engine nor reader; previews take longer and are admitted.
+    /// Answers requests that need neither the engine nor a reader. Link previews take longer, so
+    /// they are admitted like other work.
     private func answer(_ request: SessionRequest, _ sequence: UInt16, _ opcode: Opcode) {
         if case .msgSharePreview(let preview) = request {
             return admit(.preview(preview), sequence, opcode)
@@ -164,7 +169,8 @@ final class SessionRequests {
         }
         switch request {
         case .ping(let ping):
-            // PING is a fence: pushes that arrived before it must be sent before its reply.
+            // PING is a fence: pushes that the lane received before it must be sent before its
+            // reply.
             gateway.drainMailbox()
             if let interactive = ping.interactive { account.setInteractive(interactive) }
             reply(PingReply(), sequence, opcode)
@@ -217,8 +223,8 @@ final class SessionRequests {
             .flatMap { charges.refusal(of: $0, for: caller?.userID) }
     }
 
-    /// Starts queued requests whose turn has come, or refuses those that are no longer allowed: after a
-    /// refused LOGIN, requests that need one are refused as well.
+    /// Starts queued requests whose turn has come, or refuses requests that are no longer allowed.
+    /// After a refused LOGIN, requests that need a login are refused.
     private func startWaiting(_ tickets: [Int]) {
         var tickets = tickets[...]
         while let ticket = tickets.popFirst() {
@@ -261,7 +267,7 @@ final class SessionRequests {
                 let reply = MsgSharePreviewReply(attachments: attach.map { [$0] } ?? [])
                 session.gateway.post(.answered(session, request, Session.Reply(.reply(reply))))
             }
-            // `beside` counts this one.
+            // `beside` includes this request.
             guard machine.beside <= limits.maxLinkPreviewsAsked else {
                 shared.metrics.countLinkPreview(.busy)
                 return answer(nil)
@@ -277,7 +283,8 @@ final class SessionRequests {
         }
     }
 
-    /// Frames a page where it was read: no lane waits for that.
+    /// Returns a completion that frames a page on its reader, so that no lane waits for the
+    /// framing.
     func framing(_ request: Session.Request) -> @Sendable (Answer) -> Void {
         let capabilities = account.capabilities
         return { [session] answer in
@@ -363,7 +370,7 @@ final class SessionRequests {
 
     private func refuseTooLong(_ sequence: UInt16, _ opcode: Opcode) {
         send(.internalError, sequence, opcode)
-        // The client treats this as a refused login, so close the session.
+        // The client treats the error as a refused login, so close the session.
         if opcode == .login { session.close(reason: "the reply to LOGIN is too long") }
     }
 
@@ -378,7 +385,8 @@ final class SessionRequests {
         )
     }
 
-    /// Refuses a malformed request; closes a peer that keeps sending them.
+    /// Refuses a malformed request. Closes the connection of a peer that keeps sending malformed
+    /// requests.
     private func refuseSoftly(_ error: RequestError, _ sequence: UInt16, _ opcode: Opcode) {
         send(error, sequence, opcode)
         if !charges.allowsSoftError(at: gateway.lane.now) {
@@ -394,7 +402,7 @@ final class SessionRequests {
         }
     }
 
-    /// Answers once and closes, because the stream cannot be decoded any further.
+    /// Answers once and closes, because the rest of the stream cannot be decoded.
     func refuse(_ error: FrameError, bytes: UnsafeRawBufferPointer) {
         shared.metrics.framesRefused.add(1)
         let header = bytes.count >= PacketHeader.size ? PacketHeader(bytes) : nil

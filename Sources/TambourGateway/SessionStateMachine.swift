@@ -1,28 +1,28 @@
 import TambourProtocol
 
-/// What a connection has done so far and which of its requests may run now.
+/// The state of a connection: its phase, and which of its requests may run now.
 ///
-/// Requests of one session run in the order they came: commands may be under way together, for the
-/// engine keeps their order; a query waits for the commands before it, a command for the queries
-/// before it; LOGIN runs alone. A preview runs beside what else there is and keeps nothing waiting. PING and the
-/// like never ask here.
+/// Requests of one session run in order of arrival. Several commands may be in flight, because the
+/// engine keeps their order. A query waits for the commands before it, and a command for the
+/// queries before it. LOGIN runs alone. A link preview runs next to all other work except LOGIN and
+/// delays no request. PING and similar requests do not pass through this type.
 struct SessionStateMachine {
     enum Phase: Equatable {
         case connected
         case initialized
-        /// LOGIN is under way; `then` is where a refusal leads back to.
+        /// A LOGIN is in flight. `wasLoggedIn` decides the phase after a refusal.
         case loggingIn
         case loggedIn
         case closed
     }
 
-    /// When a request may run.
+    /// The rule that decides when a request may run.
     enum Turn: Equatable {
         case command
         case query
-        /// Whatever else runs, but a LOGIN; nothing waits for it.
+        /// Runs next to all other requests except a LOGIN. No request waits for it.
         case beside
-        /// Nothing runs beside it.
+        /// Runs alone.
         case exclusive
     }
 
@@ -30,56 +30,57 @@ struct SessionStateMachine {
     private var wasLoggedIn = false
     private var commands = 0
     private var queries = 0
-    /// Requests that run beside the others.
+    /// The number of running requests with the turn `beside`.
     private(set) var beside = 0
     private var isExclusive = false
-    /// Requests that run alone, running or waiting.
+    /// The number of running or waiting requests with the turn `exclusive`.
     private var exclusives = 0
     private let maxQueries: Int
-    /// Whether nothing with a long reply may start.
+    /// Whether requests with long replies must wait.
     private var isHeld = false
     private var waiting: [(turn: Turn, ticket: Int)] = []
     private var nextTicket = 0
 
-    /// - Parameter maxQueries: how many queries may run beside each other, at least one.
+    /// - Parameter maxQueries: the limit of concurrent queries, at least one.
     init(maxQueries: Int) {
         self.maxQueries = max(1, maxQueries)
     }
 
-    /// The states by which a request is judged that arrives now. What comes behind a LOGIN waits for its
-    /// reply, whatever the LOGIN itself waits for.
+    /// The states for the check of a request that arrives now. A request after a LOGIN waits for
+    /// the LOGIN's reply, so it is checked as logged in, even while the LOGIN itself waits.
     var statesOnArrival: OpInfo.States { hasLogin ? .loggedIn : states }
 
-    /// The bit of this phase in the opcode table.
+    /// The opcode table's states for this phase.
     var states: OpInfo.States {
         switch phase {
         case .connected: .connected
         case .initialized: .initialized
-        // What comes after a LOGIN waits for its reply, so it is judged by what follows it.
+        // A request after a LOGIN waits for the LOGIN's reply, so it is checked as logged in.
         case .loggingIn, .loggedIn: .loggedIn
         case .closed: []
         }
     }
 
-    /// Also while another LOGIN is under way: if it is refused, the first one still holds.
+    /// Whether the session is logged in. It stays logged in during a second LOGIN, because a
+    /// refusal does not end the first login.
     var isLoggedIn: Bool { phase == .loggedIn || (phase == .loggingIn && wasLoggedIn) }
 
-    /// Requests that run or wait.
+    /// The number of requests that run or wait.
     var inFlight: Int { commands + queries + beside + (isExclusive ? 1 : 0) + waiting.count }
 
     /// Whether a LOGIN runs or waits.
     var hasLogin: Bool { exclusives > 0 }
 
-    /// Whether requests wait for the end of a hold.
+    /// Whether requests wait during a hold.
     var isBlocked: Bool { isHeld && !waiting.isEmpty }
 
     mutating func initialized() {
         if phase == .connected { phase = .initialized }
     }
 
-    /// A request that leads to a login token was answered with one.
+    /// Records that the reply to a request contains a login token.
     ///
-    /// - Returns: false where a LOGIN has begun, or has been answered.
+    /// - Returns: false when a LOGIN has begun or has been answered.
     mutating func signedIn() -> Bool {
         guard phase == .initialized else { return false }
         phase = .loggedIn
@@ -101,9 +102,10 @@ struct SessionStateMachine {
         waiting = []
     }
 
-    /// A request arrived.
+    /// Records the arrival of a request.
     ///
-    /// - Returns: its ticket, and whether it may start at once; if not, `finished` names it later.
+    /// - Returns: the request's ticket, and whether the request may start at once. If not,
+    ///   `finished` or `release` returns the ticket later.
     mutating func arrived(_ turn: Turn) -> (ticket: Int, starts: Bool) {
         let ticket = nextTicket
         nextTicket += 1
@@ -116,9 +118,9 @@ struct SessionStateMachine {
         return (ticket, false)
     }
 
-    /// A request that had started is answered.
+    /// Records that a running request has been answered.
     ///
-    /// - Returns: the tickets of those that may start now, in order.
+    /// - Returns: the tickets of the requests that may start now, in order.
     mutating func finished(_ turn: Turn) -> [Int] {
         switch turn {
         case .command: commands -= 1
@@ -131,14 +133,15 @@ struct SessionStateMachine {
         return startable()
     }
 
-    /// Starts no further query or LOGIN, whose replies may be long; commands go on.
+    /// Holds back further queries and LOGINs, because their replies may be long. Commands still
+    /// start.
     mutating func hold() {
         isHeld = true
     }
 
-    /// Ends what `hold` began.
+    /// Ends the hold.
     ///
-    /// - Returns: the tickets of those that may start now, in order.
+    /// - Returns: the tickets of the requests that may start now, in order.
     mutating func release() -> [Int] {
         isHeld = false
         return startable()

@@ -2,7 +2,7 @@ import Logging
 import TambourMessenger
 import TambourProtocol
 
-/// What every session of every lane needs; safe to share.
+/// The services that all sessions of all lanes share.
 final class SharedServices: Sendable {
     let messenger: Messenger
     let limits: Limits

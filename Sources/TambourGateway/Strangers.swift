@@ -3,20 +3,21 @@ import TambourMessenger
 import TambourProtocol
 import TambourQueues
 
-/// Chooses which unauthenticated connection to close, over all lanes.
+/// Tracks the unauthenticated connections of all lanes, and chooses which of them to close.
 ///
-/// Connections older than `strangerGraceMs` go first; among them the lowest stage, then the oldest. Each
-/// operation is O(1), amortised: a connection that moves to another stage leaves a stale place in its
-/// old list, which is dropped when an operation comes across it.
+/// Connections older than `strangerGraceMs` are closed first. Among them, the lowest stage is
+/// closed first, then the oldest connection. Each operation is O(1), amortised. A connection that
+/// moves to another stage leaves a stale place in its old list, and a later operation drops the
+/// place.
 final class Strangers: Sendable {
-    /// How far a connection has come; a lower stage makes room first.
+    /// The progress of a connection. Connections at a lower stage are closed first.
     enum Stage: Int, CaseIterable {
         /// Before SESSION_INIT.
         case silent
         /// After SESSION_INIT.
         case talking
-        /// During the first LOGIN. After a refusal a connection stays `talking`, or it could protect
-        /// itself with bad tokens.
+        /// During the first LOGIN. After a refusal a connection stays `talking`; otherwise it could
+        /// protect itself with bad tokens.
         case loggingIn
     }
 
@@ -26,7 +27,8 @@ final class Strangers: Sendable {
         let openedMs: Int64
         var stage: Stage
         var wasRefused = false
-        /// The ticket of its valid place in a list; places with other tickets are stale.
+        /// The ticket of the connection's valid place in a list. Places with other tickets are
+        /// stale.
         var ticket: UInt64
     }
 
@@ -35,7 +37,7 @@ final class Strangers: Sendable {
         let ticket: UInt64
     }
 
-    /// Places of connections by stage, oldest first.
+    /// The places of connections by stage, oldest first.
     fileprivate struct Line {
         var count = 0
         var stages = Stage.allCases.map { _ in FIFO<Place>() }
@@ -54,7 +56,8 @@ final class Strangers: Sendable {
     private let graceMs: Int64
     private let state = Mutex(State())
 
-    /// How many strangers are closed for one that arrives above the bound, so that their number falls.
+    /// The number of strangers to close for each arrival above the limit. It is more than one, so
+    /// that the number of strangers falls.
     private static let closedForOne = 2
 
     init(limits: Limits) {
@@ -64,15 +67,17 @@ final class Strangers: Sendable {
 
     var count: Int { state.withLock { $0.strangers.count } }
 
-    /// The number of places that all operations so far have examined in the line over all addresses.
+    /// The number of places that all operations have examined in the line of all addresses, for
+    /// tests.
     var looks: Int { state.withLock { $0.all.looks } }
 
-    /// Adds a connection that has opened, or whose login failed after registering; a known one moves to
-    /// `stage`.
+    /// Adds a connection that has opened, or whose login failed after registering. A known
+    /// connection moves to `stage`.
     ///
-    /// - Parameter id: of the connection, never used twice.
-    /// - Returns: the sessions of its address to close because there are too many. Connections younger
-    ///   than `strangerGraceMs` stay: after an outage all clients reconnect at once.
+    /// - Parameter id: the id of the connection, which is never reused.
+    /// - Returns: the sessions to close because their address has too many strangers. Connections
+    ///   younger than `strangerGraceMs` stay, because all clients reconnect at once after an
+    ///   outage.
     func entered(
         _ session: Session,
         id: UInt64,
@@ -111,7 +116,7 @@ final class Strangers: Sendable {
         state.withLock { $0.move(id, to: stage) }
     }
 
-    /// Notes that a LOGIN was refused: later ones no longer protect the connection.
+    /// Records that a LOGIN was refused. Later LOGINs no longer protect the connection.
     func refused(_ id: UInt64) {
         state.withLock { state in
             state.strangers[id]?.wasRefused = true
@@ -124,7 +129,8 @@ final class Strangers: Sendable {
         state.withLock { _ = $0.remove(id) }
     }
 
-    /// Removes and returns the connection to close for another one; nil if all have logged in.
+    /// Removes and returns the connection to close for a new one; nil if all connections have
+    /// logged in.
     func takeOldest(nowMs: Int64) -> Session? {
         state.withLock { state in
             let oldest = state.oldest(cameBefore: nowMs - graceMs) ?? state.oldest(cameBefore: .max)
@@ -134,10 +140,10 @@ final class Strangers: Sendable {
 }
 
 extension Strangers.Line {
-    /// Stale places are dropped from this many on, when they are half of the list.
+    /// The number of stale places from which they are dropped, once they make up half of the list.
     private static var keptStale: Int { 64 }
 
-    /// - Parameter strangers: all strangers; each has one valid place in one of the lists.
+    /// - Parameter strangers: all strangers. Each has one valid place in one of the lists.
     fileprivate mutating func append(
         _ place: Strangers.Place,
         _ stage: Strangers.Stage,
@@ -150,7 +156,8 @@ extension Strangers.Line {
         stages[stage.rawValue].removeAll { strangers[$0.id]?.ticket != $0.ticket }
     }
 
-    /// The oldest connection of the lowest stage, among those that opened before `time`.
+    /// Returns the oldest connection of the lowest stage among the connections that opened before
+    /// `time`.
     fileprivate mutating func oldest(
         _ strangers: [UInt64: Strangers.Stranger],
         cameBefore time: Int64

@@ -1,17 +1,17 @@
 import TambourProtocol
 
-/// What a connection may still have handled before the others get their turn.
+/// The bytes and frames that a connection may still handle before other connections get their turn.
 struct Turn {
     private var bytes: Int
     private var frames: Int
-    /// What was handled so far, roughly in bytes.
+    /// The work so far, roughly in bytes.
     private(set) var work = 0
 
-    /// The bytes of a large frame that cost as much as the smallest frame does.
+    /// The fixed cost of a frame, in bytes of a large frame.
     private static let bytesPerFrame = 256
 
-    /// - Parameter sharing: the connections of the account on the lane. They have the turn of one together,
-    ///   but each has a frame of it at least.
+    /// - Parameter sharing: the number of the account's connections on the lane. Together they have
+    ///   the turn of one connection, but each may handle at least one frame.
     init(_ limits: Limits, isStranger: Bool, sharing: Int = 1) {
         bytes = isStranger ? limits.maxTurnBytesBeforeLogin : limits.maxTurnBytes / max(1, sharing)
         frames =
@@ -20,14 +20,14 @@ struct Turn {
 
     var isOver: Bool { bytes <= 0 || frames <= 0 }
 
-    /// A frame of `count` bytes was handled.
+    /// Counts a handled frame of `count` bytes.
     mutating func handled(_ count: Int) {
         frames -= 1
         bytes -= count
         work += count + Self.bytesPerFrame
     }
 
-    /// A payload has become larger by `count` bytes.
+    /// Counts the `count` bytes by which a payload grew when it was inflated.
     mutating func inflated(by count: Int) {
         guard count > 0 else { return }
         bytes -= count

@@ -4,7 +4,8 @@ import Synchronization
 
 /// Accepts connections on a listening socket, and pauses when descriptors or memory run out.
 ///
-/// `@unchecked Sendable`: `state` is a `Mutex`, the counters are atomic, the rest is constant.
+/// `@unchecked Sendable`: `state` is a `Mutex`, the counters are atomic, and the other properties
+/// are constant.
 package final class Acceptor: @unchecked Sendable {
     /// The result of one attempt to accept: a socket and its peer, or an `errno`.
     package enum Acceptance: Sendable {
@@ -18,7 +19,7 @@ package final class Acceptor: @unchecked Sendable {
         var isStopped = false
     }
 
-    /// How long accepting pauses when descriptors or memory run out.
+    /// The length of the pause after descriptors or memory run out.
     package static let pause = DispatchTimeInterval.milliseconds(100)
 
     private let descriptor: Int32
@@ -32,7 +33,7 @@ package final class Acceptor: @unchecked Sendable {
     /// The number of sockets accepted.
     package var acceptedCount: Int { accepted.load(ordering: .relaxed) }
 
-    /// The number of times accepting paused.
+    /// The number of pauses.
     package var exhaustedCount: Int { exhausted.load(ordering: .relaxed) }
 
     /// - Parameters:
@@ -55,7 +56,8 @@ package final class Acceptor: @unchecked Sendable {
         if state.withLock({ $0.source == nil && !$0.isStopped }) { Glibc.close(descriptor) }
     }
 
-    /// Starts accepting. Both closures run on the queue; `onAccept` takes ownership of its sockets.
+    /// Starts accepting connections. Both closures run on the queue. `onAccept` takes ownership of
+    /// the sockets.
     package func start(
         onExhausted: @escaping @Sendable () -> Void,
         onAccept: @escaping @Sendable (_ socket: Int32, _ peer: String) -> Void
@@ -71,7 +73,7 @@ package final class Acceptor: @unchecked Sendable {
         }
     }
 
-    /// Stops at once: after this returns, the system refuses new connections.
+    /// Stops at once. After this returns, the system refuses new connections.
     package func stop() {
         state.withLock { state in
             guard !state.isStopped else { return }
@@ -102,13 +104,14 @@ package final class Acceptor: @unchecked Sendable {
             case .failed(EAGAIN), .failed(EBADF), .failed(EINVAL):
                 return
             case .failed:
-                // A failure of one connection before it was accepted does not affect the next.
+                // One connection failed before it was accepted. The next connection is not
+                // affected.
                 continue
             }
         }
     }
 
-    /// Leaves pending connections to the kernel for a while; open connections are still served.
+    /// Pauses accepting. Pending connections wait in the kernel; open connections are still served.
     private func rest() {
         let isPaused = state.withLock { state in
             guard let source = state.source else { return false }

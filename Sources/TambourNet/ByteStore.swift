@@ -2,13 +2,14 @@ import Glibc
 
 /// Pending bytes: an incomplete frame, or output that the socket refused.
 ///
-/// It exists only while bytes are pending, so that an idle connection owns no buffer.
+/// A store exists only while bytes are pending, so that an idle connection has no buffer.
 final class ByteStore {
     private var base: UnsafeMutableRawPointer
     private var capacity: Int
     private var start = 0
     private var end = 0
-    /// When the newest bytes were read, microseconds of the lane's clock; zero for output.
+    /// The time when the newest bytes were read, in microseconds of the lane's clock; zero for
+    /// output.
     var arrivalUs: Int64
 
     init(_ bytes: UnsafeRawBufferPointer, arrivalUs: Int64 = 0) {
@@ -24,7 +25,7 @@ final class ByteStore {
 
     var isEmpty: Bool { start == end }
 
-    /// Valid until the next mutation.
+    /// The contents. Valid until the next mutation.
     var bytes: UnsafeRawBufferPointer { .init(start: base + start, count: count) }
 
     func append(_ bytes: UnsafeRawBufferPointer) {
@@ -34,7 +35,7 @@ final class ByteStore {
         end += bytes.count
     }
 
-    /// Replaces the contents with `bytes`, which must not lie in this store.
+    /// Replaces the contents with `bytes`, which must not point into this store.
     func replace(with bytes: UnsafeRawBufferPointer) {
         start = 0
         end = 0
@@ -50,8 +51,8 @@ final class ByteStore {
         start += count
     }
 
-    /// Returns room for at least `count` bytes after the contents; `grew(by:)` then reports how
-    /// many were written.
+    /// Returns room for at least `count` bytes after the contents. The caller then reports the
+    /// number of written bytes with `grew(by:)`.
     func room(_ count: Int) -> UnsafeMutableRawBufferPointer {
         reserve(count)
         return .init(start: base + end, count: capacity - end)
@@ -64,7 +65,8 @@ final class ByteStore {
 
     private func reserve(_ extra: Int) {
         if end + extra <= capacity { return }
-        // Moving to the front pays only if it moves less than it frees: amortised O(1).
+        // Move the contents to the front only if fewer bytes move than become free. This makes
+        // appending amortised O(1).
         if start >= count, count + extra <= capacity {
             memmove(base, base + start, count)
         } else {

@@ -2,28 +2,29 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// One accepted socket, owned by one lane for life; every member may be used on that lane only.
+/// One accepted socket. One lane owns it for its whole life, and every member may be used only on
+/// this lane.
 ///
-/// An idle connection is only this object: buffers for an incomplete frame, and for bytes the
-/// socket refused, exist only while they are needed.
+/// An idle connection consists of this object alone. Buffers for an incomplete frame, and for bytes
+/// that the socket refused, exist only while they are needed.
 package final class Connection {
-    /// The stage of closing that the connection has reached.
+    /// The stage of the connection's close.
     enum Phase {
         case open
         /// Sends pending output and discards input.
         case flushing
         /// Has closed its sending side and waits for the peer to close.
         case lingering
-        /// The descriptor is closed; the delegate may not have been notified yet.
+        /// The descriptor is closed. The delegate may not yet be notified.
         case closed
     }
 
-    /// The state that only closing connections need.
+    /// The state of a closing connection.
     final class Farewell {
         let reason: CloseReason
-        /// The latest time to close, in the lane's milliseconds.
+        /// The latest time to close, in milliseconds of the lane's clock.
         let deadlineMs: Int64
-        /// How long the peer may accept no bytes.
+        /// The time after which a peer that accepts no bytes is closed.
         let patience: Duration
         var timer: TimerToken?
 
@@ -38,7 +39,7 @@ package final class Connection {
 
     /// The lane that owns this connection.
     package unowned let lane: Lane
-    /// Unique in the process, never reused.
+    /// The id of the connection, unique in the process and never reused.
     package let id: UInt64
     /// The peer's address, as `127.0.0.1:43211` or `[::1]:43211`.
     package let peer: String
@@ -53,19 +54,20 @@ package final class Connection {
     var input: ByteStore?
     var isReadingPaused = false
     var isResuming = false
-    /// Whether the peer closed its side: there is nothing more to read or to wait for.
+    /// Whether the peer closed its side, so that no more bytes arrive.
     var hasInputEnded = false
-    /// Whether the end of the input is not reported yet: bytes left from a pause are presented
+    /// Whether the end of the input is still to be reported. Bytes left from a pause are presented
     /// first.
     var isEndUntold = false
 
-    // Output: collected by this round in the lane's buffer, then refused by the socket.
+    // Output: first the bytes collected in the lane's buffer during this round, then the bytes that
+    // the socket refused.
     var firstSegment: Int32 = -1
     var lastSegment: Int32 = -1
     var collectedBytes: Int32 = 0
     var isDirty = false
-    // Placed here to fill padding in the layout.
-    /// Whether the lane serves this connection after all others of a round.
+    // These properties are placed here to fill padding in the layout.
+    /// Whether the lane serves this connection after all other connections of a round.
     package var isLowPriority = false
     /// Whether the connection is in one of the lane's queues of turns.
     var awaitsTurn = false
@@ -73,10 +75,10 @@ package final class Connection {
     package internal(set) var hasEndedTurn = false
     var backlog: ByteStore?
 
-    /// The events that epoll watches for.
+    /// The epoll events that the lane watches for.
     var watched: UInt32 = 0
     var farewell: Farewell?
-    /// What lies between the socket and the delegate; nil for plain TCP.
+    /// The layers between the socket and the delegate; nil for plain TCP.
     var layers: LayerStack?
 
     init(
@@ -100,42 +102,43 @@ package final class Connection {
     /// Whether the delegate left bytes unconsumed, or a layer has an incomplete record.
     package var hasPartialInput: Bool { input != nil || layers?.hasPartialInput == true }
 
-    /// The bytes written but not yet taken by the socket, including those of this round.
+    /// The bytes that were written but that the socket has not yet accepted, including the bytes of
+    /// this round.
     ///
-    /// A round collects less than 64 KiB for one connection; more is sent at once. So a large
-    /// number means a slow reader.
+    /// A round collects less than 64 KiB for one connection and sends larger output at once. A
+    /// large number therefore means a slow reader.
     package var pendingOutboundBytes: Int { Int(collectedBytes) + (backlog?.count ?? 0) }
 
-    /// The bytes that the socket has refused so far; `connectionDrained` is called when it has
-    /// taken them.
+    /// The bytes that the socket has refused so far. `connectionDrained` is called when the socket
+    /// has accepted them.
     package var backlogBytes: Int { backlog?.count ?? 0 }
 
-    /// Sends `bytes` after everything written before, copying them.
+    /// Copies `bytes` and sends them after all bytes written before.
     ///
-    /// They leave at the end of the round, in one system call with everything else written to this
-    /// connection. Nothing is sent after `close` or `closeAfterFlush`.
+    /// The lane sends them at the end of the round, in one system call with all other bytes for
+    /// this connection. Bytes written after `close` or `closeAfterFlush` are dropped.
     package func write(_ bytes: UnsafeRawBufferPointer) {
         lane.preconditionOnLane()
         guard phase == .open, !bytes.isEmpty else { return }
         lane.collect(bytes, for: self)
     }
 
-    /// Sends `bytes` after everything written before, copying them.
+    /// Copies `bytes` and sends them after all bytes written before.
     package func write(_ bytes: [UInt8]) {
         bytes.withUnsafeBytes { write($0) }
     }
 
-    /// Closes the socket now; output that the socket has not taken is lost.
+    /// Closes the socket now. Output that the socket has not accepted is lost.
     package func close(_ reason: CloseReason) {
         lane.preconditionOnLane()
         lane.retire(self, reason)
     }
 
-    /// Closes once the peer has received everything written so far, at the latest after `limit`, or
-    /// when the peer accepts nothing for `patience`.
+    /// Closes once the peer has received all bytes written so far; at the latest after `limit`, or
+    /// when the peer accepts no bytes for `patience`.
     ///
-    /// Further input from the peer is discarded: closing with unread input would reset the
-    /// connection and could lose the last bytes of output.
+    /// Further input from the peer is read and discarded, because a close with unread input would
+    /// reset the connection and could lose the last bytes of output.
     package func closeAfterFlush(
         _ reason: CloseReason,
         within limit: Duration,
@@ -147,31 +150,31 @@ package final class Connection {
 
     /// Ends the connection's turn early, when the delegate has enough work for now.
     ///
-    /// Call it during `received`: the bytes that the delegate does not consume are presented again
-    /// in the connection's next turn, after the other connections that are ready. Until then
-    /// nothing more is read from the peer.
+    /// Call it during `received`. The bytes that the delegate does not consume are presented again
+    /// in the connection's next turn, after the turns of other ready connections. Until then the
+    /// lane reads no more bytes from the peer.
     package func endTurn() {
         lane.preconditionOnLane()
         if phase == .open { hasEndedTurn = true }
     }
 
-    /// Adds `work` to the current round; the unit is roughly the cost of handling one byte.
+    /// Adds `work` to the current round. One unit is roughly the cost of handling one byte.
     package func charge(_ work: Int) {
         lane.charge(work)
     }
 
-    /// When the presented bytes were read, microseconds of the lane's clock.
+    /// The time when the presented bytes were read, in microseconds of the lane's clock.
     package var arrivalUs: Int64 { lane.arrivalUs }
 
-    /// Stops presenting input until `resumeReading`; the peer's bytes then wait in its kernel.
+    /// Stops presenting input until `resumeReading`. The peer's bytes wait in the kernels.
     ///
-    /// When called during `received`, the delegate may still consume the bytes it was given.
+    /// When called during `received`, the delegate may still consume the presented bytes.
     package func pauseReading() {
         lane.preconditionOnLane()
         isReadingPaused = true
     }
 
-    /// Ends a pause: unconsumed bytes are presented again in the next round.
+    /// Ends a pause. Unconsumed bytes are presented again in the next round.
     package func resumeReading() {
         lane.preconditionOnLane()
         guard isReadingPaused else { return }

@@ -1,34 +1,34 @@
 /// Receives a connection's events, always on the connection's lane.
 ///
-/// No method is called from inside `write`, `close` or any other call of the owner: the effects of
-/// such a call are reported later in the same round.
+/// The lane never calls a method from inside `write`, `close` or another call of the owner. It
+/// reports the effects of such a call later in the same round.
 package protocol ConnectionDelegate: AnyObject {
-    /// Reports that the connection is on its lane and may be written to; called once, before
-    /// everything else.
+    /// Reports that the connection is on its lane and may be written to. Called once, before all
+    /// other methods.
     func connectionOpened(_ connection: Connection)
 
-    /// Presents all unread bytes: those left unconsumed last time, then the new ones.
+    /// Presents all unread bytes: first the unconsumed bytes of the last call, then the new bytes.
     ///
-    /// The bytes are valid only during the call. Unconsumed bytes are kept and presented again
-    /// before the next ones; the delegate must bound how many it leaves.
+    /// The bytes are valid only during the call. The lane keeps unconsumed bytes and presents them
+    /// again before the next bytes. The delegate must limit the number of bytes that it leaves.
     /// - Returns: The number of bytes consumed, from the front.
     func connection(_ connection: Connection, received bytes: UnsafeRawBufferPointer) -> Int
 
-    /// Reports that all input of one readiness event has been presented; `hasPartialInput` is
+    /// Reports that all input of one readiness event has been presented. `hasPartialInput` is now
     /// final.
     func connectionRoundEnded(_ connection: Connection)
 
-    /// Reports that the peer sends nothing more but may still read; all its input has been
+    /// Reports that the peer has ended its output but may still read. All its input has been
     /// presented.
     ///
-    /// A delegate that does not close the connection now must do so later.
+    /// A delegate that does not close the connection now must close it later.
     func connectionInputEnded(_ connection: Connection)
 
-    /// Reports that the socket took the last byte of a backlog.
+    /// Reports that the socket accepted the last byte of a backlog.
     func connectionDrained(_ connection: Connection)
 
-    /// Reports that the connection is closed; called once for each opened connection, as the last
-    /// call.
+    /// Reports that the connection is closed. This is the last call, and happens once for each
+    /// opened connection.
     func connectionClosed(_ connection: Connection, reason: CloseReason)
 }
 

@@ -1,6 +1,7 @@
-/// Connections with layers: what the socket brings passes through them, and so does what is written.
+/// Connections with layers. Input from the socket and output of the delegate pass through the
+/// layers.
 extension Lane {
-    /// How long the last words of a layer that failed may take to leave.
+    /// The time limit for sending the last bytes of a failed layer.
     private static let failureDrain = Duration.seconds(1)
 
     func openLayers(of connection: Connection) {
@@ -10,7 +11,7 @@ extension Lane {
         emit(output, to: connection)
     }
 
-    /// Reads once and presents what the layers make of it.
+    /// Reads once, passes the bytes through the layers, and presents the result to the delegate.
     func readOnce(_ connection: Connection, through layers: LayerStack) {
         let limit = connection.isLowPriority ? lowPriority.readBytes : Self.readCapacity
         let count = read(
@@ -42,7 +43,7 @@ extension Lane {
         if hasEnded, connection.phase == .open { endInput(connection) }
     }
 
-    /// What was collected was not enclosed, and must not leave without it.
+    /// Drops collected output. The failed layers did not enclose it, so it must not be sent.
     private func dropCollected(of connection: Connection) {
         connection.firstSegment = -1
         connection.lastSegment = -1
@@ -62,7 +63,7 @@ extension Lane {
         }
     }
 
-    /// Encloses bytes of the delegate and sends them.
+    /// Encloses bytes of the delegate in the layers and sends them.
     func send(
         _ bytes: UnsafeRawBufferPointer,
         through layers: LayerStack,
@@ -73,7 +74,8 @@ extension Lane {
         emit(output, to: connection)
     }
 
-    /// Sends what was collected, then the end of our side of the stream.
+    /// Sends the collected output, then the bytes with which the layers end the server's side of
+    /// the stream.
     func closeLayers(of connection: Connection) {
         guard let layers = connection.layers else { return }
         flush(connection)

@@ -1,8 +1,8 @@
 import CEpoll
 import Glibc
 
-/// Output: collected in the lane's buffer during a round and sent at its end; bytes that a socket
-/// does not take become the backlog of its connection.
+/// Output of connections. The lane collects it in its buffer during a round and sends it at the end
+/// of the round. Bytes that a socket does not accept become the backlog of its connection.
 extension Lane {
     /// Output of this size or more is sent at once instead of being collected.
     private static let directBytes = 64 * 1024
@@ -22,7 +22,7 @@ extension Lane {
         if connection.phase == .closed { return }
         if let backlog = connection.backlog {
             guard let layers = connection.layers else { return backlog.append(bytes) }
-            // The backlog holds what has passed the layers.
+            // The backlog holds bytes that have passed the layers.
             flush(connection)
             return send(bytes, through: layers, to: connection)
         }
@@ -63,7 +63,7 @@ extension Lane {
         segments.removeAll(keepingCapacity: true)
     }
 
-    /// Sends the collected output; bytes that the socket does not take become the backlog.
+    /// Sends the collected output. Bytes that the socket does not accept become the backlog.
     func flush(_ connection: Connection) {
         var segment = connection.firstSegment
         connection.firstSegment = -1
@@ -82,7 +82,7 @@ extension Lane {
             return
         }
         while segment >= 0, connection.phase != .closed {
-            // Up to 64 pieces in one call; many interleaved writers need more calls.
+            // One call sends up to 64 pieces. Many interleaved writers need more calls.
             withUnsafeTemporaryAllocation(of: iovec.self, capacity: 64) { pieces in
                 var count = 0
                 while segment >= 0, count < pieces.count {
@@ -131,7 +131,7 @@ extension Lane {
         keep(UnsafeRawBufferPointer(rebasing: bytes[sent...]), for: connection)
     }
 
-    /// Returns the number of bytes sent; nil if the connection was closed for its error.
+    /// Returns the number of bytes sent; nil if the connection was closed because of an error.
     private func send(_ bytes: UnsafeRawBufferPointer, to connection: Connection) -> Int? {
         let sent = Glibc.send(connection.descriptor, bytes.baseAddress, bytes.count, noSignal)
         return accepted(sent, by: connection)
@@ -154,7 +154,7 @@ extension Lane {
     }
 
     /// Returns the number of bytes sent, from the result of a send; nil if the connection was
-    /// closed for its error.
+    /// closed because of an error.
     private func accepted(_ result: Int, by connection: Connection) -> Int? {
         if result >= 0 { return result }
         if errno == EAGAIN || errno == EINTR { return 0 }

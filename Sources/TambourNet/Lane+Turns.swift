@@ -2,18 +2,20 @@ import CEpoll
 import Glibc
 import TambourQueues
 
-/// The turns of connections: reads their input and presents it to their delegates.
+/// The turns of connections. In a turn, the lane reads the connection's input and presents it to
+/// the delegate.
 extension Lane {
     private static let poison: UInt8 = 0xDB
-    /// The number of new sockets a lane takes over in one round, so that a crowd does not delay the
-    /// others.
+    /// The limit of new sockets that a lane adopts in one round, so that many arrivals do not delay
+    /// other connections.
     private static let arrivalsPerRound = 16
-    /// The work charged for a low-priority turn, even if nothing is read.
+    /// The work charged for a low-priority turn, even if no bytes are read.
     private static let workPerTurn = 256
 
-    /// Gives a turn to the first `count` of `events`, then to waiting connections.
+    /// Gives a turn to the connections of the first `count` events, then to waiting connections.
     func giveTurns(to count: Int) {
-        // A connection that ends its turn early goes to the end of its queue, for the next round.
+        // A connection that ends its turn early moves to the end of its queue and waits for the
+        // next round.
         let waiting = turns.count
         for position in 0..<count {
             let event = events[position]
@@ -75,7 +77,7 @@ extension Lane {
             if failed { fail(connection) }
         } else if ready & EPOLLIN.rawValue != 0 || failed {
             if connection.awaitsTurn, connection.phase == .open {
-                // Stop watching only now, so that a short wait costs no system call.
+                // Stop watching for input only now, so that a short wait costs no system call.
                 watch(connection, connection.watched & ~EPOLLIN.rawValue)
             } else if !connection.isReadingPaused || connection.isClosing {
                 if connection.isLowPriority, connection.phase == .open {
@@ -86,7 +88,7 @@ extension Lane {
             } else if failed {
                 fail(connection)
             } else {
-                // Stop watching only now, so that a short pause costs no system call.
+                // Stop watching for input only now, so that a short pause costs no system call.
                 watch(connection, connection.watched & ~EPOLLIN.rawValue)
             }
         }
@@ -102,13 +104,13 @@ extension Lane {
 
     // MARK: Input
 
-    /// Reads once, so that a busy peer does not keep the others waiting.
+    /// Reads once, so that a busy peer does not delay other connections.
     private func readOnce(_ connection: Connection) {
         guard connection.phase == .open else { return discardOnce(connection) }
         arrivalUs = roundTimeUs
         if let layers = connection.layers { return readOnce(connection, through: layers) }
         if let waiting = connection.input, waiting.count > Self.readCapacity / 2 {
-            // A frame longer than half the buffer is read into its own store.
+            // Read a frame that is longer than half the buffer into the connection's own store.
             let count = read(connection, into: waiting.room(Self.readCapacity))
             if count == 0 { return }
             waiting.grew(by: count)
@@ -129,7 +131,7 @@ extension Lane {
         if connection.phase == .open { connection.delegate?.connectionRoundEnded(connection) }
     }
 
-    /// Returns the number of bytes read; zero when there is nothing to present.
+    /// Returns the number of bytes read; zero when there are no bytes to present.
     func read(_ connection: Connection, into room: UnsafeMutableRawBufferPointer) -> Int {
         let count = Glibc.read(connection.descriptor, room.baseAddress, room.count)
         if count > 0 { return count }
@@ -189,11 +191,11 @@ extension Lane {
         } else {
             if connection.hasEndedTurn { awaitTurn(connection) }
             if connection.hasEndedTurn, !poisons {
-                // The rest is presented soon; do not move it for each turn.
+                // The rest is presented soon, so it is not copied in each turn.
                 return kept.dropFirst(consumed)
             }
             guard consumed > 0 || poisons else { return }
-            // A fresh store, so that a large one is freed as soon as its frame is complete.
+            // Use a new store, so that a large store is freed as soon as its frame is complete.
             connection.input = ByteStore(
                 .init(rebasing: kept.bytes[consumed...]),
                 arrivalUs: kept.arrivalUs
@@ -218,10 +220,10 @@ extension Lane {
         postRound()
     }
 
-    /// Presents kept bytes to connections that resumed; in a round of its own, because the current one may
-    /// be delivering replies and pushes that have to come first.
+    /// Presents kept bytes to resumed connections. This runs in a separate round, because the
+    /// current round may be delivering replies and pushes that must be written first.
     func presentResumed() {
-        // Connections that resume meanwhile get their turn in the next round.
+        // Connections that resume in the meantime get their turn in the next round.
         let resuming = resumed
         resumed.removeAll(keepingCapacity: true)
         for connection in resuming { presentAgain(connection) }
@@ -231,7 +233,7 @@ extension Lane {
         connection.isResuming = false
         guard connection.phase == .open, !connection.isReadingPaused else { return }
         if connection.isLowPriority, connection.input != nil {
-            // Connections of low priority take turns even when many resume together.
+            // Low-priority connections take turns even when many resume together.
             connection.hasEndedTurn = true
             return awaitTurn(connection)
         }

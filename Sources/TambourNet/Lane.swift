@@ -3,16 +3,16 @@ import Dispatch
 import Glibc
 package import TambourQueues
 
-/// A serial queue that serves many sockets: one epoll descriptor under one dispatch source.
+/// A serial queue that serves many sockets, with one epoll descriptor and one dispatch source.
 ///
 /// The source's handler polls epoll once, serves the ready sockets and returns, so that timers,
-/// mailboxes and other blocks of the queue get their turn. One such call is a *round*: bytes written
-/// during a round are sent at its end, with one system call per connection, and connections closed
-/// during a round are reported at its end.
+/// mailboxes and other blocks of the queue get their turn. One such call is a *round*. At the end
+/// of a round, the lane sends all bytes written during it, with one system call per connection, and
+/// reports the connections closed during it.
 ///
-/// A connection gets one *turn* a round: one read, or the bytes it left unconsumed when it ended its
-/// turn early. Connections of low priority get theirs after all others, and only as many of them as
-/// `LowPriority.workPerRound` allows.
+/// A connection gets one *turn* per round: one read, or the bytes that it left unconsumed when it
+/// ended its turn early. Low-priority connections get their turns after all other connections, and
+/// only until the round reaches `LowPriority.workPerRound`.
 ///
 /// `@unchecked Sendable`: every stored property except the constants is accessed on `queue` only,
 /// which `preconditionOnLane` checks; `start`, `stop` and `adopt` only post to it.
@@ -23,8 +23,8 @@ package final class Lane: @unchecked Sendable {
     /// The number of timers that fire in one round; further due timers fire in the next.
     private static let timersPerRound = 64
 
-    /// Debug builds overwrite bytes after showing them to a delegate, so that a test notices a delegate
-    /// that keeps them.
+    /// Whether lanes overwrite bytes after presenting them, by default. Debug builds do, so that a
+    /// test detects a delegate that keeps the bytes.
     package static var poisonsByDefault: Bool {
         #if DEBUG
             true
@@ -35,9 +35,10 @@ package final class Lane: @unchecked Sendable {
 
     /// The limits of low-priority connections.
     package struct LowPriority: Sendable {
-        /// The most bytes read from one of them at once.
+        /// The limit of bytes in one read from a low-priority connection.
         package var readBytes: Int
-        /// After this much work no further turn starts in the same round; see `Connection.charge`.
+        /// The work in a round after which no further low-priority turn starts; see
+        /// `Connection.charge`.
         package var workPerRound: Int
 
         package init(readBytes: Int = 64 * 1024, workPerRound: Int = 64 * 1024) {
@@ -46,7 +47,7 @@ package final class Lane: @unchecked Sendable {
         }
     }
 
-    /// One stretch of the output buffer, written by one connection.
+    /// A contiguous part of the output buffer that one connection has written.
     struct Segment {
         var start: Int
         var count: Int
@@ -76,7 +77,7 @@ package final class Lane: @unchecked Sendable {
     let poisons: Bool
     let lowPriority: LowPriority
     var roundTimeUs: Int64 = 0
-    /// When the bytes being presented were read from the socket; microseconds.
+    /// The time when the bytes being presented were read from the socket, microseconds.
     var arrivalUs: Int64 = 0
     /// The work that delegates have charged in this round.
     var roundWork = 0
@@ -138,14 +139,15 @@ package final class Lane: @unchecked Sendable {
 
     /// Starts serving, including sockets adopted earlier.
     ///
-    /// A started lane lives until `stop`.
+    /// A started lane exists until `stop`.
     package func start() {
         queue.async { self.startOnLane() }
     }
 
     /// Closes every connection, notifies their delegates and cancels the queue's sources.
     ///
-    /// Sockets adopted later are closed without notice. `completion` is called on the lane at the end.
+    /// Sockets that are adopted later are closed without a notification. `completion` is called on
+    /// the lane at the end.
     package func stop(completion: (@Sendable () -> Void)? = nil) {
         queue.async {
             self.stopOnLane()
@@ -153,10 +155,10 @@ package final class Lane: @unchecked Sendable {
         }
     }
 
-    /// Takes over a connected socket; the delegate is notified on the lane.
+    /// Adopts a connected socket and notifies the delegate on the lane.
     ///
     /// A socket that epoll refuses is closed, and its delegate is not notified.
-    /// - Parameter layers: what lies between the socket and the delegate, the one at the socket first.
+    /// - Parameter layers: the layers between the socket and the delegate, beginning at the socket.
     package func adopt(
         fileDescriptor: Int32,
         peer: String,
@@ -175,15 +177,16 @@ package final class Lane: @unchecked Sendable {
         }
     }
 
-    /// The number of connections; on the lane only.
+    /// The number of connections. Read it on the lane only.
     package var connectionCount: Int {
         preconditionOnLane()
         return connections.count
     }
 
-    /// Carries a socket and its delegate to their lane.
+    /// Transfers a socket and its delegate to their lane.
     ///
-    /// `@unchecked Sendable`: `sending` gave delegate and layers away, and only the lane accesses them.
+    /// `@unchecked Sendable`: the caller gave up delegate and layers (`sending`), and only the lane
+    /// accesses them.
     final class Arrival: @unchecked Sendable {
         let descriptor: Int32
         let peer: String
@@ -220,7 +223,8 @@ package final class Lane: @unchecked Sendable {
     private func stopOnLane() {
         guard !isStopped else { return }
         round {
-            // Sockets that arrived before the stop are opened first, so that their delegates see the close.
+            // Open the sockets that arrived before the stop, so that their delegates are notified
+            // of the close.
             while let arrival = arrivals.popFirst() { welcome(arrival) }
             isStopped = true
             for connection in connections.reversed() { retire(connection, .laneStopped) }
@@ -245,7 +249,7 @@ package final class Lane: @unchecked Sendable {
         makeNonBlocking(arrival.descriptor)
         connection.watched = EPOLLIN.rawValue
         guard !isStopped, control(EPOLL_CTL_ADD, connection) else {
-            // Its delegate was never told of the connection, so do not report its close either.
+            // The delegate was never notified of the connection, so do not report its close either.
             Glibc.close(arrival.descriptor)
             return
         }
@@ -259,8 +263,8 @@ package final class Lane: @unchecked Sendable {
 
     /// Runs `body` as a round, or as part of the current one.
     ///
-    /// Blocks of the queue that write to many connections use a round to send at its end; bytes written
-    /// outside of one are sent in a round that is posted for them.
+    /// A block of the queue that writes to many connections uses a round to send all bytes at its
+    /// end. For bytes written outside a round, the lane posts a round.
     package func round<R>(_ body: () throws -> R) rethrows -> R {
         preconditionOnLane()
         if isInRound { return try body() }
@@ -278,7 +282,7 @@ package final class Lane: @unchecked Sendable {
     }
 
     private func endRound() {
-        // A delegate told of its close may write to other connections or close them.
+        // A delegate that is notified of a close may write to other connections or close them.
         while !dirty.isEmpty || !retired.isEmpty {
             flushAll()
             let gone = retired
@@ -290,7 +294,7 @@ package final class Lane: @unchecked Sendable {
         if !resumed.isEmpty || hasTurns { postRound() }
     }
 
-    /// Ensures that a round ends after this, to send and report what was recorded.
+    /// Posts a round if none is running or posted, so that recorded output and closes are handled.
     func postRound() {
         guard !isInRound, !isRoundPosted else { return }
         isRoundPosted = true
@@ -298,13 +302,14 @@ package final class Lane: @unchecked Sendable {
             self.isRoundPosted = false
             self.round {
                 self.presentResumed()
-                // Ready sockets get their turns between those of waiting connections.
+                // Ready sockets also get their turns, so that waiting connections do not delay
+                // them.
                 if self.hasTurns { self.giveTurns(to: self.poll()) }
             }
         }
     }
 
-    /// Serves the ready sockets; on the lane only.
+    /// Serves the ready sockets. Call it on the lane only.
     package func serve() {
         let count = poll()
         guard count > 0 || hasTurns else { return }
@@ -313,14 +318,15 @@ package final class Lane: @unchecked Sendable {
 
     /// Polls epoll without waiting.
     ///
-    /// - Returns: the number of entries of `events` that are filled in.
+    /// - Returns: the number of valid entries in `events`.
     private func poll() -> Int {
         max(0, Int(epoll_wait(epoll, events.baseAddress, Self.eventCapacity, 0)))
     }
 
     // MARK: Timers
 
-    /// Runs `body` on the lane once `delay` has passed, rounded up to the lane's tick; on the lane only.
+    /// Runs `body` on the lane after `delay`, rounded up to the lane's tick. Call it on the lane
+    /// only.
     package func schedule(after delay: Duration, _ body: @escaping () -> Void) -> TimerToken {
         let wanted = now + max(1, delay.wholeMilliseconds)
         let deadline = (wanted + timerTickMs - 1) / timerTickMs * timerTickMs
@@ -354,7 +360,7 @@ package final class Lane: @unchecked Sendable {
 
     // MARK: Ends
 
-    /// Closes the descriptor now; the delegate is notified when the round ends.
+    /// Closes the descriptor now. The delegate is notified when the round ends.
     func retire(_ connection: Connection, _ reason: CloseReason) {
         if connection.phase == .closed { return }
         connection.phase = .closed
@@ -372,7 +378,8 @@ package final class Lane: @unchecked Sendable {
         connection.firstSegment = -1
         connection.lastSegment = -1
         _ = control(EPOLL_CTL_DEL, connection)
-        // A child process between fork and exec may hold a copy of the descriptor: shut the socket down.
+        // Shut the socket down, because a child process between fork and exec may hold a copy of
+        // the descriptor.
         shutdown(connection.descriptor, Int32(SHUT_RDWR))
         Glibc.close(connection.descriptor)
         postRound()
@@ -399,7 +406,7 @@ package final class Lane: @unchecked Sendable {
         watch(connection, connection.watched | EPOLLIN.rawValue)
     }
 
-    /// Retires the connection at its deadline, or earlier if its peer stops taking the backlog.
+    /// Retires the connection at its deadline, or earlier if its peer stops accepting the backlog.
     private func limitFarewell(of connection: Connection) {
         guard let farewell = connection.farewell else { return }
         let left = connection.pendingOutboundBytes
@@ -418,7 +425,7 @@ package final class Lane: @unchecked Sendable {
         }
     }
 
-    /// Closes our side of the stream and waits for the peer to close its own.
+    /// Closes the server's side of the stream and waits until the peer closes its side.
     func endOutput(_ connection: Connection) {
         if connection.hasInputEnded {
             return retire(connection, connection.farewell?.reason ?? .peerClosed)
@@ -436,7 +443,8 @@ package final class Lane: @unchecked Sendable {
     // MARK: Epoll
 
     func watch(_ connection: Connection, _ events: UInt32) {
-        // After the end of the input, level-triggered epoll would report it forever.
+        // Level-triggered epoll reports the end of the input again and again, so stop watching for
+        // input.
         let wanted = connection.hasInputEnded ? events & ~EPOLLIN.rawValue : events
         guard wanted != connection.watched, connection.phase != .closed else { return }
         connection.watched = wanted

@@ -1,9 +1,9 @@
 import Glibc
 
-/// An address to listen on: `127.0.0.1:7770`, `[::1]:0`, `localhost:7770`; port 0 lets the system
-/// choose.
+/// The address of a listener: `127.0.0.1:7770`, `[::1]:0`, `localhost:7770`. For port 0 the system
+/// chooses a port.
 package struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
-    /// An error in an address, worded for the person who typed it.
+    /// An error in an address, described for the person who typed it.
     package struct ParseError: Error, Hashable, CustomStringConvertible {
         package let text: String
         package let reason: String
@@ -20,7 +20,7 @@ package struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
         self.port = port
     }
 
-    /// Parses `HOST:PORT`; an IPv6 address must be in brackets.
+    /// Parses `HOST:PORT`. An IPv6 address must be in brackets.
     /// - Throws: `ParseError`.
     package init(_ text: String) throws(ParseError) {
         func refuse(_ reason: String) -> ParseError { ParseError(text: text, reason: reason) }
@@ -50,9 +50,9 @@ package struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
 
     package var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
-    /// Whether only this machine can reach it: 127.0.0.0/8, `::1`, or `localhost`.
+    /// Whether only this machine can reach the address: 127.0.0.0/8, `::1`, or `localhost`.
     ///
-    /// Other names are not looked up and count as reachable from outside.
+    /// Other names are not resolved; they count as reachable from outside.
     package var isLoopback: Bool {
         if host == "localhost" { return true }
         var four = in_addr()

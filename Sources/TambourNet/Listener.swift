@@ -2,9 +2,9 @@ import CEpoll
 import Dispatch
 import Glibc
 
-/// Accepts connections on its own queue and hands the sockets to a closure.
+/// Accepts connections on its own queue and passes the sockets to a closure.
 ///
-/// `@unchecked Sendable`: all its properties are constant; the acceptor guards its own state.
+/// `@unchecked Sendable`: all properties are constant, and the acceptor guards its own state.
 package final class Listener: @unchecked Sendable {
     /// The error when listening fails.
     package struct ListenError: Error, CustomStringConvertible {
@@ -22,13 +22,13 @@ package final class Listener: @unchecked Sendable {
     /// The number of sockets accepted.
     package var acceptedCount: Int { acceptor.acceptedCount }
 
-    /// The number of times accepting paused because descriptors or memory ran out.
+    /// The number of pauses because descriptors or memory ran out.
     package var exhaustedCount: Int { acceptor.exhaustedCount }
 
-    /// Binds and listens; connections wait in the kernel until `start`.
+    /// Binds the address and listens. Connections wait in the kernel until `start`.
     ///
     /// If a host name has several addresses, the first that can be bound is used. An IPv6 address
-    /// means IPv6 only.
+    /// accepts IPv6 connections only.
     package convenience init(address: ListenAddress, backlog: Int32 = 4096) throws(ListenError) {
         try self.init(
             address: address,
@@ -60,12 +60,13 @@ package final class Listener: @unchecked Sendable {
         )
     }
 
-    /// Starts accepting; `onAccept` takes ownership of its sockets and is called on the listener's
-    /// queue.
+    /// Starts accepting connections. `onAccept` is called on the listener's queue and takes
+    /// ownership of the sockets.
     ///
-    /// Sockets are non-blocking, closed on exec, and send small packets at once.
+    /// The sockets are non-blocking, are closed on exec, and send small packets at once.
     ///
-    /// - Parameter onExhausted: called when accepting pauses because descriptors or memory ran out.
+    /// - Parameter onExhausted: called when the listener pauses because descriptors or memory ran
+    ///   out.
     package func start(
         onExhausted: @escaping @Sendable () -> Void = {},
         onAccept: @escaping @Sendable (_ socket: Int32, _ peer: String) -> Void
@@ -73,7 +74,7 @@ package final class Listener: @unchecked Sendable {
         acceptor.start(onExhausted: onExhausted, onAccept: onAccept)
     }
 
-    /// Stops at once: after this returns, the system refuses new connections.
+    /// Stops at once. After this returns, the system refuses new connections.
     package func stop() {
         acceptor.stop()
     }
@@ -150,7 +151,7 @@ private func localAddress(of descriptor: Int32) -> String {
     return describe(address)
 }
 
-/// `127.0.0.1:43211`, `[::1]:43211`.
+/// Formats an address as `127.0.0.1:43211` or `[::1]:43211`.
 private func describe(_ address: sockaddr_storage) -> String {
     withUnsafeBytes(of: address) { bytes in
         func text(_ family: Int32, at offset: Int) -> String {
@@ -160,7 +161,8 @@ private func describe(_ address: sockaddr_storage) -> String {
             return text.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
         }
 
-        // sockaddr_in and sockaddr_in6 both keep the port at offset 2; the address is at 4 and 8.
+        // The port is at offset 2 in both sockaddr_in and sockaddr_in6. The address is at offset 4
+        // in sockaddr_in, and at 8 in sockaddr_in6.
         let port = UInt16(bigEndian: bytes.load(fromByteOffset: 2, as: UInt16.self))
         switch Int32(address.ss_family) {
         case AF_INET: return "\(text(AF_INET, at: 4)):\(port)"

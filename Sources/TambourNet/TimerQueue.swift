@@ -1,4 +1,5 @@
-/// Identifies one timer of a `TimerQueue`; it is stale once the timer has fired or was cancelled.
+/// Identifies one timer of a `TimerQueue`. The token is stale once the timer has fired or was
+/// cancelled.
 package struct TimerToken: Hashable, Sendable {
     fileprivate let slot: Int32
     fileprivate let generation: UInt32
@@ -6,8 +7,8 @@ package struct TimerToken: Hashable, Sendable {
 
 /// Timers in the order of their deadlines: a binary heap without a clock.
 ///
-/// The owner supplies the time. Scheduling, cancelling and taking cost O(log n); a cancelled timer
-/// leaves nothing behind.
+/// The owner supplies the time. `schedule`, `cancel` and `step` cost O(log n). A cancelled timer
+/// occupies no memory.
 package struct TimerQueue<Payload> {
     private struct Slot {
         var deadlineMs: Int64
@@ -26,7 +27,7 @@ package struct TimerQueue<Payload> {
 
     package var count: Int { heap.count }
 
-    /// When the next timer is due, in the owner's milliseconds; nil without timers.
+    /// The deadline of the next timer, in the owner's milliseconds; nil without timers.
     package var nextDeadlineMs: Int64? { heap.first.map { slots[Int($0)].deadlineMs } }
 
     /// Adds a timer that is due at `deadlineMs`.
@@ -56,7 +57,7 @@ package struct TimerQueue<Payload> {
         return TimerToken(slot: index, generation: slots[Int(index)].generation)
     }
 
-    /// Removes a timer and returns its payload; nil if it fired or was cancelled before.
+    /// Removes a timer and returns its payload; nil if the timer has fired or was cancelled.
     @discardableResult
     package mutating func cancel(_ token: TimerToken) -> Payload? {
         let index = Int(token.slot)
@@ -66,10 +67,12 @@ package struct TimerQueue<Payload> {
         return remove(at: Int(slots[index].position))
     }
 
-    /// Removes and returns the next timer that is due at `nowMs`; nil when none is.
+    /// Removes the next timer that is due at `nowMs` and returns its payload; nil when no timer is
+    /// due.
     ///
-    /// Timers come in the order of their deadlines, and for equal deadlines in the order they were
-    /// scheduled. They are taken one at a time, so that each may still cancel the others.
+    /// Timers are returned in the order of their deadlines; timers with equal deadlines, in the
+    /// order in which they were scheduled. Each call returns one timer, so that its handler may
+    /// still cancel other timers.
     package mutating func step(nowMs: Int64) -> Payload? {
         guard let first = heap.first, slots[Int(first)].deadlineMs <= nowMs else { return nil }
         return remove(at: 0)

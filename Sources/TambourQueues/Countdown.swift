@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Calls a closure once, at the last of a number of steps, which may come from any thread.
+/// Calls a closure once, at the last of a number of steps. The steps may come from any thread.
 package final class Countdown: Sendable {
     private let left: Atomic<Int>
     private let body: @Sendable () -> Void

@@ -6,8 +6,8 @@ public struct FIFO<Element> {
     @usableFromInline var elements: [Element?] = []
     @usableFromInline var head = 0
 
-    /// The number of gaps at the front from which they are closed, once they make up half of the
-    /// array.
+    /// The number of gaps at the front from which the gaps are closed, once they make up half of
+    /// the array.
     @inlinable static var keptGaps: Int { 64 }
 
     @inlinable public init() {}
@@ -41,7 +41,7 @@ public struct FIFO<Element> {
         isEmpty ? nil : elements.removeLast()
     }
 
-    /// Removes elements; the others keep their order.
+    /// Removes the elements that fit `isGone`. The other elements keep their order.
     @inlinable
     public mutating func removeAll(where isGone: (Element) -> Bool) {
         elements = elements[head...].filter { $0.map { !isGone($0) } ?? false }

@@ -1,20 +1,20 @@
 /// A queue of jobs that serves subjects in turn, and each subject's jobs in the order in which they
 /// were added.
 ///
-/// At most one job of a subject is out: the next can be taken after `finish` was called for it.
-/// Each operation except `removeNewest` is O(1). Rounds bound what one subject costs the others: a
-/// subject whose jobs exceed the budget of the round rests until the next one.
+/// At most one job of a subject is out; `finish` must be called before the subject's next job can
+/// be taken. Each operation except `removeNewest` is O(1). Rounds limit the delay that one subject
+/// causes: a subject whose jobs exceed the budget of a round rests until the next round.
 ///
 /// Public, because other modules do not specialize generic code of package access.
 @frozen
 public struct FairQueue<Subject: Hashable, Job> {
     @frozen @usableFromInline
     struct Line {
-        /// The next step of the job that is out; taken before the other jobs.
+        /// The next step of the job that was out. It is taken before the subject's other jobs.
         @usableFromInline var rest: Job?
         @usableFromInline var jobs = FIFO<Job>()
         @usableFromInline var isOut = false
-        /// The cost of its jobs in the round `costRound`.
+        /// The cost of the subject's jobs in the round `costRound`.
         @usableFromInline var cost: Int64 = 0
         @usableFromInline var costRound = 0
 
@@ -30,17 +30,17 @@ public struct FairQueue<Subject: Hashable, Job> {
     @usableFromInline var waiting = 0
     @usableFromInline var waitingRests = 0
 
-    /// - Parameter budget: the most that the jobs of one subject may cost in a round.
+    /// - Parameter budget: the limit of the cost of one subject's jobs in a round.
     @inlinable
     public init(budget: Int64 = .max) {
         self.budget = budget
     }
 
-    /// The number of jobs that were added and not taken.
+    /// The number of jobs that were added and not yet taken.
     @inlinable
     public var count: Int { waiting }
 
-    /// How many of them are next steps of a job.
+    /// The number of waiting jobs that are next steps of earlier jobs.
     @inlinable
     public var rests: Int { waitingRests }
 
@@ -55,7 +55,7 @@ public struct FairQueue<Subject: Hashable, Job> {
     @inlinable
     public var hasReadyNext: Bool { !ready.isEmpty || !resting.isEmpty }
 
-    /// The number of a subject's jobs that were added and not taken.
+    /// Returns the number of a subject's jobs that were added and not yet taken.
     @inlinable
     public func count(of subject: Subject) -> Int { lines[subject]?.count ?? 0 }
 
@@ -63,7 +63,7 @@ public struct FairQueue<Subject: Hashable, Job> {
     public mutating func add(_ job: Job, of subject: Subject) {
         waiting += 1
         let isNext: Bool
-        // By index, because a subscript that changes a line in place allocates.
+        // Use the index, because the subscript by key allocates when it changes a line in place.
         if let index = lines.index(forKey: subject) {
             isNext = lines.values[index].add(job)
         } else {
@@ -86,7 +86,7 @@ public struct FairQueue<Subject: Hashable, Job> {
         lines.values[index].rest = job
     }
 
-    /// Takes the next job of the subject whose turn it is.
+    /// Removes and returns the next job of the subject whose turn it is.
     @inlinable
     public mutating func take() -> (subject: Subject, job: Job)? {
         guard let subject = ready.popFirst() else { return nil }
@@ -101,9 +101,11 @@ public struct FairQueue<Subject: Hashable, Job> {
         return (subject, job)
     }
 
-    /// Removes the newest job of the subject that has the most jobs, if they are more than `held`.
+    /// Removes the newest job of the subject with the most jobs, if the subject has more than
+    /// `held` jobs.
     ///
-    /// - Parameter held: at least 1, so that the subject keeps a job for its turn.
+    /// - Parameter held: a number of jobs, at least 1, so that the subject keeps a job for its
+    ///   turn.
     @inlinable
     public mutating func removeNewest(ofSubjectAbove held: Int) -> Job? {
         precondition(held > 0, "a subject whose turn it is has a job")
@@ -114,8 +116,8 @@ public struct FairQueue<Subject: Hashable, Job> {
         return lines[largest.key]?.jobs.popLast()
     }
 
-    /// Ends the job of `subject` that is out, or one step of it. The subject's next turn comes
-    /// after all others'.
+    /// Ends the job of `subject` that is out, or one step of this job. The subject's next turn
+    /// follows the turns of all other waiting subjects.
     @inlinable
     public mutating func finish(_ subject: Subject, cost: Int64 = 0, rest: Job? = nil) {
         if let rest { addRest(rest, of: subject) }
@@ -129,7 +131,7 @@ public struct FairQueue<Subject: Hashable, Job> {
         }
     }
 
-    /// Begins a round: resting subjects take turns again.
+    /// Begins a round. Resting subjects are ready again.
     @inlinable
     public mutating func beginRound() {
         round += 1
@@ -144,7 +146,7 @@ extension FairQueue.Line {
     @inlinable
     var count: Int { jobs.count + (rest == nil ? 0 : 1) }
 
-    /// - Returns: whether the subject becomes ready by it.
+    /// - Returns: whether the new job makes the subject ready.
     @inlinable
     mutating func add(_ job: Job) -> Bool {
         defer { jobs.append(job) }
@@ -159,7 +161,7 @@ extension FairQueue.Line {
 
     /// Records the end of the job that was out.
     ///
-    /// - Returns: whether its subject has used up the budget of the round.
+    /// - Returns: whether the subject has used up the budget of the round.
     @inlinable
     mutating func isExhausted(
         by cost: Int64,

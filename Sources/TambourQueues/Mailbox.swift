@@ -1,9 +1,9 @@
 public import Synchronization
 
-/// Hands values to a serial queue from any thread, in order, waking it once per batch.
+/// Passes values from any thread to a serial queue, in order. Wakes the queue once per batch.
 ///
-/// Posting to a mailbox that is not empty costs a lock and an append. Values of one producer keep
-/// their order, and so do values posted one after the other.
+/// Posting to a non-empty mailbox costs a lock and an append. Values of one producer keep their
+/// order, as do values of different producers that are posted one after the other.
 ///
 /// Public, because other modules do not specialize generic code of package access.
 public final class Mailbox<Item: Sendable>: Sendable {
@@ -24,7 +24,7 @@ public final class Mailbox<Item: Sendable>: Sendable {
     @usableFromInline let state = Mutex(State())
     private let wakes = Atomic<Int>(0)
 
-    /// The number of times the queue was woken.
+    /// The number of times that the mailbox woke the queue.
     package var wakeCount: Int { wakes.load(ordering: .relaxed) }
 
     /// - Parameter drain: Called on `queue` with all pending values; it must handle the whole
@@ -34,7 +34,7 @@ public final class Mailbox<Item: Sendable>: Sendable {
         self.drain = drain
     }
 
-    /// Appends `item` after everything posted before.
+    /// Appends `item` after all earlier items.
     @inlinable
     public func post(_ item: Item) {
         let wasEmpty = state.withLock { state in
@@ -44,7 +44,7 @@ public final class Mailbox<Item: Sendable>: Sendable {
         if wasEmpty { wake() }
     }
 
-    /// Appends `items` after everything posted before, with nothing in between.
+    /// Appends `items` after all earlier items, without other items in between.
     @inlinable
     public func post(contentsOf items: [Item]) {
         if items.isEmpty { return }
@@ -55,9 +55,9 @@ public final class Mailbox<Item: Sendable>: Sendable {
         if wasEmpty { wake() }
     }
 
-    /// Drains everything posted before the call; on the queue only.
+    /// Drains all items that were posted before the call. Must be called on the queue.
     ///
-    /// Does nothing when called from inside `drain`: the current batch comes first.
+    /// Does nothing when called from inside `drain`, because the current batch must end first.
     @inlinable
     public func drainNow() {
         preconditionOnQueue()

@@ -8,13 +8,13 @@ func monotonicTime() -> Duration {
 }
 
 extension Duration {
-    /// Milliseconds, rounded down, as a clock shows them.
+    /// The whole milliseconds, rounded down.
     var elapsedMilliseconds: Int64 {
         let (seconds, attoseconds) = components
         return seconds * 1000 + attoseconds / 1_000_000_000_000_000
     }
 
-    /// Microseconds, rounded down, as a clock shows them.
+    /// The whole microseconds, rounded down.
     var elapsedMicroseconds: Int64 {
         let (seconds, attoseconds) = components
         return seconds * 1_000_000 + attoseconds / 1_000_000_000_000

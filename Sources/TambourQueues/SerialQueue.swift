@@ -1,9 +1,10 @@
 package import Dispatch
 
-/// Replaces Dispatch and the machine's clock: a simulation that runs the work of all queues on one
-/// thread, in an order of its own.
+/// A simulation that replaces Dispatch and the machine's clock. It runs the work of all queues on
+/// one thread, in an order that it chooses.
 package protocol SimulatedScheduler: AnyObject, Sendable {
-    /// Runs `work` on `queue` after `delay`; work given to one queue without a delay runs in order.
+    /// Runs `work` on `queue` after `delay`. Work without a delay runs in the order in which a
+    /// queue received it.
     func run(
         on queue: SerialQueue,
         after delay: Duration,
@@ -17,11 +18,11 @@ package protocol SimulatedScheduler: AnyObject, Sendable {
     var now: Duration { get }
 }
 
-/// Runs its work in order, one item after the other: a serial dispatch queue, or a key by which a
-/// simulation keeps order.
+/// Runs its work in order, one item after the other. It is a serial dispatch queue, or in a
+/// simulation only the key of an order.
 package final class SerialQueue: Sendable {
     package let label: String
-    /// The dispatch queue behind it, unused when simulated.
+    /// The underlying dispatch queue; unused in a simulation.
     package let dispatch: DispatchQueue
     private let simulated: (any SimulatedScheduler)?
 
@@ -31,10 +32,10 @@ package final class SerialQueue: Sendable {
         dispatch = DispatchQueue(label: label)
     }
 
-    /// Whether no dispatch source will ever call on this queue.
+    /// Whether a simulation runs this queue. Dispatch sources never fire on a simulated queue.
     package var isSimulated: Bool { simulated != nil }
 
-    /// Runs `work` after everything submitted before.
+    /// Runs `work` after all work that was submitted before.
     package func async(_ work: @escaping @Sendable () -> Void) {
         if let simulated { return simulated.run(on: self, after: .zero, work) }
         dispatch.async(execute: work)
@@ -58,21 +59,22 @@ package final class SerialQueue: Sendable {
     /// A monotonic clock with an arbitrary start.
     package var now: Duration { simulated?.now ?? monotonicTime() }
 
-    /// The same clock in milliseconds.
+    /// The time of the same clock in milliseconds.
     package var nowMs: Int64 { now.elapsedMilliseconds }
 
-    /// The same clock in microseconds.
+    /// The time of the same clock in microseconds.
     package var nowUs: Int64 { now.elapsedMicroseconds }
 }
 
-/// Calls its handler on a queue at a set time, which may be changed until then.
+/// Calls its handler on a queue at a set time. The time can be changed until the call.
 ///
-/// `@unchecked Sendable`: everything but `init` happens on the queue.
+/// `@unchecked Sendable`: all methods except `init` run on the queue.
 package final class Alarm: @unchecked Sendable {
     private let queue: SerialQueue
     private let handler: @Sendable () -> Void
     private var source: (any DispatchSourceTimer)?
-    /// The number of changes; simulated calls from before the last change do nothing.
+    /// The number of changes. A simulated call that was scheduled before the last change does
+    /// nothing.
     private var turn = 0
 
     package init(on queue: SerialQueue, handler: @escaping @Sendable () -> Void) {
@@ -82,8 +84,8 @@ package final class Alarm: @unchecked Sendable {
 
     deinit { source?.cancel() }
 
-    /// Calls the handler at `deadlineMs` of the queue's clock or a little later, instead of at the
-    /// time set before.
+    /// Sets the time of the call to `deadlineMs` of the queue's clock, or a little later. Replaces
+    /// an earlier time.
     package func set(atMs deadlineMs: Int64, leewayMs: Int = 1) {
         turn += 1
         if queue.isSimulated {

@@ -1,17 +1,17 @@
-/// A database connection: prepares statements and runs transactions.
+/// A database connection, which prepares statements and runs transactions.
 ///
-/// A connection and its statements belong to one thread at a time; nothing here locks. Statements
-/// are written once for both engines: parameters are `$1`, `$2` … (each may appear several times),
-/// and differences between the engines go through `SQLDialect`.
+/// A connection and its statements belong to one thread at a time and have no locks. Statements are
+/// written once for both engines. Parameters are `$1`, `$2` …, and each may appear several times.
+/// `SQLDialect` handles differences between the engines.
 ///
 /// After an error inside a transaction the transaction is unusable: PostgreSQL rejects every
 /// further statement, and SQLite may have rolled back already. Callers must handle every `SQLError`
 /// with `rollback()`.
 package protocol SQLConnection: AnyObject {
-    /// The dialect its statements are written in.
+    /// The dialect of the connection's statements.
     var dialect: SQLDialect { get }
 
-    /// Compiles a statement that is kept and run many times.
+    /// Compiles a statement that the caller keeps and runs many times.
     ///
     /// - Parameter sql: One statement; its parameters are `$1` to `$n` without gaps. Where
     ///   PostgreSQL cannot infer a parameter's type, write `CAST($1 AS bigint)`: both engines
@@ -29,7 +29,7 @@ package protocol SQLConnection: AnyObject {
 
     /// Makes the open transaction durable, or ends the open snapshot.
     ///
-    /// Every writing statement must have been reset. After an error the transaction is still open:
+    /// Every writing statement must have been reset. After an error the transaction is still open;
     /// call `rollback()`.
     func commit() throws(SQLError)
 
@@ -39,13 +39,14 @@ package protocol SQLConnection: AnyObject {
     /// Whether a transaction is open; false after the engine itself has rolled one back.
     var isInTransaction: Bool { get }
 
-    /// Moves the contents of the write-ahead log into the database file and empties the log.
+    /// Copies the contents of the write-ahead log to the database file and empties the log.
     ///
-    /// Does nothing on PostgreSQL, which does this by itself.
+    /// Does nothing on PostgreSQL, which checkpoints by itself.
     /// - Throws: `SQLError` of kind `busy` while a reader's snapshot still needs the log.
     func checkpoint() throws(SQLError)
 
-    /// The number of prepared statements run so far; transactions and `execute` do not count.
+    /// The number of prepared statements that were run so far. Transactions and `execute` do not
+    /// count.
     var statementCount: Int { get }
 
     /// The number of rows that prepared statements have returned so far.
@@ -54,15 +55,15 @@ package protocol SQLConnection: AnyObject {
 
 /// The purpose of a transaction.
 package enum SQLTransactionMode: Sendable {
-    /// For writing: on SQLite the write lock is taken at once, so a later write cannot fail for the
-    /// lock.
+    /// For writing. SQLite takes the write lock at once, so a later write cannot fail because of
+    /// the lock.
     case immediate
-    /// For reading: the snapshot is taken before `begin` returns, and later commits stay invisible.
+    /// For reading. The snapshot is taken before `begin` returns, and later commits stay invisible.
     case snapshot
 }
 
 extension SQLConnection {
-    /// Runs `body` in a transaction: commits when it returns, rolls back when it throws.
+    /// Runs `body` in a transaction. Commits when `body` returns, and rolls back when it throws.
     package func transaction<Result>(
         _ mode: SQLTransactionMode,
         _ body: () throws -> Result

@@ -1,6 +1,7 @@
 /// The differences between the two engines in the text of a statement.
 ///
-/// Statements are written once; tables are written as templates:
+/// Statements have one text for both engines. Definitions of tables are templates with these
+/// placeholders:
 ///
 /// | template          | SQLite          | PostgreSQL |
 /// | ----------------- | --------------- | ---------- |
@@ -27,12 +28,12 @@ package enum SQLDialect: String, Sendable {
         self == .sqlite ? "BLOB" : "bytea"
     }
 
-    /// The end of a CREATE TABLE whose rows should be stored in primary key order.
+    /// The end of a CREATE TABLE whose rows are stored in primary key order.
     package var withoutRowID: String {
         self == .sqlite ? "WITHOUT ROWID" : ""
     }
 
-    /// Returns the template with its `{names}` replaced; an unknown name is a programming error and
+    /// Returns the template with its `{names}` replaced. An unknown name is a programming error and
     /// traps.
     package func expand(_ template: String) -> String {
         var result = ""

@@ -6,7 +6,7 @@ public struct SQLError: Error, Equatable, Sendable, CustomStringConvertible {
     package enum Kind: String, Sendable {
         /// A unique, foreign key, check or not-null constraint was violated.
         case constraint
-        /// Another transaction holds a lock: rolling back and retrying may help.
+        /// Another transaction holds a lock. A rollback and a retry may help.
         case busy
         /// The file is damaged or is not a database.
         case corrupt
@@ -14,7 +14,7 @@ public struct SQLError: Error, Equatable, Sendable, CustomStringConvertible {
         case full
         /// The operating system failed to read, write or open, or the connection is lost.
         case io
-        /// Anything else, usually a mistake in the statement.
+        /// Any other error, usually a mistake in the statement.
         case other
     }
 

@@ -1,4 +1,4 @@
-/// The columns of a SELECT, by name: the raw value of a case is its place in the list.
+/// The columns of a SELECT by name. The raw value of a case is its position in the list.
 ///
 /// ```swift
 /// enum VoteColumn: Int, SQLColumn { case userID, time }
@@ -8,10 +8,11 @@
 /// let times = try votes.all({ $0.bind(1, chat) }, read: { $0.int(.time) })
 /// ```
 ///
-/// For `CodingKey` the compiler writes the names of the cases down. An interpolated `self` would
-/// search the whole program for conformances of each type.
+/// `CodingKey` makes the compiler generate the names of the cases. String interpolation of `self`
+/// would search the whole program for conformances of each type.
 public protocol SQLColumn: RawRepresentable, CaseIterable, CodingKey where RawValue == Int {
-    /// What is selected. Without another one, the name of the case with underscores: `userID` is `user_id`.
+    /// The selected expression. By default it is the name of the case with underscores: `userID` is
+    /// `user_id`.
     var sql: String { get }
 }
 
@@ -26,23 +27,23 @@ extension SQLColumn {
             let isCapital = (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(letter)
             if isCapital, isInWord { words += "_" }
             words.unicodeScalars.append(UnicodeScalar(isCapital ? letter | 0x20 : letter))
-            // `ID` and the like are one word.
+            // Several capitals in a row, such as `ID`, form one word.
             isInWord = !isCapital
         }
         return words
     }
 
-    /// The list that a SELECT names, in the order of the cases.
+    /// The list of columns for a SELECT, in the order of the cases.
     package static var list: String { allCases.map(\.sql).joined(separator: ", ") }
 
-    /// The list with the name of a table before each column, for joins.
+    /// Returns the list with the name of a table before each column, for joins.
     package static func list(of table: String) -> String {
         allCases.map { "\(table).\($0.sql)" }.joined(separator: ", ")
     }
 }
 
-/// The columns of `First` and after them those of `Second`: one reader of `First` serves SELECTs
-/// that add columns of their own.
+/// The columns of `First`, followed by the columns of `Second`. One reader of `First` can serve
+/// SELECTs that add further columns.
 public enum SQLPair<First: SQLColumn, Second: SQLColumn>: SQLColumn {
     case first(First)
     case second(Second)
@@ -87,10 +88,10 @@ public enum SQLPair<First: SQLColumn, Second: SQLColumn>: SQLColumn {
     }
 }
 
-// Public and inlinable: so the compiler replaces the name of a column by its number in other modules
-// too. It does not specialize generic `package` code across modules.
+// These types are public and inlinable, so that the compiler replaces column names by numbers in
+// other modules too. It does not specialize generic `package` code across modules.
 
-/// A row of a SELECT whose columns have names; valid until the next step.
+/// A row of a SELECT with named columns. It is valid until the next step.
 public struct SQLRow<Column: SQLColumn> {
     @usableFromInline let statement: any SQLStatement
     /// The number of columns before those of `Column`.
@@ -110,34 +111,34 @@ public struct SQLRow<Column: SQLColumn> {
     @inlinable
     func place(of column: Column) -> Int { offset &+ column.rawValue }
 
-    /// Whether the value is NULL.
+    /// Returns whether the value is NULL.
     @inlinable
     public func isNull(_ column: Column) -> Bool { statement.isNull(place(of: column)) }
-    /// The integer; 0 for NULL.
+    /// Returns the integer; 0 for NULL.
     @inlinable
     public func int(_ column: Column) -> Int64 { statement.int(place(of: column)) }
     @inlinable
     public func optionalInt(_ column: Column) -> Int64? {
         statement.optionalInt(place(of: column))
     }
-    /// Whether the integer is not 0.
+    /// Returns whether the integer is not 0.
     @inlinable
     public func bool(_ column: Column) -> Bool { statement.bool(place(of: column)) }
-    /// A copy of the text or blob; empty for NULL.
+    /// Returns a copy of the text or blob; empty for NULL.
     @inlinable
     public func bytes(_ column: Column) -> [UInt8] { statement.bytes(place(of: column)) }
     @inlinable
     public func optionalBytes(_ column: Column) -> [UInt8]? {
         statement.optionalBytes(place(of: column))
     }
-    /// The text; empty for NULL.
+    /// Returns the text; empty for NULL.
     @inlinable
     public func string(_ column: Column) -> String { statement.string(place(of: column)) }
     @inlinable
     public func optionalString(_ column: Column) -> String? {
         statement.optionalString(place(of: column))
     }
-    /// The bytes of a text or blob, empty for NULL; valid until the next step.
+    /// Returns the bytes of a text or blob; empty for NULL. They are valid until the next step.
     @inlinable
     public func borrowedBytes(_ column: Column) -> UnsafeRawBufferPointer {
         statement.borrowedBytes(place(of: column))
@@ -153,22 +154,22 @@ public struct SQLRow<Column: SQLColumn> {
 }
 
 extension SQLRow {
-    /// The columns of `First` in this row.
+    /// Returns the columns of `First` in this row.
     @inlinable
     public func first<First, Second>() -> SQLRow<First> where Column == SQLPair<First, Second> {
         SQLRow<First>(statement, offset: offset)
     }
 
-    /// The columns of `Second` in this row.
+    /// Returns the columns of `Second` in this row.
     @inlinable
     public func second<First, Second>() -> SQLRow<Second> where Column == SQLPair<First, Second> {
         SQLRow<Second>(statement, offset: offset + First.allCases.count)
     }
 }
 
-/// A prepared SELECT whose columns have names.
+/// A prepared SELECT with named columns.
 ///
-/// The statement is in use until the last row: while `body` runs, do not run the same query again.
+/// The statement is in use until the last row. Do not run the same query while `body` runs.
 public struct SQLQuery<Column: SQLColumn> {
     public let statement: any SQLStatement
 
@@ -229,7 +230,7 @@ public struct SQLQuery<Column: SQLColumn> {
 
     /// Moves to the next row, for callers that bind and reset the statement themselves.
     ///
-    /// - Returns: nil after the last one.
+    /// - Returns: nil after the last row.
     @inlinable
     public func next() throws(SQLError) -> SQLRow<Column>? {
         try statement.step() ? SQLRow(statement) : nil
@@ -237,7 +238,7 @@ public struct SQLQuery<Column: SQLColumn> {
 }
 
 extension SQLConnection {
-    /// Compiles a SELECT of the columns that `Column` names.
+    /// Compiles a SELECT of the columns in `Column`.
     package func query<Column>(_ sql: String) throws(SQLError) -> SQLQuery<Column> {
         SQLQuery(try prepare(sql))
     }
@@ -264,7 +265,7 @@ extension SQLStatement {
         return try step() ? optionalInt(0) : nil
     }
 
-    /// Whether a SELECT returns a row.
+    /// Returns whether a SELECT returns a row.
     @inlinable
     public func hasRow(_ bind: (any SQLStatement) throws -> Void) throws -> Bool {
         defer { reset() }

@@ -1,4 +1,5 @@
-/// A compiled statement: bind, step through its rows, reset, repeat.
+/// A compiled statement. The caller binds values, steps through the rows, resets the statement, and
+/// repeats.
 ///
 /// ```swift
 /// statement.bind(1, chat)
@@ -6,28 +7,28 @@
 /// statement.reset()
 /// ```
 ///
-/// It keeps its connection alive. Parameters are numbered from 1 as in `$1`, columns from 0.
-/// Binding a number that the text does not contain, or binding before `reset`, is a programming
+/// A statement retains its connection. Parameters are numbered from 1 as in `$1`, columns from 0.
+/// To bind a parameter that the text does not contain, or to bind before `reset`, is a programming
 /// error and traps. Unbound parameters are NULL.
 public protocol SQLStatement: AnyObject {
     /// Binds an integer.
     func bind(_ index: Int, _ value: Int64)
     /// Binds NULL.
     func bindNull(_ index: Int)
-    /// Binds text; the bytes are copied.
+    /// Binds text and copies its bytes.
     ///
     /// - Parameter utf8: Valid UTF-8. PostgreSQL rejects text that contains a zero byte.
     func bindText(_ index: Int, _ utf8: UnsafeRawBufferPointer)
-    /// Binds bytes; they are copied.
+    /// Binds bytes and copies them.
     func bindBlob(_ index: Int, _ bytes: UnsafeRawBufferPointer)
-    /// Binds text without copying it: the bytes must stay in place until `reset`.
+    /// Binds text without copying it. The bytes must stay in place until `reset`.
     func bindText(_ index: Int, borrowed utf8: UnsafeRawBufferPointer)
-    /// Binds bytes without copying them: they must stay in place until `reset`.
+    /// Binds bytes without copying them. They must stay in place until `reset`.
     func bindBlob(_ index: Int, borrowed bytes: UnsafeRawBufferPointer)
 
-    /// Moves to the next row; the first call runs the statement.
+    /// Advances to the next row. The first call runs the statement.
     ///
-    /// - Returns: Whether there is a row; false after the last one until `reset`.
+    /// - Returns: Whether there is a row; false after the last row, until `reset`.
     func step() throws(SQLError) -> Bool
 
     /// Prepares the statement to run again and clears the bound values.
@@ -41,11 +42,12 @@ public protocol SQLStatement: AnyObject {
 
     /// The number of columns in a row.
     var columnCount: Int { get }
-    /// Whether the value in this row is NULL.
+    /// Returns whether the value in this row is NULL.
     func isNull(_ column: Int) -> Bool
-    /// The integer in this row; 0 for NULL.
+    /// Returns the integer in this row; 0 for NULL.
     func int(_ column: Int) -> Int64
-    /// The bytes of a text or blob in this row, empty for NULL; valid until the next step or reset.
+    /// Returns the bytes of a text or blob in this row; empty for NULL. They are valid until the
+    /// next step or reset.
     func borrowedBytes(_ column: Int) -> UnsafeRawBufferPointer
 }
 
@@ -63,7 +65,7 @@ extension SQLStatement {
         bind(index, value)
     }
 
-    /// Binds 1 or 0: flags are integers in both dialects.
+    /// Binds 1 or 0, because flags are integers in both dialects.
     package func bind(_ index: Int, _ value: Bool) {
         bind(index, Int64(value ? 1 : 0))
     }
@@ -106,13 +108,13 @@ extension SQLStatement {
 // MARK: - Reading what callers want
 
 extension SQLStatement {
-    /// The integer in this row, nil for NULL.
+    /// Returns the integer in this row; nil for NULL.
     @inlinable
     public func optionalInt(_ column: Int) -> Int64? {
         isNull(column) ? nil : int(column)
     }
 
-    /// Whether the integer in this row is not 0.
+    /// Returns whether the integer in this row is not 0.
     @inlinable
     public func bool(_ column: Int) -> Bool {
         int(column) != 0
@@ -127,25 +129,25 @@ extension SQLStatement {
         try body(borrowedBytes(column))
     }
 
-    /// A copy of the bytes of a text or blob in this row; empty for NULL.
+    /// Returns a copy of the bytes of a text or blob in this row; empty for NULL.
     @inlinable
     public func bytes(_ column: Int) -> [UInt8] {
         [UInt8](borrowedBytes(column))
     }
 
-    /// A copy of the bytes of a text or blob in this row, nil for NULL.
+    /// Returns a copy of the bytes of a text or blob in this row; nil for NULL.
     @inlinable
     public func optionalBytes(_ column: Int) -> [UInt8]? {
         isNull(column) ? nil : bytes(column)
     }
 
-    /// The text in this row; empty for NULL.
+    /// Returns the text in this row; empty for NULL.
     @inlinable
     public func string(_ column: Int) -> String {
         String(decoding: borrowedBytes(column), as: UTF8.self)
     }
 
-    /// The text in this row, nil for NULL.
+    /// Returns the text in this row; nil for NULL.
     @inlinable
     public func optionalString(_ column: Int) -> String? {
         isNull(column) ? nil : string(column)

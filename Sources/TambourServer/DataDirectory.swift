@@ -2,7 +2,7 @@ import Glibc
 
 /// The directory that holds all data of one server, and the lock that marks its owner.
 package final class DataDirectory {
-    /// Why a data directory cannot be used.
+    /// The reason why a data directory cannot be used.
     package struct Failure: Error, CustomStringConvertible {
         package let description: String
     }
@@ -31,7 +31,7 @@ package final class DataDirectory {
         }
     }
 
-    /// Releases the lock, so that another server may use the directory; further calls do nothing.
+    /// Releases the lock, so that another server may use the directory. Further calls do nothing.
     func release() {
         guard lock >= 0 else { return }
         close(lock)

@@ -8,12 +8,11 @@ import TambourNet
 package import TambourProtocol
 import TambourSQL
 
-/// A whole server in one process: the messenger, its door for clients, and the administrator's
-/// socket.
+/// A whole server in one process: the messenger, its gateway for clients, and the admin socket.
 ///
-/// `@unchecked Sendable`: what changes after `init` is in `state`, guarded by a lock.
+/// `@unchecked Sendable`: all state that changes after `init` is in `state`, which a lock guards.
 package final class Server: @unchecked Sendable {
-    /// Why a server cannot start.
+    /// The reason why a server cannot start.
     package struct StartError: Error, CustomStringConvertible {
         package let description: String
 
@@ -33,10 +32,10 @@ package final class Server: @unchecked Sendable {
     private let directory: DataDirectory
     private let state = Mutex(State())
 
-    /// How long a stop waits for requests in flight.
+    /// The time limit of a stop for requests in flight.
     private static let stopDeadline: Duration = .seconds(5)
 
-    /// Opens the store and brings its schema up to date; nothing is served yet.
+    /// Opens the store and migrates its schema. Connections are served only after `start`.
     package init(_ configuration: ServerConfiguration) throws {
         self.configuration = configuration
         if configuration.messenger.loginCodes.fixedDigits != nil,
@@ -64,8 +63,8 @@ package final class Server: @unchecked Sendable {
         )
     }
 
-    /// A debug build can be told to be careless, so that the crash tests can prove that they would
-    /// notice.
+    /// Whether commits wait for the disk. Debug builds can switch this off, so that the crash tests
+    /// can prove that they detect lost commits.
     private static var isDurable: Bool {
         #if DEBUG
             if let mode = getenv("TAMBOUR_DEBUG_SYNCHRONOUS"), String(cString: mode) == "NORMAL" {
@@ -79,7 +78,7 @@ package final class Server: @unchecked Sendable {
 
     /// Starts serving.
     ///
-    /// - Returns: the addresses it listens on, with their actual ports.
+    /// - Returns: the addresses of the listeners, with their actual ports.
     package func start() throws -> [String] {
         startWithoutDoors()
         let admin = try AdminSocket(
@@ -93,13 +92,14 @@ package final class Server: @unchecked Sendable {
         return try gateway.listen(on: configuration.listen)
     }
 
-    /// Starts serving without listeners and admin socket: only connections passed to `accept`.
+    /// Starts serving without listeners and admin socket. Only connections passed to `accept` are
+    /// served.
     package func startWithoutDoors() {
         gateway.start()
         messenger.start()
     }
 
-    /// Serves a connected socket, as `Gateway.accept` does.
+    /// Serves a connected socket; see `Gateway.accept`.
     package func accept(_ socket: Int32, _ peer: String, dialect: Capabilities? = nil) {
         gateway.accept(socket, peer, dialect: dialect)
     }
@@ -107,10 +107,10 @@ package final class Server: @unchecked Sendable {
     /// Live connections, logged in or not.
     package var connectionCount: Int { gateway.connectionCount }
 
-    /// Reads the feature rules again and applies them.
+    /// Reloads the feature rules and applies them.
     ///
     /// - Returns: the rules, and the number of sessions that got new answers.
-    /// - Throws: the mistakes in the rules; then the old ones stay in force.
+    /// - Throws: the mistakes in the rules. In this case the old rules stay in force.
     func reloadFeatures() throws -> (rules: FeatureRules, told: Int) {
         guard let load = configuration.features.reload else {
             throw AdminService.Failure(description: "the server was started without --features")
@@ -124,9 +124,10 @@ package final class Server: @unchecked Sendable {
         }
     }
 
-    /// Stops accepting, answers requests in flight, checkpoints, releases the data directory.
+    /// Stops the listeners, answers requests in flight, checkpoints, and releases the data
+    /// directory.
     ///
-    /// - Parameter completion: called once, on some queue, when all of that is done.
+    /// - Parameter completion: called once, on any queue, after all these steps.
     package func stop(completion: @escaping @Sendable () -> Void) {
         let isFirst: Bool = state.withLock { state in
             defer { state.isStopping = true }

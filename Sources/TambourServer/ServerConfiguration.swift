@@ -5,14 +5,16 @@ package import TambourProtocol
 
 /// All options of `tambourd serve`.
 package struct ServerConfiguration: Sendable {
-    /// The listeners; port 0 takes a free one.
+    /// The listeners. For port 0 the system chooses a free port.
     package var listen: [ListenEndpoint]
-    /// The directory that holds database, lock and admin socket. Created when missing.
+    /// The directory of the database, the lock and the admin socket. The server creates it when it
+    /// is missing.
     package var dataDirectory: String
-    /// Lanes that serve connections; at least 1.
+    /// The number of lanes that serve connections, at least 1.
     package var lanes: Int
     package var features: FeatureSource
-    /// Overwrites the lanes' read buffers after each use, so that a stray pointer shows at once.
+    /// Whether lanes overwrite their read buffers after each use, so that use of a stale pointer
+    /// fails at once.
     package var poisonsBuffers: Bool
     package var messenger: Messenger.Configuration
 

@@ -12,9 +12,9 @@ extension Tambourd {
         @Option(help: "Goes on after the line with this id.")
         var after: String?
 
-        /// Prints a page, and to standard error how to continue when there may be more.
+        /// Prints a page. If there may be more lines, prints to standard error how to continue.
         ///
-        /// - Parameter idColumn: the index of the word in a line that is its id.
+        /// - Parameter idColumn: the index of the word in a line that contains the id.
         func run(
             _ values: [AdminFilter.Key: String?],
             _ data: DataOption,
@@ -204,7 +204,7 @@ extension Tambourd.Admin {
             do {
                 try data.run(.export(user: user)) { try file.writeLine($0) }
             } catch {
-                // An incomplete export looks like a complete one.
+                // Remove the file, because an incomplete export looks like a complete export.
                 unlink(out)
                 throw error
             }
@@ -265,7 +265,7 @@ extension Tambourd.Admin {
     }
 }
 
-/// A new file, readable only by its owner; never replaces an existing one.
+/// A new file that only its owner can read. It never replaces an existing file.
 struct NewFile {
     private let handle: FileHandle
 

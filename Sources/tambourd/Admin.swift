@@ -131,7 +131,8 @@ extension Tambourd.Admin.Users {
             }
             let request = AdminService.Request.createUsers(count: count, firstPhone: phone)
             guard let tokensOut else { return try data.run(request) }
-            // Tokens are shown once: an existing file may hold the only copy of others.
+            // Never replace an existing file. Tokens are shown only once, so the file may contain
+            // the only copy of earlier tokens.
             let file = try NewFile(tokensOut)
             try data.run(request) { try file.writeLine($0) }
         }

@@ -4,12 +4,12 @@ import TambourEvents
 import TambourMessenger
 import TambourProtocol
 
-/// Runs a program for each code, with phone or e-mail address and code on its standard input, one
-/// line each.
+/// Runs a program for each code. Its standard input has two lines: the phone or e-mail address, and
+/// the code.
 ///
-/// At most `maxCodeProgramsRunning` run at a time; further codes wait. A program that fails or
-/// hangs is retried after 1, 2, 4 … s, behind the waiting codes. After five tries the code is
-/// dropped, and the person must request another one. Nothing here ever blocks the server.
+/// At most `maxCodeProgramsRunning` programs run at a time; further codes wait. If a program fails
+/// or hangs, its code is retried after 1, 2, 4 … s, after the waiting codes. After five tries the
+/// code is dropped, and the person must request another code. Programs never block the server.
 final class CodeProgram: Sendable {
     private struct Job: Sendable {
         let recipient: CodeRecipient
@@ -25,12 +25,12 @@ final class CodeProgram: Sendable {
         var running: [Int: Task<Void, Never>] = [:]
         var lastID = 0
         var isClosed = false
-        /// Called when nothing runs any longer.
+        /// Called when no program is running.
         var ended: (@Sendable () -> Void)?
     }
 
     private static let tries = 5
-    /// How long a running program may continue after the server begins to stop.
+    /// The time for which a program may continue after the server begins to stop.
     private static let grace: Duration = .seconds(2)
 
     private let program: Program
@@ -44,7 +44,7 @@ final class CodeProgram: Sendable {
         self.logger = logger
     }
 
-    /// Whether another code may be requested: not too many wait.
+    /// Whether another code may be requested, because few enough codes wait.
     var hasRoom: Bool {
         state.withLock { $0.waiting.count + $0.resting < limits.maxCodesWaiting }
     }
@@ -54,8 +54,8 @@ final class CodeProgram: Sendable {
         startNext()
     }
 
-    /// Drops waiting codes and gives running programs a moment to finish; then ends them with all
-    /// their children.
+    /// Drops waiting codes and gives running programs a moment to finish. Then kills the programs
+    /// with all their children.
     func stop(then body: @escaping @Sendable () -> Void) {
         let (dropped, isIdle) = state.withLock { state in
             state.isClosed = true
@@ -119,7 +119,7 @@ final class CodeProgram: Sendable {
         }
     }
 
-    /// Queues a job again after a delay that doubles with every failure.
+    /// Queues a failed job again after a delay, which doubles with every failure.
     private func retry(_ job: Job) {
         let isOpen = state.withLock { state in
             if !state.isClosed { state.resting += 1 }

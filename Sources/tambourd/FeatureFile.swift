@@ -3,9 +3,9 @@ import TambourMessenger
 import TambourProtocol
 import Yams
 
-/// Reads the file of `--features`: a map from feature names to their rules, in YAML or JSON.
+/// Reads the file of `--features`, which maps feature names to their rules, in YAML or JSON.
 ///
-/// Errors name the file and, where possible, line, feature and rule.
+/// Errors name the file and, if possible, the line, the feature and the rule.
 struct FeatureFile {
     let path: String
     let limits: Limits
@@ -17,8 +17,8 @@ struct FeatureFile {
         } catch let error as YamlError {
             throw Failure("\(path)\(Self.place(of: error))")
         }
-        // An editor that is still writing leaves an empty file for a moment; that must not turn
-        // features on.
+        // Refuse an empty file, which an editor may leave for a moment while it writes. It must not
+        // turn features on.
         guard let root else {
             throw Failure("\(path): is empty; {} says that there are no features")
         }
@@ -127,7 +127,7 @@ struct FeatureFile {
                     }
                     return Int64(id)
                 }
-                // An empty list would fit anybody.
+                // Refuse an empty list, because it would fit any user.
                 if userIDs.isEmpty { throw mistake(value, "\(place): is empty") }
             default: throw mistake(value, "\(name): unknown key \"\(key)\"")
             }
@@ -143,7 +143,7 @@ struct FeatureFile {
         )
     }
 
-    /// `{from: "2.1", below: "3"}`, or one of the two.
+    /// Parses `{from: "2.1", below: "3"}`, or only one of the two keys.
     private func versions(_ node: Node, _ place: String) throws -> AppVersionRange {
         var range: [String: AppVersion] = [:]
         for (key, value) in try map(node, place) {
@@ -160,7 +160,8 @@ struct FeatureFile {
         return AppVersionRange(from: range["from"], below: range["below"])
     }
 
-    /// Parses a percentage with two decimals, in hundredths: floating point would round some.
+    /// Parses a percentage with two decimals and returns hundredths. Floating point would round
+    /// some values.
     private func hundredths(_ node: Node, _ place: String) throws -> Int {
         let text = try text(node, place)
         guard let match = text.wholeMatch(of: /([0-9]{1,3})(?:\.([0-9]{1,2}))?/),
@@ -190,7 +191,7 @@ struct FeatureFile {
         return Array(sequence)
     }
 
-    /// Returns a scalar as written: 2.10 is not 2.1.
+    /// Returns a scalar as written, because 2.10 and 2.1 are different versions.
     private func text(_ node: Node, _ place: String) throws -> String {
         guard let scalar = node.scalar else { throw mistake(node, "\(place): not a text") }
         return scalar.string
@@ -200,7 +201,7 @@ struct FeatureFile {
     private func texts(_ node: Node, _ place: String) throws -> [String] {
         let nodes = node.sequence.map(Array.init) ?? [node]
         let texts = try nodes.map { try text($0, place) }
-        // An empty list would fit anybody.
+        // Refuse an empty list, because it would fit any subject.
         if texts.isEmpty || texts.contains("") { throw mistake(node, "\(place): is empty") }
         return texts
     }

@@ -21,11 +21,11 @@ extension LinkPreviewSource {
     }
 }
 
-/// Runs a program for each link. It gets the link as a line on its standard input, and prints a
-/// description of the page as JSON. Nothing, `null` or an object without title and description
-/// means no preview.
+/// Runs a program for each link. The program reads the link as a line from its standard input, and
+/// prints a description of the page as JSON. Empty output, `null`, or an object without title and
+/// description means no preview.
 struct PreviewProgram: Sendable {
-    /// The program's output. `image` may also be only an address.
+    /// The program's output. `image` is an object or only an address.
     private struct Output: Decodable {
         enum Image: Decodable {
             struct Known: Decodable {
@@ -84,7 +84,7 @@ struct PreviewProgram: Sendable {
             let output = try JSONDecoder().decode(Output?.self, from: Data(printed))
             return output.map { .page($0.page) } ?? .nothing
         } catch {
-            // The decoder's message is omitted: it may quote the page.
+            // Omit the decoder's message, because it may quote the page.
             return .failure("it printed something else than the JSON of a preview")
         }
     }

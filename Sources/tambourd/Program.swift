@@ -2,12 +2,12 @@ import Foundation
 import Subprocess
 import SystemPackage
 
-/// An operator's program that the server runs with some standard input, never through a shell. It
-/// shares the server's standard error.
+/// An operator's program that the server runs with a given standard input, never through a shell.
+/// It shares the server's standard error.
 struct Program: Sendable {
     let path: String
 
-    /// - Parameter purpose: what the program is for, as the error says it.
+    /// - Parameter purpose: the purpose of the program, for the error text.
     init(path: String, for purpose: String) throws {
         guard FileManager.default.isExecutableFile(atPath: path) else {
             throw Failure("\(purpose): \(path) is not a program")
@@ -15,12 +15,12 @@ struct Program: Sendable {
         self.path = path
     }
 
-    /// The reason why a run failed, in words for a log.
+    /// The reason why a run failed, described for the log.
     struct Failed: Error, CustomStringConvertible {
         let description: String
     }
 
-    /// Runs the program once. Its children may continue after a success; otherwise they are killed.
+    /// Runs the program once. After a success its children may continue; otherwise they are killed.
     ///
     /// - Throws: `Failed` unless the program exits with 0 in time. Cancelling the task kills the
     ///   program and throws too.
@@ -30,10 +30,10 @@ struct Program: Sendable {
 
     /// Runs the program once. Any children left in its session are killed with it.
     ///
-    /// - Parameter maxBytes: the limit of its standard output; a program that prints more is
-    ///   killed.
-    /// - Returns: its standard output.
-    /// - Throws: as `run`.
+    /// - Parameter maxBytes: the limit of the program's standard output. A program that prints more
+    ///   is killed.
+    /// - Returns: the program's standard output.
+    /// - Throws: like `run`.
     func output(
         of input: String,
         within time: Duration,
@@ -65,7 +65,7 @@ struct Program: Sendable {
                     return .failure(Failed(description: "it was ended"))
                 }
             }
-            // The remaining task is cancelled, which kills a program that is still running.
+            // Cancel the remaining task, which kills a program that is still running.
             defer { group.cancelAll() }
             guard let first = await group.next() else {
                 preconditionFailure("a group of two tasks has a first")
@@ -80,15 +80,16 @@ struct Program: Sendable {
         leavesChildren: Bool
     ) async -> Result<Output.OutputType, Failed> {
         var options = PlatformOptions()
-        // A session of its own, so that its children are killed with it.
+        // Create a separate session, so that the program's children can be killed with it.
         options.createSession = true
         options.teardownSequence = [
             .send(signal: .kill, toProcessGroup: true, allowedDurationToNextStep: .zero)
         ]
         var group: pid_t?
         var mayLeave = false
-        // Its children may outlive it. While its process group exists, no other process gets its
-        // number; if the group is gone, the number is not yet in use again.
+        // Children may outlive the program. While their process group exists, the system does not
+        // reuse its number. If the group has ended, the number was released only just now and is
+        // not yet reused.
         defer { if let group, !mayLeave { kill(-group, SIGKILL) } }
         do {
             let result = try await Subprocess.run(

@@ -81,7 +81,7 @@ extension Tambourd {
                 environment: ProcessInfo.processInfo.environment
             )
             let logger = Self.logger(settings.logLevel)
-            // Other users of this machine may not read the data.
+            // Other users of this machine must not read the data.
             umask(0o077)
             let server: Server
             do {
@@ -107,14 +107,16 @@ extension Tambourd {
             }
         }
 
-        /// Structured lines on standard error; never tokens, codes, phones or text.
+        /// Creates a logger for structured lines on standard error. The lines never contain tokens,
+        /// codes, phones or texts.
         private static func logger(_ level: Logger.Level) -> Logger {
             var logger = Logger(label: "tambourd") { StreamLogHandler.standardError(label: $0) }
             logger.logLevel = level
             return logger
         }
 
-        /// Raises the descriptor limit to the system's maximum: each connection takes one.
+        /// Raises the descriptor limit to the system's maximum, because each connection uses a
+        /// descriptor.
         private static func descriptorLimit() -> Int {
             var limit = rlimit()
             let files = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
@@ -136,18 +138,20 @@ struct Failure: Error, CustomStringConvertible {
     }
 }
 
-/// Prints lines for the person who started the program; unbuffered, because the reader may be a
-/// pipe.
+/// Prints lines for the person who started the program. The output is unbuffered, because it may be
+/// a pipe.
 enum StandardOutput {
     static func writeLine(_ line: String) {
         try? FileHandle.standardOutput.write(contentsOf: Data("\(line)\n".utf8))
     }
 }
 
-/// SIGTERM and SIGINT request a graceful stop; a second one ends the process at once.
+/// Handles SIGTERM and SIGINT. The first signal requests a graceful stop; a second signal ends the
+/// process at once.
 ///
-/// The main thread waits for them with `sigwait`. A dispatch source for signals would require
-/// ignoring them, and a signal that arrives before the source is registered would be lost.
+/// The main thread waits for the signals with `sigwait`. With a dispatch source, the process would
+/// have to ignore the signals, and a signal that arrives before the source is registered would be
+/// lost.
 enum Signals {
     private static var termination: sigset_t {
         var signals = sigset_t()
@@ -157,16 +161,17 @@ enum Signals {
         return signals
     }
 
-    /// The thread that waits for them. `nonisolated(unsafe)`: set once, before there is a handler
-    /// or another thread.
+    /// The thread that waits for the signals. `nonisolated(unsafe)`: set once, before a handler or
+    /// another thread exists.
     private nonisolated(unsafe) static var waiting = pthread_t()
 
     /// Blocks the signals until `waitForTermination`. Call it before any thread is started, because
     /// threads inherit the mask.
     static func block() {
         signal(SIGPIPE, SIG_IGN)
-        // The swift-subprocess thread that watches programs blocks no signals. One that it received
-        // would end the server at once, so a handler forwards it to the waiting thread.
+        // The swift-subprocess thread that watches programs blocks no signals. A signal that this
+        // thread received would end the server at once, so a handler forwards it to the waiting
+        // thread.
         waiting = pthread_self()
         for number in [SIGTERM, SIGINT] { signal(number) { pthread_kill(Signals.waiting, $0) } }
         var signals = termination
@@ -180,7 +185,7 @@ enum Signals {
         while sigwait(&signals, &number) != 0 {}
         stop(number)
         while sigwait(&signals, &number) != 0 {}
-        // Not `exit`: its handlers may wait for a hanging thread.
+        // Do not call `exit`, because its handlers may wait for a hanging thread.
         _exit(1)
     }
 }

@@ -7,7 +7,7 @@ import TambourProtocol
 import TambourServer
 import Yams
 
-/// The server's options: flags take precedence over the environment, and the environment over the
+/// The server's options. Flags take precedence over the environment, and the environment over the
 /// file.
 struct Settings {
     var listen: [ListenEndpoint]
@@ -88,7 +88,7 @@ struct Settings {
         )
     }
 
-    /// Reads a flat map of strings, numbers and lists of strings.
+    /// Reads a file with a flat map of strings, numbers and lists of strings.
     private static func file(_ path: String) throws -> [String: ConfigValue] {
         let keys: Set = [
             "listen", "data", "loginCodes", "linkPreviews", "lanes", "countries", "limits",
@@ -99,7 +99,7 @@ struct Settings {
             guard keys.contains(key) else { throw Failure("\(path): unknown key \"\(key)\"") }
             switch value {
             case let text as String:
-                // A single item may be written without a list.
+                // A list with a single item may be written as the bare item.
                 let isList = ["listen", "countries"].contains(key)
                 let content: ConfigContent = isList ? .stringArray([text]) : .string(text)
                 values[key] = ConfigValue(content, isSecret: false)

@@ -46,8 +46,8 @@ MUTANTS = [
            "guard frame.header.command == PacketCommand.request.rawValue else { return }",
            "guard frame.header.command == PacketCommand.request.rawValue || mutant == @ else { return }"),
     Mutant("what is not served counts as nonsense", ["HDR"], SESSION,
-           "not counted as an error.\n            return send(.protoOpcode, sequence, opcode)",
-           "not counted as an error.\n            return mutant == @\n                ? refuseSoftly(.protoOpcode, sequence, opcode)"
+           "count as\n            // malformed.\n            return send(.protoOpcode, sequence, opcode)",
+           "count as\n            // malformed.\n            return mutant == @\n                ? refuseSoftly(.protoOpcode, sequence, opcode)"
            " : send(.protoOpcode, sequence, opcode)"),
     Mutant("pushes count on", ["SEQ"], SESSION,
            "let sequence = (lastSequence &+ 128) & 0xFF", "let sequence = mutant == @ ? lastSequence &+ 128 : (lastSequence &+ 128) & 0xFF"),

@@ -2,19 +2,22 @@ import TambourFraming
 import TambourNet
 import TambourProtocol
 
-/// How a session's requests, replies and pushes travel: as packets with a header of ten bytes.
+/// Converts a session's requests, replies and pushes from and to packets with a header of ten
+/// bytes.
 ///
-/// Sequence numbers and compression belong here; the rest of a session knows requests and payloads.
+/// Only this codec handles sequence numbers and compression. The rest of a session handles requests
+/// and payloads.
 enum PacketCodec {
-    /// The most bytes of MessagePack that one page may have.
+    /// Returns the limit of MessagePack bytes in one page.
     static func replyBudget(_ limits: Limits) -> Int { limits.maxReplyBytes }
 
-    /// Cuts packets out of the stream.
+    /// Splits the byte stream into packets.
     struct Reader {
         private let limits: Limits
         private var decoder: FrameDecoder
 
-        /// Strangers may send less, and their payloads inflate to less.
+        /// Whether the client has logged in. Strangers have lower limits for frames and for
+        /// inflated payloads.
         var isAuthenticated: Bool {
             get { decoder.authenticated }
             set { decoder.authenticated = newValue }
@@ -25,7 +28,8 @@ enum PacketCodec {
             decoder = FrameDecoder(limits: limits)
         }
 
-        /// Cuts the next packet out of `bytes` and moves `offset` past it; nil if it is not complete.
+        /// Returns the next packet in `bytes` and advances `offset` past it; nil if the packet is
+        /// incomplete.
         mutating func next(
             in bytes: UnsafeRawBufferPointer,
             from offset: inout Int
@@ -33,7 +37,7 @@ enum PacketCodec {
             try decoder.next(in: bytes, from: &offset)
         }
 
-        /// The payload of a packet, inflated.
+        /// Returns the inflated payload of a packet.
         func payload(of frame: Frame) throws(PayloadError) -> [UInt8] {
             try frame.payload(limits: limits, authenticated: isAuthenticated)
         }
@@ -42,14 +46,14 @@ enum PacketCodec {
     /// Frames replies and pushes.
     struct Writer {
         private let limits: Limits
-        /// The number of the client's last request.
+        /// The sequence number of the client's last request.
         var lastSequence: UInt16 = 0
 
         init(limits: Limits) {
             self.limits = limits
         }
 
-        /// Writes a reply; one that is worth it is compressed.
+        /// Writes a reply. Compresses payloads from `compressFromBytes` on.
         func write(
             _ payload: UnsafeRawBufferPointer,
             _ command: PacketCommand,
@@ -84,10 +88,11 @@ enum PacketCodec {
             connection.write(packet)
         }
 
-        /// Writes a push, whose packet was encoded without a number.
+        /// Writes a push whose packet was encoded without a sequence number.
         func write(push packet: [UInt8], to connection: Connection) {
-            // Half the number space away from the client's own numbers, and below 256: some clients match
-            // replies by number alone, and some read the high byte as part of the command.
+            // The sequence number is half of the 256 numbers away from the client's own numbers,
+            // because some clients match replies by number alone. It is below 256, because some
+            // clients read the high byte as part of the command.
             let sequence = (lastSequence &+ 128) & 0xFF
             withUnsafeTemporaryAllocation(byteCount: PacketHeader.size, alignment: 8) { header in
                 packet.withUnsafeBytes { packet in
@@ -104,12 +109,12 @@ enum PacketCodec {
 }
 
 extension Limits {
-    /// The bytes that a reply may have beyond the limit of its page. With the standard limits a
-    /// reply takes 1 MiB at most, which every known client reads.
+    /// The bytes by which a reply may exceed the limit of its page. With the standard limits, a
+    /// reply has at most 1 MiB, which every known client reads.
     private static let replySlack = 124 * 1024
 
-    /// The longest payload that is sent: a page with its surroundings, within what a frame can
-    /// hold.
+    /// The limit of payload bytes: a page and the bytes around it, at most the length that a header
+    /// can express.
     var mostPayloadBytes: Int {
         min(
             maxReplyBytes.addingReportingOverflow(Self.replySlack).partialValue,

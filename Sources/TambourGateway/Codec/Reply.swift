@@ -3,11 +3,12 @@ import TambourMessenger
 import TambourProtocol
 
 extension Session {
-    /// An answer on its way to its lane. Pages are framed where they were read: no lane waits for
-    /// that.
+    /// An answer on its way to its lane. The reader that read a page also frames it, so that no
+    /// lane waits for the framing.
     struct Reply: Sendable {
         let answer: Answer
-        /// The packet, compressed if that pays; nil if the lane encodes and frames the answer.
+        /// The finished packet, compressed if its length requires it; nil if the lane encodes and
+        /// frames the answer.
         private(set) var packet: [UInt8]?
         /// The size of the packet's payload before compression.
         private(set) var payloadBytes = 0
@@ -16,9 +17,9 @@ extension Session {
             self.answer = answer
         }
 
-        /// Frames the answer if it is a page; one that is too long is refused on the lane.
+        /// Frames the answer if it is a page. If the page is too long, the lane refuses it later.
         ///
-        /// - Parameter capabilities: those that the page was encoded for.
+        /// - Parameter capabilities: the capabilities with which the page was encoded.
         static func framed(
             _ answer: Answer,
             to request: Request,
@@ -38,7 +39,7 @@ extension Session {
                 compressFrom: limits.compressFromBytes,
                 into: &packet
             )
-            // The payload goes: it is in the packet.
+            // Drop the payload, because the packet contains it.
             var answer = answer
             answer.outcome = .encoded([])
             var reply = Reply(answer)

@@ -1,8 +1,8 @@
-/// The layers of one connection, the one at the socket first.
+/// The layers of one connection, beginning at the socket.
 final class LayerStack {
     private let layers: [any ConnectionLayer]
 
-    /// - Returns: nil for no layers.
+    /// - Returns: nil if `layers` is empty.
     init?(_ layers: [any ConnectionLayer]) {
         if layers.isEmpty { return nil }
         self.layers = layers
@@ -18,7 +18,7 @@ final class LayerStack {
         }
     }
 
-    /// Passes bytes from the socket up; see `ConnectionLayer.received`.
+    /// Passes bytes from the socket through all layers; see `ConnectionLayer.received`.
     func received(
         _ bytes: UnsafeRawBufferPointer,
         into input: inout [UInt8],
@@ -45,7 +45,7 @@ final class LayerStack {
         return hasEnded
     }
 
-    /// Encloses what the delegate has written.
+    /// Encloses bytes that the delegate has written in all layers.
     func enclose(_ bytes: UnsafeRawBufferPointer, into output: inout [UInt8]) {
         enclose([UInt8](bytes), below: layers.count, into: &output)
     }

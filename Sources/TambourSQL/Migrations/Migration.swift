@@ -1,16 +1,17 @@
-/// One step of a schema: never edited once released, only followed by another.
+/// One step of a schema. A released step is never edited; changes need a new step.
 package struct Migration: Sendable {
-    /// 1 for the first migration, then ascending by 1.
+    /// The number of the step: 1 for the first migration, then ascending by 1.
     package let version: Int
-    /// What it does, in a few words.
+    /// A short description of the step.
     package let name: String
     private let sqlite: String
     private let postgreSQL: String
-    /// Work that SQL cannot do, run after the statements in their transaction; it may use only the
-    /// schema of this step.
+    /// Work that SQL cannot do. It runs after the statements in the same transaction, and may use
+    /// only the schema of this step.
     let fill: @Sendable (any SQLConnection) throws(SQLError) -> Void
 
-    /// A step with the same text for both engines, except for the placeholders of `SQLDialect`.
+    /// Creates a step with the same text for both engines, except for the placeholders of
+    /// `SQLDialect`.
     ///
     /// - Parameter template: One or several statements; see `SQLDialect.expand`.
     package init(
@@ -22,7 +23,7 @@ package struct Migration: Sendable {
         self.init(version, name, sqlite: template, postgreSQL: template, fill: fill)
     }
 
-    /// A step with a different text for each engine; both texts are templates.
+    /// Creates a step with a different text for each engine. Both texts are templates.
     package init(
         _ version: Int,
         _ name: String,
@@ -37,14 +38,14 @@ package struct Migration: Sendable {
         self.fill = fill
     }
 
-    /// The statements for one engine.
+    /// Returns the statements for one engine.
     package func sql(for dialect: SQLDialect) -> String {
         dialect.expand(dialect == .sqlite ? sqlite : postgreSQL)
     }
 
-    /// A checksum that reveals edits of an applied step: 64-bit FNV-1a over the statements.
+    /// Returns a checksum that reveals edits of an applied step: 64-bit FNV-1a over the statements.
     ///
-    /// It guards against accidents, not against intent.
+    /// The checksum protects against accidental edits, not against an attacker.
     package func checksum(for dialect: SQLDialect) -> Int64 {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         for byte in sql(for: dialect).utf8 {

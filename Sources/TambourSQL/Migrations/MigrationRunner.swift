@@ -4,12 +4,12 @@
 package enum MigrationRunner {
     /// Applies the pending migrations, each in its own transaction.
     ///
-    /// Several programs may start on one database at once: each migration is applied by one of
-    /// them.
-    /// - Parameter migrations: All migrations ever released, versions 1, 2, 3 …
-    /// - Returns: The versions applied now.
-    /// - Throws: `MigrationError`; migrations before the failing one stay applied, and the failing
-    ///   one is rolled back.
+    /// If several programs start on one database at once, exactly one of them applies each
+    /// migration.
+    /// - Parameter migrations: All released migrations, with versions 1, 2, 3 …
+    /// - Returns: The versions that this call applied.
+    /// - Throws: `MigrationError`. Migrations before the failing migration stay applied; the
+    ///   failing migration is rolled back.
     @discardableResult
     package static func migrate(
         _ connection: any SQLConnection,
@@ -25,7 +25,8 @@ package enum MigrationRunner {
         return applied
     }
 
-    /// Checks the recorded migrations and applies one; nil when none is pending.
+    /// Checks the recorded migrations and applies the next pending migration; returns nil when no
+    /// migration is pending.
     private static func applyNext(
         of migrations: [Migration],
         on connection: any SQLConnection
@@ -34,8 +35,8 @@ package enum MigrationRunner {
         do {
             try connection.begin(.immediate)
             if connection.dialect == .postgreSQL {
-                // SQLite's write lock is already held; the number of our advisory lock is
-                // arbitrary.
+                // On SQLite, the transaction already holds the write lock. The number of the
+                // advisory lock is arbitrary.
                 try connection.execute("SELECT pg_advisory_xact_lock(7770)")
             }
             try connection.execute(
@@ -134,7 +135,7 @@ package enum MigrationRunner {
     }
 }
 
-/// Why a database cannot be migrated to this program's schema.
+/// The reason why a database cannot be migrated to this program's schema.
 package enum MigrationError: Error, Equatable, Sendable, CustomStringConvertible {
     /// A newer program has migrated the database.
     case newerDatabase(found: Int, known: Int)
@@ -142,7 +143,7 @@ package enum MigrationError: Error, Equatable, Sendable, CustomStringConvertible
     case changed(version: Int, name: String)
     /// A migration before the last applied one is not recorded.
     case missing(version: Int)
-    /// The database returned an error; version 0 means before the first migration was attempted.
+    /// The database returned an error. Version 0 means that it occurred before the first migration.
     case failed(version: Int, underlying: SQLError)
 
     package var description: String {

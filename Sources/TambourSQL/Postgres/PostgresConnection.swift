@@ -1,14 +1,15 @@
 #if PostgreSQL
     import CLibPQ
 
-    /// A plain connection to PostgreSQL through libpq: every call waits for its answer.
+    /// A synchronous connection to PostgreSQL through libpq. Every call waits for its answer.
     ///
-    /// It shows that the store's statements run on both engines; it is not made for speed.
+    /// It proves that the store's statements run on both engines, and is not optimized for speed.
     package final class PostgresConnection: SQLConnection {
         let handle: OpaquePointer
         package internal(set) var statementCount = 0
         package internal(set) var rowsStepped = 0
-        /// Statements whose owner is gone; the server forgets them before the next transaction.
+        /// The names of statements that are no longer used. The server deallocates them before the
+        /// next transaction.
         var abandoned: [String] = []
         private var preparedCount = 0
 
@@ -22,7 +23,7 @@
                 PQfinish(handle)
                 throw error
             }
-            // "relation already exists, skipping" is no news here.
+            // Drop notices such as "relation already exists, skipping".
             PQsetNoticeProcessor(handle, { _, _ in }, nil)
             self.handle = handle
         }
@@ -57,7 +58,7 @@
                 try execute("BEGIN")
             case .snapshot:
                 try execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                // As with SQLite, the first read takes the snapshot, not BEGIN.
+                // As in SQLite, BEGIN takes no snapshot; the first read does.
                 try execute("SELECT 1")
             }
         }
@@ -79,7 +80,7 @@
 
         package func checkpoint() {}
 
-        /// The result, unless it is an error.
+        /// Returns the result, or throws the error that it contains.
         func checked(_ result: OpaquePointer?, sql: String) throws(SQLError) -> OpaquePointer {
             let status = PQresultStatus(result)
             if let result, status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK {
@@ -98,7 +99,7 @@
             )
         }
 
-        /// One field of an error, by the letter the protocol gives it.
+        /// Returns one field of an error, by the field's letter in the protocol.
         private func field(_ letter: Character, of result: OpaquePointer?) -> String {
             guard let code = letter.asciiValue,
                 let text = PQresultErrorField(result, Int32(code))
@@ -108,7 +109,7 @@
     }
 
     extension SQLError.Kind {
-        /// The kind of a five-letter SQLSTATE; its first two letters are the class.
+        /// Creates the kind for a five-letter SQLSTATE, whose first two letters are its class.
         init(sqlState: String) {
             self =
                 switch (sqlState.prefix(2), sqlState) {

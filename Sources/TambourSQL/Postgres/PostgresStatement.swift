@@ -1,10 +1,10 @@
 #if PostgreSQL
     import CLibPQ
 
-    /// A statement prepared by the server under a name.
+    /// A statement that the server has prepared under a name.
     ///
-    /// Integers travel as decimal text, which suits whatever integer type the server has inferred;
-    /// text and blobs travel as they are. Results arrive whole and in binary form.
+    /// Integers are sent as decimal text, which fits any integer type that the server has inferred.
+    /// Text and blobs are sent unchanged. Results are received as a whole and in binary form.
     package final class PostgresStatement: SQLStatement {
         private let connection: PostgresConnection
         private let name: String
@@ -109,14 +109,14 @@
         package func run() throws(SQLError) -> Int {
             defer { reset() }
             while try step() {}
-            // A SELECT counts its rows here too, and changes none.
+            // For a SELECT, libpq also reports a number of rows, but no row was changed.
             guard !String(cString: PQcmdStatus(result)).hasPrefix("SELECT") else { return 0 }
             return Int(String(cString: PQcmdTuples(result))) ?? 0
         }
 
         private func send() -> OpaquePointer? {
-            // One buffer holds all values, so that their addresses stay put during the call; the
-            // byte at its end gives empty values an address too.
+            // One buffer holds all values, so that their addresses stay valid during the call. An
+            // extra byte at the end gives empty values an address too.
             var arena: [UInt8] = []
             var offsets: [Int?] = []
             for parameter in parameters {
@@ -171,7 +171,7 @@
             }
         }
 
-        /// The whole part of a `numeric`, which is what the sum of bigints has as its type.
+        /// Returns the integer part of a `numeric`, the type of a sum of bigints.
         ///
         /// Layout: digits u16, weight i16, sign u16, scale u16, then digits of base 10,000.
         private func integer(ofNumeric bytes: UnsafeRawBufferPointer) -> Int64 {

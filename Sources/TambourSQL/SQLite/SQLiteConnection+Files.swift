@@ -29,7 +29,8 @@ extension SQLiteConnection: SQLFileConnection {
     }
 
     package func vacuum() throws(SQLError) {
-        // The temporary copy might not fit in memory, the usual place for temporary data.
+        // Put the temporary copy in a file. In memory, the usual place for temporary data, it might
+        // not fit.
         try execute("PRAGMA temp_store = FILE")
         do {
             try execute("VACUUM")
@@ -80,7 +81,7 @@ extension SQLiteConnection: SQLFileConnection {
         }
     }
 
-    /// Appends the type, then the value: integers and floats in eight bytes, other values after
+    /// Appends the type, then the value. Integers and floats have eight bytes; other values follow
     /// their length.
     private static func append(
         _ statement: OpaquePointer,

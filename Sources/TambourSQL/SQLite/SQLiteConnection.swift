@@ -2,13 +2,14 @@ import CSQLite
 
 /// A connection to a SQLite file in WAL mode, configured as in `docs/data.md`.
 ///
-/// SQLite takes no locks of its own here (`SQLITE_OPEN_NOMUTEX`): one thread at a time.
+/// One thread at a time may use the connection, because SQLite takes no mutex
+/// (`SQLITE_OPEN_NOMUTEX`).
 package final class SQLiteConnection: SQLConnection {
-    /// What a commit waits for.
+    /// The event that a commit waits for.
     package enum SynchronousMode: Int64, Sendable {
-        /// Nothing: a power cut may lose the last commits. For tests only.
+        /// The commit does not wait, so a power cut may lose the last commits. For tests only.
         case normal = 1
-        /// The disk: committed data survives a power cut.
+        /// The commit waits for the disk, so committed data survives a power cut.
         case full = 2
     }
 
@@ -21,18 +22,17 @@ package final class SQLiteConnection: SQLConnection {
 
     package internal(set) var statementCount = 0
     package internal(set) var rowsStepped = 0
-    /// The cost of finalized statements; see `virtualMachineSteps`.
+    /// The virtual machine steps of finalized statements; see `virtualMachineSteps`.
     var stepsOfFinalizedStatements = 0
 
     /// Opens the file and verifies its settings.
     ///
     /// - Parameters:
-    ///   - path: A file on a local disk; its log and index files lie beside it.
-    ///   - vfs: The name of SQLite's file layer; nil is the default one.
-    ///   - busyTimeoutMs: How long a statement waits for another connection's lock.
-    /// - Throws: `SQLError` of kind `io` when it cannot be opened, `corrupt` when it is not a
-    ///   database, `other` when SQLite would not run it in WAL mode or with the requested
-    ///   `synchronous`.
+    ///   - path: A file on a local disk. Its log and index files are in the same directory.
+    ///   - vfs: The name of SQLite's file layer; nil for the default layer.
+    ///   - busyTimeoutMs: The time limit for another connection's lock.
+    /// - Throws: `SQLError` of kind `io` when the file cannot be opened, `corrupt` when it is not a
+    ///   database, `other` when SQLite refuses WAL mode or the requested `synchronous`.
     package init(
         path: String,
         mode: SQLMode,
@@ -45,7 +45,8 @@ package final class SQLiteConnection: SQLConnection {
             sqlite3_extended_result_codes(opened, 1)
             sqlite3_busy_timeout(opened, Int32(clamping: busyTimeoutMs))
             try SQLiteConnection.configure(opened, mode: mode, synchronous: synchronous)
-            // `commit` and the like are statements too: preparing them once avoids parsing.
+            // BEGIN, COMMIT and ROLLBACK are statements too. They are prepared once, to avoid
+            // parsing.
             beginImmediate = try SQLiteConnection.compile("BEGIN IMMEDIATE", on: opened)
             beginDeferred = try SQLiteConnection.compile("BEGIN", on: opened)
             openSnapshot = try SQLiteConnection.compile(
@@ -101,8 +102,8 @@ package final class SQLiteConnection: SQLConnection {
 
     package func rollback() {
         guard isInTransaction else { return }
-        // It cannot fail in a way that leaves the transaction open; the next transaction would hit
-        // an I/O error again.
+        // Errors are ignored, because a failed rollback never leaves the transaction open. The next
+        // transaction would report a persistent I/O error.
         sqlite3_step(rollbackStatement)
         sqlite3_reset(rollbackStatement)
     }
@@ -116,7 +117,7 @@ package final class SQLiteConnection: SQLConnection {
 
     // MARK: - Figures and checks
 
-    /// The number of pages this connection has written to the log so far.
+    /// The number of pages that this connection has written to the log so far.
     package var pagesWritten: Int {
         var current: Int32 = 0
         var highest: Int32 = 0
@@ -127,8 +128,8 @@ package final class SQLiteConnection: SQLConnection {
     /// The number of instructions that SQLite's virtual machine has run for this connection's
     /// statements.
     ///
-    /// Unlike `rowsStepped` it includes rows that were visited but not returned, so it reveals
-    /// scans.
+    /// Unlike `rowsStepped`, it includes rows that were visited but not returned. It therefore
+    /// reveals scans.
     package var virtualMachineSteps: Int {
         var total = stepsOfFinalizedStatements
         var statement = sqlite3_next_stmt(handle, nil)
@@ -150,7 +151,7 @@ package final class SQLiteConnection: SQLConnection {
                 findings.append(statement.string(0))
             }
         } catch  where error.kind == .corrupt {
-            // Some damage stops the check itself.
+            // Some kinds of damage abort the check itself.
             findings.append(error.message)
         }
         return findings == ["ok"] ? [] : findings
@@ -176,10 +177,10 @@ package final class SQLiteConnection: SQLConnection {
         throw error
     }
 
-    /// Settings made once, before the first connection.
+    /// Process-wide settings, which are made once, before the first connection.
     private static let prepared: Void = {
-        // Fails when other code in the process has opened a connection: then SQLite only counts
-        // memory.
+        // This call fails when other code in the process has already opened a connection. SQLite
+        // then counts memory, which is harmless.
         _ = tambour_sqlite3_stop_counting_memory()
     }()
 
@@ -199,7 +200,7 @@ package final class SQLiteConnection: SQLConnection {
         var opened: OpaquePointer?
         let code = sqlite3_open_v2(path, &opened, access | SQLITE_OPEN_NOMUTEX, vfs)
         guard code == SQLITE_OK, let opened else {
-            // A handle exists even after a failure, unless there was no memory for it.
+            // A handle exists even after a failure, unless SQLite had no memory for it.
             let error = SQLError(sqlite: code, on: opened, sql: "open")
             sqlite3_close_v2(opened)
             throw error
@@ -226,7 +227,7 @@ package final class SQLiteConnection: SQLConnection {
         synchronous: SynchronousMode
     ) throws(SQLError) {
         if mode == .readWrite {
-            // The page size must come before the log: WAL mode fixes it.
+            // Set the page size first, because WAL mode fixes it.
             try execute("PRAGMA page_size = 4096", on: handle)
             try execute("PRAGMA journal_mode = WAL", on: handle)
         }
@@ -265,7 +266,7 @@ package final class SQLiteConnection: SQLConnection {
         }
     }
 
-    /// Compiles a statement that is kept; the caller finalizes it.
+    /// Compiles a statement that the caller keeps and finalizes.
     static func compile(
         _ sql: String,
         on handle: OpaquePointer
@@ -328,7 +329,8 @@ package final class SQLiteConnection: SQLConnection {
 
     /// Closes the handle and finalizes its statements.
     private static func close(_ handle: OpaquePointer) {
-        // Statements handed out retain the connection, so only our own can be left here.
+        // Statements of callers retain the connection, so only the connection's own statements can
+        // be left here.
         while let statement = sqlite3_next_stmt(handle, nil) {
             sqlite3_finalize(statement)
         }

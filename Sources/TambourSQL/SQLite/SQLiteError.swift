@@ -1,9 +1,10 @@
 import CSQLite
 
 extension SQLError {
-    /// The error that a SQLite call left on its connection, or the meaning of its code alone.
+    /// Creates the error that a SQLite call left on its connection, or an error from its code
+    /// alone.
     ///
-    /// - Parameter handle: The connection; its message is used when it belongs to `code`.
+    /// - Parameter handle: The connection. Its message is used when the message belongs to `code`.
     init(sqlite code: Int32, on handle: OpaquePointer?, sql: String) {
         let message: UnsafePointer<CChar>? =
             if let handle, sqlite3_extended_errcode(handle) == code || code == SQLITE_ERROR {
@@ -21,7 +22,8 @@ extension SQLError {
 }
 
 extension SQLError.Kind {
-    /// The kind of a SQLite result code; the low byte of an extended code is the primary code.
+    /// Creates the kind for a SQLite result code. The low byte of an extended code is the primary
+    /// code.
     fileprivate init(sqlite code: Int32) {
         self =
             switch code & 0xff {

@@ -1,20 +1,22 @@
 import CSQLite
 
-/// A kept statement that SQLite compiles on its first use.
+/// A statement that SQLite compiles on its first use.
 ///
-/// A compiled statement holds some kilobytes, and every connection has hundreds, most of them
-/// rarely used. So `init` compiles only to check the text.
+/// A compiled statement needs some kilobytes. Every connection has hundreds of statements, and most
+/// are rarely used. `init` therefore compiles the text only to check it, and does not keep the
+/// result.
 final class SQLiteStatement: SQLStatement {
     private let connection: SQLiteConnection
-    /// Nil until the first use; use `compiled`.
+    /// The compiled statement; nil until the first use. Read `compiled` instead.
     private var handle: OpaquePointer?
     private let sql: String
     private let isReadOnly: Bool
-    /// SQLite's number of `$n`, at index n - 1: SQLite numbers parameters by first appearance.
+    /// SQLite's number of the parameter `$n`, at index n - 1. SQLite numbers parameters by their
+    /// first appearance.
     private let positions: [Int32]
     let columnCount: Int
     private var state = State.ready
-    /// The first error since the last reset in a call that cannot throw; `step` throws it.
+    /// The first error since the last reset in a call that cannot throw. `step` throws it.
     private var failure: SQLError?
 
     private enum State {
@@ -124,7 +126,7 @@ final class SQLiteStatement: SQLStatement {
     }
 
     func borrowedBytes(_ column: Int) -> UnsafeRawBufferPointer {
-        // Text is stored as UTF-8, so reading it as a blob returns it unconverted.
+        // Text is stored as UTF-8, so a read as a blob returns it without conversion.
         guard let start = sqlite3_column_blob(handle, Int32(column)) else {
             return UnsafeRawBufferPointer(start: nil, count: 0)
         }
@@ -134,7 +136,7 @@ final class SQLiteStatement: SQLStatement {
 
     // MARK: - The C side
 
-    /// SQLITE_TRANSIENT, a cast that the importer cannot translate; SQLITE_STATIC is nil.
+    /// SQLITE_TRANSIENT, which is a cast that Swift cannot import. SQLITE_STATIC is nil.
     private static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
     private func bindText(
@@ -171,11 +173,13 @@ final class SQLiteStatement: SQLStatement {
         note(sqlite3_bind_blob64(compiled, position(index), start, UInt64(bytes.count), owner))
     }
 
-    // Binding is most of the work of a send here, so only the common path is inlined.
+    // In this file, binding is most of the work of sending a message, so the common path is
+    // inlined.
     @inline(__always)
     private var compiled: OpaquePointer? { handle ?? compile() }
 
-    /// `step` throws errors from here: at this point only lack of memory, or a dropped table.
+    /// Compiles the statement. `step` throws errors from this method, which can only be a lack of
+    /// memory or a dropped table.
     private func compile() -> OpaquePointer? {
         do {
             handle = try SQLiteConnection.compile(sql, on: connection.handle)
@@ -199,8 +203,8 @@ final class SQLiteStatement: SQLStatement {
         failure = failure ?? SQLError(sqlite: code, on: nil, sql: sql)
     }
 
-    /// Returns SQLite's numbers of `$1` to `$n`; nil when a name has another form or a number is
-    /// missing.
+    /// Returns SQLite's numbers of `$1` to `$n`; nil when a parameter's name has another form, or a
+    /// number is missing.
     private static func positions(of statement: OpaquePointer) -> [Int32]? {
         let count = sqlite3_bind_parameter_count(statement)
         guard count > 0 else { return [] }

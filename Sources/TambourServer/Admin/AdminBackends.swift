@@ -4,7 +4,7 @@ package import TambourProtocol
 import TambourSQL
 package import TambourStore
 
-/// A running server: admin commands run as ordinary engine commands.
+/// A backend for a running server. Admin commands run as ordinary engine commands.
 package struct LiveAdminBackend: AdminBackend {
     private unowned let server: Server
 
@@ -31,7 +31,7 @@ package struct LiveAdminBackend: AdminBackend {
     package func vacuum() throws -> (before: Int64, after: Int64) { try messenger.vacuum() }
 
     package var metricsText: String? {
-        // Health checks read this: a hung lane, engine or reader must not look healthy.
+        // Health checks read the metrics, so a hung lane, engine or reader must not look healthy.
         guard let lanes = server.gateway.laneReports(), (try? write { _ in }) != nil,
             (try? read { _ in }) != nil
         else { return nil }
@@ -73,15 +73,16 @@ package struct LiveAdminBackend: AdminBackend {
     }
 }
 
-/// A store that no server has open: commands run here, under the directory's lock.
+/// A backend for a store that no server has open. Commands run in this process, under the
+/// directory's lock.
 ///
-/// `@unchecked Sendable`: used only by the single thread of a command-line program.
+/// `@unchecked Sendable`: only the single thread of a command-line program uses it.
 package final class OfflineAdminBackend: AdminBackend, @unchecked Sendable {
     package let environment: Environment
     package let limits: Limits
     private let directory: DataDirectory
-    /// Created by the first command that writes, so that a store no server can continue with can
-    /// still be read.
+    /// The engine, which the first writing command creates. Until then, a store that no server can
+    /// write can still be read.
     private var core: EngineCore?
     private let store: StoreConnection
     private let connection: any SQLFileConnection

@@ -4,7 +4,7 @@ package import TambourMessenger
 /// Sends admin requests to a running server.
 package struct AdminClient {
     private let path: String
-    /// The longest line of an answer in bytes: a message in JSON with every byte escaped.
+    /// The limit of an answer's line in bytes. It fits a message in JSON with every byte escaped.
     private static let maxAnswerLine = 1 << 24
 
     package init(dataDirectory: String) {
@@ -13,8 +13,8 @@ package struct AdminClient {
 
     /// Runs a request on the server.
     ///
-    /// - Returns: false when no server listens; then nothing was done.
-    /// - Throws: `AdminService.Failure` with the server's words.
+    /// - Returns: false when no server listens. In this case the request was not run.
+    /// - Throws: `AdminService.Failure` with the server's error text.
     package func run(
         _ request: AdminService.Request,
         output: (String) throws -> Void

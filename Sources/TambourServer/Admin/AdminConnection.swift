@@ -2,14 +2,14 @@ import Dispatch
 import Glibc
 import TambourProtocol
 
-/// One connection to the admin socket: a line in, lines out.
+/// One connection to the admin socket. It receives one request line and sends answer lines.
 ///
-/// `@unchecked Sendable`: reading happens on the queue of `readLine`; from then on only the
-/// receiver of the line writes and closes.
+/// `@unchecked Sendable`: the queue of `readLine` reads. Afterwards only the receiver of the line
+/// writes and closes.
 final class AdminConnection: @unchecked Sendable {
     private enum Reading {
         case goesOn
-        /// nil if no complete line arrived.
+        /// The request line; nil if no complete line arrived.
         case ended(String?)
     }
 
@@ -23,22 +23,22 @@ final class AdminConnection: @unchecked Sendable {
     private static let maxLine = 4096
     /// The time limit for a request to arrive.
     private static let patience = DispatchTimeInterval.seconds(10)
-    /// How long the client may read nothing of an answer, in seconds.
+    /// The seconds after which a client that reads no bytes of an answer is closed.
     private static let writePatience = 10
 
-    /// - Parameter descriptor: owned by this connection from now on.
+    /// - Parameter descriptor: the socket, of which the connection takes ownership.
     init(_ descriptor: Int32) {
         self.descriptor = descriptor
         UnixSocket.setTimeouts(descriptor, seconds: Self.writePatience)
     }
 
-    /// Whether the request has not arrived yet.
+    /// Whether the connection still waits for the request.
     var isReading: Bool { source != nil }
 
     /// Reads the first line without blocking the queue.
     ///
-    /// - Parameter then: called once on the queue, unless the connection is refused before. Gets
-    ///   nil when the line is too long or does not end in time.
+    /// - Parameter then: called once on the queue, unless the connection is refused earlier. It
+    ///   receives nil when the line is too long or does not end in time.
     func readLine(on queue: DispatchQueue, then: @escaping @Sendable (String?) -> Void) {
         let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
         self.source = source
@@ -75,13 +75,13 @@ final class AdminConnection: @unchecked Sendable {
         source = nil
     }
 
-    /// - Returns: false when the client has gone, or reads nothing.
+    /// - Returns: false when the client has closed the connection, or does not read.
     @discardableResult
     func write(_ text: String) -> Bool {
         UnixSocket.write(descriptor, text)
     }
 
-    /// Sends a reason and closes; does not wait for a request.
+    /// Sends a reason and closes without waiting for a request.
     func refuse(_ reason: String) {
         guard !isReading else { return endReading { self.refuse(reason) } }
         write("!\(reason)\n=\n")

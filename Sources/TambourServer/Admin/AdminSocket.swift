@@ -4,14 +4,15 @@ import Logging
 import TambourMessenger
 import TambourNet
 
-/// The socket for admin commands: a Unix socket of mode 0600 in the data directory.
+/// The socket for admin commands, a Unix socket of mode 0600 in the data directory.
 ///
 /// A request is one line of words separated by tabs. In the answer, lines that begin with `>` are
-/// output, a line that begins with `!` is an error, and `=` ends it. A dispatch source for each
-/// connection reads, so a silent one blocks no other. Commands run concurrently and may block;
-/// those that may take long run one after another on a separate queue.
+/// output, a line that begins with `!` is an error, and `=` ends it. Each connection has its own
+/// dispatch source for reading, so a silent connection blocks no other connection. Commands run
+/// concurrently and may block. Commands that may take long run one after another on a separate
+/// queue.
 ///
-/// `@unchecked Sendable`: `connections` is touched only on `queue`; nothing else changes after
+/// `@unchecked Sendable`: only `queue` touches `connections`, and no other state changes after
 /// `init`.
 final class AdminSocket: @unchecked Sendable {
     private let service: AdminService
@@ -19,14 +20,15 @@ final class AdminSocket: @unchecked Sendable {
     private let path: String
     private let acceptor: Acceptor
     private let maxConnections: Int
-    /// Accepts and reads; never blocks.
+    /// The queue that accepts and reads. It never blocks.
     private let queue = DispatchQueue(label: "tambour.admin")
     private let shortQueue = DispatchQueue(label: "tambour.admin-short", attributes: .concurrent)
     private let longQueue = DispatchQueue(label: "tambour.admin-long")
-    /// Oldest first.
+    /// The open connections, the oldest first.
     private var connections: [AdminConnection] = []
 
-    /// - Parameter onExhausted: called when no descriptor is left for an administrator.
+    /// - Parameter onExhausted: called when no descriptor is left for an administrator's
+    ///   connection.
     init(
         path: String,
         backend: any AdminBackend,
@@ -92,7 +94,7 @@ final class AdminSocket: @unchecked Sendable {
             leave(connection)
             return connection.refuse("not an admin command")
         }
-        // Held strongly, so that the administrator gets the whole answer.
+        // Capture `self` strongly, so that the administrator gets the whole answer.
         (request.isLong ? longQueue : shortQueue).async {
             self.answer(request, connection)
             self.queue.async { self.leave(connection) }
@@ -108,15 +110,15 @@ final class AdminSocket: @unchecked Sendable {
                 }
             }
         } catch {
-            // The reason may contain a phone number, so it goes to the administrator and not into
-            // the log.
+            // The reason may contain a phone number, so it is sent to the administrator but not
+            // logged.
             logger.notice("an admin command failed", metadata: ["command": "\(request.words[0])"])
             connection.write("!\(Self.printable("\(error)"))\n")
         }
         connection.write("=\n")
     }
 
-    /// Replaces control characters: names come from users, and must neither break a line nor
+    /// Replaces control characters. Names are chosen by users, and must neither break a line nor
     /// control a terminal.
     private static func printable(_ line: String) -> String {
         var text = ""

@@ -5,11 +5,11 @@ import TambourProtocol
 import TambourSQL
 import TambourStore
 
-/// Copies a store while its server writes, and restores it.
+/// Copies a store while its server writes, and restores such copies.
 ///
-/// A backup is a directory: `tambour.db`, one file without a log, and `digests`, which describes
-/// the content of the copied snapshot and the bytes of the file. A backup appears as a whole or not
-/// at all.
+/// A backup is a directory with two files. `tambour.db` is the database without a log. `digests`
+/// describes the content of the copied snapshot and the bytes of the database file. A backup is
+/// created as a whole or not at all.
 package struct Backup: Sendable {
     package typealias Failure = AdminService.Failure
 
@@ -28,9 +28,9 @@ package struct Backup: Sendable {
 
     /// Copies the store of a data directory, with or without a running server.
     ///
-    /// The copy is of one snapshot, and is read again before this returns.
+    /// The copy contains one snapshot. It is read back and verified before this returns.
     /// - Parameter output: receives information for the operator, line by line.
-    /// - Throws: also when the path exists.
+    /// - Throws: if the copy fails, and if the path exists.
     package func take(from dataDirectory: String, output: (String) throws -> Void) throws {
         try Self.refusePostgreSQL(dataDirectory)
         let source = "\(dataDirectory)/\(Self.database)"
@@ -38,8 +38,8 @@ package struct Backup: Sendable {
             throw Failure(description: "there is no store in \(dataDirectory)")
         }
         guard access(path, F_OK) != 0 else { throw Failure(description: "\(path) exists") }
-        // Everything that the server has acknowledged is in its last commit or earlier; the
-        // snapshot is taken after it.
+        // Every change that the server has acknowledged has the time of this last commit or an
+        // earlier one. The snapshot is taken later and therefore contains it.
         let acknowledged = try Self.clock(of: dataDirectory)
         let partial = "\(path).partial"
         Self.remove(partial)
@@ -84,7 +84,7 @@ package struct Backup: Sendable {
         do {
             let copied = try SQLFile(copy).connect(.readWrite)
             try manifest.compare(with: copied)
-            // A single file is easier to carry away.
+            // Leave WAL mode, so that the backup is a single file.
             try copied.execute("PRAGMA journal_mode = DELETE")
         }
         manifest.file = try FileWork.copy(copy, to: nil)
@@ -94,7 +94,8 @@ package struct Backup: Sendable {
         return manifest
     }
 
-    /// Returns the clock of the last commit of the directory's server; nil when no server runs.
+    /// Returns the commit time of the server's last commit; nil when no server runs on the
+    /// directory.
     private static func clock(of dataDirectory: String) throws -> Int64? {
         var clock: Int64?
         let client = AdminClient(dataDirectory: dataDirectory)
@@ -104,9 +105,9 @@ package struct Backup: Sendable {
 
     // MARK: - The way back
 
-    /// Creates a data directory from the backup, after verifying the backup.
+    /// Verifies the backup and creates a data directory from it.
     ///
-    /// - Throws: also when the directory has a store.
+    /// - Throws: if the backup is damaged, and if the directory already has a store.
     package func restore(to dataDirectory: String, output: (String) throws -> Void) throws {
         try Self.refusePostgreSQL(dataDirectory)
         let manifest = try manifest()
@@ -129,7 +130,8 @@ package struct Backup: Sendable {
         try output("\(dataDirectory) restored: \(manifest.rows) rows in \(manifest.count) tables")
     }
 
-    /// Tells clients at their next login that the data they hold may be gone.
+    /// Records the restore in the store. At their next login, clients learn that some of their data
+    /// may be missing on the server.
     private func noteRestore(_ path: String) throws {
         let connection = try SQLFile(path).connect(.readWrite)
         let store = try StoreConnection(connection, limits: .standard)
@@ -139,7 +141,7 @@ package struct Backup: Sendable {
 
     /// Verifies the backup by restoring it into a temporary directory.
     ///
-    /// - Parameter scratch: where that directory is created.
+    /// - Parameter scratch: the directory in which the temporary directory is created.
     package func verify(in scratch: String, output: (String) throws -> Void) throws {
         let manifest = try manifest()
         let directory = "\(scratch)/tambour-verify-\(getpid())-\(environment.wallMs())"
@@ -249,14 +251,14 @@ extension Backup {
             return (head + tables.map(\.line)).map { "\($0)\n" }.joined()
         }
 
-        /// The number of tables; the digest of the schema does not count.
+        /// The number of tables, without the digest of the schema.
         package var count: Int { tables.count - 1 }
         package var rows: Int { tables.dropLast().reduce(0) { $0 + $1.rows } }
 
-        /// Computes the digests of a store and compares them with these.
+        /// Computes the digests of a store and compares them with the digests in the manifest.
         ///
-        /// - Returns: the store's digests, all equal to these.
-        /// - Throws: a failure that names every table that differs.
+        /// - Returns: the store's digests, which equal the digests in the manifest.
+        /// - Throws: a failure that lists all tables with different digests.
         @discardableResult
         func compare(with connection: any SQLFileConnection) throws -> [TableDigest] {
             let found = try StoreDigest.tables(of: connection)
@@ -277,7 +279,7 @@ extension Backup {
 extension TableDigest {
     fileprivate var line: String { "\(table) \(rows) sha256 \(sha256)" }
 
-    /// The rows that a file may claim; the sum over all tables fits an `Int`.
+    /// The valid numbers of rows in a manifest. Their sum over all tables fits an `Int`.
     private static let rowRange = 0...(1 << 48)
 
     fileprivate init?(words: [Substring]) {
@@ -289,7 +291,7 @@ extension TableDigest {
 }
 
 extension Substring {
-    /// Whether the text is a digest as this program writes it: 64 lower-case hexadecimal digits.
+    /// Whether the text is a digest in the form of this program: 64 lower-case hexadecimal digits.
     fileprivate var isSHA256: Bool {
         utf8.count == 64
             && utf8.allSatisfy { byte in
@@ -305,7 +307,7 @@ extension Substring {
 private enum FileWork {
     private typealias Failure = AdminService.Failure
 
-    /// Removes a database and the files beside it.
+    /// Removes a database and its log and journal files.
     static func remove(_ path: String) {
         for suffix in ["", "-wal", "-shm", "-journal"] { unlink(path + suffix) }
     }
@@ -339,9 +341,9 @@ private enum FileWork {
         guard fsync(file) == 0 else { throw failure("write", path) }
     }
 
-    /// Reads a file, and copies it to `path` unless that is nil.
+    /// Reads a file, and copies it to `path` unless `path` is nil.
     ///
-    /// - Returns: the SHA-256 of its bytes, as hex digits.
+    /// - Returns: the SHA-256 of the file's bytes, as hex digits.
     static func copy(_ source: String, to path: String?) throws -> String {
         let input = open(source, O_RDONLY | O_CLOEXEC)
         guard input >= 0 else { throw failure("read", source) }

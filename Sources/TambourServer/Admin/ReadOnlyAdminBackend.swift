@@ -4,15 +4,16 @@ package import TambourProtocol
 import TambourSQL
 package import TambourStore
 
-/// A store that cannot be written, such as a copy on a read-only mount. It can only be read.
+/// A backend for a store that cannot be written, such as a copy on a read-only mount. It only
+/// reads.
 ///
-/// `@unchecked Sendable`: used only by the single thread of a command-line program.
+/// `@unchecked Sendable`: only the single thread of a command-line program uses it.
 package final class ReadOnlyAdminBackend: AdminBackend, @unchecked Sendable {
     package let environment: Environment
     package let limits: Limits
     private let store: StoreConnection
 
-    /// - Throws: `AdminService.Failure` while a write-ahead log holds changes that are not in the
+    /// - Throws: `AdminService.Failure` if a write-ahead log contains changes that are not in the
     ///   file.
     package init(
         dataDirectory: String,

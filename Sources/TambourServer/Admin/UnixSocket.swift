@@ -25,8 +25,9 @@ enum UnixSocket {
         guard descriptor >= 0 else {
             throw Server.StartError("no admin socket: \(DataDirectory.reason())")
         }
-        // Nobody else may connect at any moment: the file gets the mode that the socket has when it
-        // is bound. The process's umask would affect every file created meanwhile.
+        // Set the mode before `bind`, because the new socket file gets the mode of the socket. No
+        // other user can then connect at any moment. A change of the process's umask would affect
+        // all files created in the meantime.
         guard fchmod(descriptor, 0o600) == 0 else {
             let reason = DataDirectory.reason()
             close(descriptor)
@@ -45,7 +46,7 @@ enum UnixSocket {
         return descriptor
     }
 
-    /// Accepts one connection; reading and writing on it block.
+    /// Accepts one connection, whose reads and writes block.
     @Sendable
     static func accept(_ listener: Int32) -> Acceptor.Acceptance {
         let descriptor = Glibc.accept(listener, nil, nil)
