@@ -8,8 +8,8 @@ package enum Compression: Hashable, Sendable {
     /// LZ4 with at most 99,999 uncompressed bytes and a factor of at most 32. Every known client
     /// supports it.
     ///
-    /// One client has a buffer of 99,999 bytes; another client allocates at most 32 times the
-    /// compressed size.
+    /// One client has a buffer of 99,999 bytes; another client tries output buffers of at most 32
+    /// times the compressed size.
     case classic
     /// LZ4 with a factor of at most 254, for the capability `lz4-large`.
     case large

@@ -14,7 +14,8 @@ enum LaneMessage: Sendable {
         LoginRequest,
         Result<OpenSession, RequestError>
     )
-    /// Close this connection, because its token or account has too many. It is one of the oldest.
+    /// Close this connection, which is one of the oldest of a token or account with too many
+    /// connections.
     case superseded(Session)
     /// The token of this session was revoked.
     case tokenDied(Session, SessionID)

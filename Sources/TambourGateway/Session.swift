@@ -194,7 +194,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         }
     }
 
-    /// Closes the connection to free its descriptor, unless it has logged in in the meantime.
+    /// Closes the connection to free its descriptor, unless the client has logged in meanwhile.
     func makeRoom() {
         guard caller == nil else { return }
         connection.close(.local("a stranger makes room"))

@@ -197,7 +197,7 @@ final class SessionRequests {
         return reply
     }
 
-    // MARK: - Requests that run elsewhere
+    // MARK: - Requests that run outside the lane
 
     private func admit(_ work: Session.Request.Work, _ sequence: UInt16, _ opcode: Opcode) {
         let request = Session.Request(

@@ -28,7 +28,7 @@ package struct Environment: Sendable {
             _ connection: any SQLConnection, _ mode: SQLMode
         ) -> any SQLConnection
 
-    /// - Parameter userIDs: nil for random ones, drawn from `randomBytes`.
+    /// - Parameter userIDs: nil for random ids drawn from `randomBytes`.
     package init(
         wallMs: @escaping @Sendable () -> Int64,
         randomBytes: @escaping @Sendable (_ count: Int) -> [UInt8],

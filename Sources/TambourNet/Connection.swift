@@ -13,7 +13,7 @@ package final class Connection {
         case open
         /// Sends pending output and discards input.
         case flushing
-        /// Has closed its sending side and waits for the peer to close.
+        /// The server has closed its sending side and waits for the peer to close.
         case lingering
         /// The descriptor is closed. The delegate may not yet be notified.
         case closed
@@ -166,7 +166,7 @@ package final class Connection {
     /// The time when the presented bytes were read, in microseconds of the lane's clock.
     package var arrivalUs: Int64 { lane.arrivalUs }
 
-    /// Stops presenting input until `resumeReading`. The peer's bytes wait in the kernels.
+    /// Stops presenting input until `resumeReading`. Further bytes wait in the peer's kernel.
     ///
     /// When called during `received`, the delegate may still consume the presented bytes.
     package func pauseReading() {

@@ -135,7 +135,7 @@ package final class Lane: @unchecked Sendable {
         queue.preconditionOnQueue()
     }
 
-    // MARK: Life
+    // MARK: Starting and stopping
 
     /// Starts serving, including sockets adopted earlier.
     ///
@@ -264,7 +264,7 @@ package final class Lane: @unchecked Sendable {
     /// Runs `body` as a round, or as part of the current one.
     ///
     /// A block of the queue that writes to many connections uses a round to send all bytes at its
-    /// end. For bytes written outside a round, the lane posts a round.
+    /// end. The lane posts a round for bytes that are written outside a round.
     package func round<R>(_ body: () throws -> R) rethrows -> R {
         preconditionOnLane()
         if isInRound { return try body() }
@@ -358,7 +358,7 @@ package final class Lane: @unchecked Sendable {
         alarm.set(atMs: next)
     }
 
-    // MARK: Ends
+    // MARK: Closing connections
 
     /// Closes the descriptor now. The delegate is notified when the round ends.
     func retire(_ connection: Connection, _ reason: CloseReason) {

@@ -41,7 +41,7 @@ public struct FIFO<Element> {
         isEmpty ? nil : elements.removeLast()
     }
 
-    /// Removes the elements that fit `isGone`. The other elements keep their order.
+    /// Removes the elements for which `isGone` returns true. The other elements keep their order.
     @inlinable
     public mutating func removeAll(where isGone: (Element) -> Bool) {
         elements = elements[head...].filter { $0.map { !isGone($0) } ?? false }

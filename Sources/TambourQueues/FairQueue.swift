@@ -1,9 +1,9 @@
 /// A queue of jobs that serves subjects in turn, and each subject's jobs in the order in which they
 /// were added.
 ///
-/// At most one job of a subject is out; `finish` must be called before the subject's next job can
-/// be taken. Each operation except `removeNewest` is O(1). Rounds limit the delay that one subject
-/// causes: a subject whose jobs exceed the budget of a round rests until the next round.
+/// A job is out from `take` to `finish`. At most one job of a subject is out at a time. Each
+/// operation except `removeNewest` is O(1). Rounds limit the delay that one subject causes: a
+/// subject whose jobs exceed the budget of a round rests until the next round.
 ///
 /// Public, because other modules do not specialize generic code of package access.
 @frozen

@@ -18,8 +18,8 @@ package protocol SimulatedScheduler: AnyObject, Sendable {
     var now: Duration { get }
 }
 
-/// Runs its work in order, one item after the other. It is a serial dispatch queue, or in a
-/// simulation only the key of an order.
+/// Runs its work in order, one item after the other. It is a serial dispatch queue. In a
+/// simulation, it only identifies the work that must stay in order.
 package final class SerialQueue: Sendable {
     package let label: String
     /// The underlying dispatch queue; unused in a simulation.

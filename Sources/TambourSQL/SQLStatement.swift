@@ -51,7 +51,7 @@ public protocol SQLStatement: AnyObject {
     func borrowedBytes(_ column: Int) -> UnsafeRawBufferPointer
 }
 
-// MARK: - Binding what callers have
+// MARK: - Binding other types
 
 extension SQLStatement {
     /// Binds an integer.
@@ -105,7 +105,7 @@ extension SQLStatement {
     }
 }
 
-// MARK: - Reading what callers want
+// MARK: - Reading other types
 
 extension SQLStatement {
     /// Returns the integer in this row; nil for NULL.

@@ -32,7 +32,7 @@ package final class Server: @unchecked Sendable {
     private let directory: DataDirectory
     private let state = Mutex(State())
 
-    /// The time limit of a stop for requests in flight.
+    /// The time for which a stop waits for requests in flight.
     private static let stopDeadline: Duration = .seconds(5)
 
     /// Opens the store and migrates its schema. Connections are served only after `start`.

@@ -8,8 +8,8 @@ import TambourProtocol
 /// the code.
 ///
 /// At most `maxCodeProgramsRunning` programs run at a time; further codes wait. If a program fails
-/// or hangs, its code is retried after 1, 2, 4 … s, after the waiting codes. After five tries the
-/// code is dropped, and the person must request another code. Programs never block the server.
+/// or hangs, its code returns to the end of the queue after 1, 2, 4 … s. After five tries the code
+/// is dropped, and the person must request another code. Programs never block the server.
 final class CodeProgram: Sendable {
     private struct Job: Sendable {
         let recipient: CodeRecipient

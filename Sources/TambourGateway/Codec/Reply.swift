@@ -7,8 +7,7 @@ extension Session {
     /// lane waits for the framing.
     struct Reply: Sendable {
         let answer: Answer
-        /// The finished packet, compressed if its length requires it; nil if the lane encodes and
-        /// frames the answer.
+        /// The finished packet; nil if the lane encodes and frames the answer.
         private(set) var packet: [UInt8]?
         /// The size of the packet's payload before compression.
         private(set) var payloadBytes = 0

@@ -19,7 +19,8 @@ enum EmailAddress {
         }
     }
 
-    /// Returns the first and the last character of the name, and the rest of the address.
+    /// Returns the address with a masked name: only the first and the last character of the name
+    /// remain.
     static func masked(_ address: String) -> String {
         let parts = address.split(separator: "@", maxSplits: 1)
         guard parts.count == 2, let first = parts[0].first, let last = parts[0].last else {

@@ -4,7 +4,7 @@ package import TambourEvents
 package struct LoginCodeSource: Sendable {
     /// The same digits for everybody, allowed only on loopback listeners; nil for random digits.
     package var fixedDigits: String?
-    /// Whether the delivery has room for another code. Without room, requests for codes are
+    /// Returns whether another code can be queued for delivery. If not, requests for codes are
     /// refused.
     package var hasRoom: @Sendable () -> Bool
     /// Ends all deliveries within seconds, then calls `body` once. No code is delivered afterwards.

@@ -20,7 +20,7 @@ final class PasswordHasher: @unchecked Sendable {
         let start: Start
     }
 
-    /// Called once, on some queue, with the hashed password or the refusal of the command.
+    /// Called once, on any queue, with the hashed password or the refusal of the command.
     ///
     /// The receiver calls `finished` when the command has been answered.
     typealias Start =

@@ -24,7 +24,7 @@ struct PasswordLine<Job> {
 
     /// - Parameters:
     ///   - capacity: the number of jobs that may wait.
-    ///   - share: the number of them that may belong to one subject.
+    ///   - share: the number of waiting jobs that may belong to one subject.
     init(capacity: Int, share: Int) {
         self.capacity = capacity
         self.share = share
@@ -33,7 +33,7 @@ struct PasswordLine<Job> {
     /// The number of waiting jobs, over all subjects.
     var count: Int { queue.count }
 
-    /// Adds a job after the others of its subject.
+    /// Adds a job after its subject's other jobs.
     mutating func add(_ job: Job, of subject: WorkSubject) -> Admission {
         let held = queue.count(of: subject)
         guard held < share else { return .refused }

@@ -2,7 +2,7 @@ import TambourProtocol
 
 /// Phone numbers as people and clients write them.
 package enum PhoneNumber {
-    /// Returns the digits of an international number; nil for a malformed one.
+    /// Returns the digits of an international number; nil for a malformed number.
     ///
     /// A plus, spaces, dashes, dots and brackets are dropped; 5 to 15 digits remain (E.164).
     package static func parse(_ text: String) -> Int64? {

@@ -129,7 +129,8 @@ package final class EngineCore {
     ///
     /// - Returns: the events to send; nil when the store failed.
     package func runSpareWork(wall: () -> Int64) -> [Event]? {
-        // Kinds of work take turns, so endless or failing work of one kind cannot starve the others.
+        // Kinds of work take turns, so that endless or failing work of one kind cannot starve the
+        // other kinds.
         spareTurn += 1
         let step = Command { [purger, limits, spareTurn] tx in
             for kind in 0..<SpareWork.allCases.count {

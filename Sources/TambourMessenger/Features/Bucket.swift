@@ -24,8 +24,8 @@ struct Bucket {
     private let salt: String
     private let subject: String?
 
-    /// - Parameter subject: nil for a client without a name. Only 100 % includes such a client, and
-    ///   it gets no variation.
+    /// - Parameter subject: nil for a client without user and device id. Only 100 % includes such a
+    ///   client, and it gets no variation.
     init(feature: String, salt: String, subject: String?) {
         self.feature = feature
         self.salt = salt

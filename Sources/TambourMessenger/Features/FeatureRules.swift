@@ -68,8 +68,8 @@ package struct FeaturePlan: Sendable, Hashable {
     package var isKilled: Bool
     /// The salt of the buckets. A new salt reshuffles the subjects of this feature.
     package var salt: String
-    /// The shares of the subjects for whom the feature is on; empty for no variations. Sorted by
-    /// name, so that the order in a file does not matter.
+    /// The variations of the feature, among which its subjects are divided; may be empty. They are
+    /// sorted by name, so that the order in a file does not matter.
     package var variations: [Variation] {
         didSet { variations.sort { $0.name < $1.name } }
     }

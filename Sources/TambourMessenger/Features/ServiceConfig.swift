@@ -60,7 +60,7 @@ package struct ServiceConfig: Sendable {
             writer.writeKey(name)
             writer.writeInt(Int64(value))
         }
-        // One client reads these three without checking that they exist.
+        // One client reads these three settings without checking that they exist.
         writer.writeKey("white-list-links")
         writer.writeArrayHeader(0)
         writer.writeKey("file-upload-unsupported-types")
@@ -81,7 +81,7 @@ package struct ServiceConfig: Sendable {
     ///
     /// - Parameters:
     ///   - features: the feature decisions for this client; nil when it named no feature.
-    ///   - version: the version of the user's settings, which the caller still adds.
+    ///   - version: the version of the user's settings. The caller adds the settings themselves.
     func config(
         for features: [SessionFeature]?,
         version: Int64,

@@ -129,8 +129,8 @@ extension AuthHandler {
         return .errorCodeWrong
     }
 
-    /// Answers `AUTH_LOGIN_RESTORE_PASSWORD` (101): without a code, sends one by e-mail; with the
-    /// code, removes the password and logs in.
+    /// Answers `AUTH_LOGIN_RESTORE_PASSWORD` (101): a request without a code sends a code by
+    /// e-mail; a request with the code removes the password and logs in.
     ///
     /// - Throws: `track.not.found`, `login.blocked`, `not.allowed` without an address, `auth.blocked`
     ///   for too many codes, `error.code.expired`.

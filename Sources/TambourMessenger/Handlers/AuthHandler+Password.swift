@@ -20,7 +20,7 @@ extension AuthHandler {
 
     /// Answers `AUTH_CREATE_TRACK` (112).
     ///
-    /// - Throws: `auth.blocked` when the user has opened too many within an hour.
+    /// - Throws: `auth.blocked` when the user has opened too many tracks within an hour.
     /// - Note: A command.
     func authCreateTrack(
         _: AuthCreateTrackRequest,
@@ -226,7 +226,7 @@ extension AuthHandler {
     ///
     /// - Parameter given: the hash of `password`; nil when nothing was hashed.
     /// - Throws: `auth.blocked` after too many wrong passwords, `track.not.found` when the password
-    ///   was changed while this one was hashed.
+    ///   was changed while the given password was hashed.
     private func refusal(
         of password: String,
         _ given: HashedPassword?,

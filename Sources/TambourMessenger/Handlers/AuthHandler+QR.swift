@@ -5,7 +5,7 @@ import TambourStore
 extension AuthHandler {
     private static let linkPrefix = "tambour:login/"
 
-    /// Answers `GET_QR` (288): a link to show, and a separate secret to poll with.
+    /// Answers `GET_QR` (288): returns a link to show, and a separate secret for polling.
     ///
     /// - Note: A command.
     func getQr(_: GetQrRequest, from _: Requester, in tx: WriteTransaction) throws -> GetQrReply {
@@ -46,8 +46,8 @@ extension AuthHandler {
 
     /// Answers `AUTH_QR_APPROVE` (290): lets the device that shows the link log in as the caller.
     ///
-    /// - Throws: `track.not.found`, also when another user approved it first; `auth.blocked` when
-    ///   the user has approved too many within an hour.
+    /// - Throws: `track.not.found`, also when another user approved the login first; `auth.blocked`
+    ///   when the user has approved too many logins within an hour.
     /// - Note: A command.
     func authQrApprove(
         _ request: AuthQrApproveRequest,

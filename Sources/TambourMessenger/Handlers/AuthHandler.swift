@@ -95,7 +95,8 @@ struct AuthHandler: Sendable {
         }
     }
 
-    /// Answers `AUTH` (18): a login token for a known phone, a registration token for a new one.
+    /// Answers `AUTH` (18): returns a login token for a known phone, and a registration token for a
+    /// new phone.
     ///
     /// A client of the dialect tamtam gets a token for `AUTH_CONFIRM` instead, which then returns
     /// its login token. The handler counts wrong codes, so the refusal of a wrong code writes to
@@ -169,8 +170,8 @@ struct AuthHandler: Sendable {
         return .success(known)
     }
 
-    /// Logs in a user who has proved to own the phone or a logged-in device: returns a login token,
-    /// or a challenge if the account has a password.
+    /// Logs in a user who has proved ownership of the phone or of a logged-in device. Returns a
+    /// login token, or a challenge if the account has a password.
     ///
     /// - Parameter session: the session that approved the login; the challenge ends with this
     ///   session. Nil when the user proved the phone with a code.

@@ -84,7 +84,8 @@ extension WriteTransaction {
 
     /// Pushes a new message to the members.
     ///
-    /// - Returns: the message as its author's devices see it. Only they see the `cid` of a post.
+    /// - Returns: the message as its author's devices see it. Only these devices see the `cid` of a
+    ///   post.
     func tell(
         new message: Message,
         of record: MessageRecord,

@@ -33,7 +33,8 @@ struct ChatsHandler: Sendable {
         }
     }
 
-    /// Answers `CHAT_HISTORY` (49): `backward` messages at or before `from`, `forward` after it.
+    /// Answers `CHAT_HISTORY` (49): returns `backward` messages at or before `from`, and `forward`
+    /// messages after it.
     ///
     /// - Throws: `chat.not.found` (also when not a member), `proto.payload` for negative counts.
     /// - Note: A query.

@@ -189,7 +189,7 @@ struct ContactsHandler: Sendable {
 
     /// Answers `CONTACT_UPDATE` (34): adds, renames, removes, blocks or unblocks.
     ///
-    /// A user's id is not enough to add them: the caller must be able to see them.
+    /// To add a user, the id is not enough: the caller must be able to see the user.
     /// - Throws: `user.not.found`, also for a user whom the caller may not see, and for renaming a
     ///   user who is not a contact; `not.allowed` for the caller's own id; `proto.payload` for too
     ///   many contacts or blocked users.

@@ -383,7 +383,7 @@ struct GroupsHandler: Sendable {
         [account.name, account.lastName ?? ""].contains { $0.lowercased().hasPrefix(query) }
     }
 
-    // MARK: - The chat itself
+    // MARK: - Changing chats
 
     /// Answers `CHAT_UPDATE` (55): title, description, options, pinned message, links, owner.
     ///
@@ -484,7 +484,7 @@ struct GroupsHandler: Sendable {
         return options
     }
 
-    // MARK: - The end of a chat
+    // MARK: - Clearing and deleting chats
 
     /// Answers `CHAT_CLEAR` (54): clears the history up to a time, for the caller or for everybody.
     ///

@@ -191,8 +191,8 @@ package final class RateLimiter: Sendable {
         } ?? nil
     }
 
-    /// Takes units out of a bucket, or all that are left. For costs that are known only after the
-    /// work.
+    /// Takes units out of a bucket, or all units that are left. Callers use it for costs that are
+    /// known only after the work.
     package func charge(_ units: Int, to bucket: RateBucket, of subject: Subject) {
         _ = withBucket(bucket, of: subject) { rate, fullAt, now in
             rate.drain(units, from: &fullAt, now: now)

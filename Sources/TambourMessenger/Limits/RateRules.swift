@@ -38,7 +38,7 @@ package enum RateRules {
         (declared(request.opcode, items: request.items(in: limits)), nil)
     }
 
-    /// Returns the price of a reply's bytes in units of `read`. It is charged when the size is
+    /// Returns the price of a reply's bytes in units of `read`. Doors charge it when the size is
     /// known.
     ///
     /// - Parameter bytes: the payload size before compression.

@@ -47,7 +47,7 @@ package struct AdminFilter: Equatable, Sendable {
         return number
     }
 
-    /// Returns a number of days, bounded so that the time that many days ago is valid.
+    /// Returns a number of days. The bound keeps the time that many days ago valid.
     ///
     /// - Throws: when the value is present and not between 0 and a century.
     func days(_ key: Key) throws -> Int64? {

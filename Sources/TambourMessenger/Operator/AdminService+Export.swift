@@ -63,7 +63,7 @@ private struct Export {
         try output(JSON.some([("type", .string(type))] + entries).text)
     }
 
-    // MARK: - Who it is
+    // MARK: - Account and contacts
 
     private func profile() throws {
         let end = try snapshot.end(of: user)
@@ -142,7 +142,7 @@ private struct Export {
         }
     }
 
-    // MARK: - What they keep
+    // MARK: - Private data
 
     private func folders() throws {
         let order = try snapshot.folderOrder(of: user)?.ids ?? []

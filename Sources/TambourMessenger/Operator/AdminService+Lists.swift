@@ -241,7 +241,7 @@ extension AdminService {
         if ended.value.isEmpty { try output("no session") }
     }
 
-    // MARK: - Who is meant
+    // MARK: - Lookup of ids
 
     private func id(of user: String) throws -> UserID {
         let id = Box<UserID?>(nil)
@@ -261,12 +261,12 @@ extension AdminService {
     }
 }
 
-// MARK: - Lines
+// MARK: - Output lines
 
 extension Account {
     var state: String { isErased ? "erased" : isBlocked ? "blocked" : "active" }
 
-    /// `PHONE USER_ID STATE NAME`.
+    /// The line `PHONE USER_ID STATE NAME`.
     fileprivate var line: String {
         isErased
             ? "- \(id) erased" : "\(PhoneNumber.format(phone)) \(id) \(state) \(name)"
@@ -282,7 +282,7 @@ extension InspectedChat {
 
     private var last: String { AdminText.time(head.id.timeMs) }
 
-    /// `ID KIND MEMBERS MESSAGES LAST SUBJECT`.
+    /// The line `ID KIND MEMBERS MESSAGES LAST SUBJECT`.
     fileprivate var line: String {
         "\(key.rawValue) \(kind) \(memberCount) \(head.number) \(last) \(subject)"
     }
@@ -315,7 +315,7 @@ extension InspectedMember {
 }
 
 extension SessionRecord {
-    /// `ID USER_ID CREATED SEEN ADDRESS "CLIENT" "INFO"`.
+    /// The line `ID USER_ID CREATED SEEN ADDRESS "CLIENT" "INFO"`.
     fileprivate var line: String {
         "\(id.rawValue) \(userID) \(AdminText.time(created)) \(AdminText.time(lastSeen)) "
             + "\(address.isEmpty ? "-" : address) \(AdminText.quoted(client)) "

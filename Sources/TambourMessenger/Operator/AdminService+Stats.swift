@@ -8,8 +8,8 @@ extension AdminService {
     /// Prints each table's rows, bytes and growth, then the size of a message. Stores the sizes
     /// under today's date.
     ///
-    /// - Parameter days: the age of the sizes from which growth is counted: the newest stored sizes
-    ///   of at least this age, otherwise the oldest.
+    /// - Parameter days: the least age of the sizes from which growth is counted. Growth counts
+    ///   from the newest stored sizes of this age, otherwise from the oldest sizes.
     func stats(since days: Int, _ output: (String) throws -> Void) throws {
         guard days > 0 else { throw Failure(description: "since: a day or more") }
         let today = backend.environment.wallMs() / Self.dayMs

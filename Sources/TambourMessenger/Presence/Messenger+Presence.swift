@@ -34,7 +34,8 @@ extension Messenger {
         presence.noted(user, wall: environment.wallMs())
     }
 
-    /// Subscribes a user to the presence of `users`. Each session subscribes separately.
+    /// Subscribes `watcher` to the presence of `users`. Each session of the watcher subscribes
+    /// separately.
     package func follow(_ users: some Sequence<UserID>, by watcher: UserID) {
         presence.watch(users, by: watcher)
     }

@@ -194,7 +194,7 @@ package final class PresenceRegistry: Sendable {
         }
     }
 
-    /// Returns the presence of each of `users` that changed after `since` (commit clock).
+    /// Returns the presences of `users` that changed after `since` (commit clock).
     ///
     /// - Parameter users: the users, each with the stored time when the user was last online.
     func presence(

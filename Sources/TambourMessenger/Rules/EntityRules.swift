@@ -111,7 +111,7 @@ package struct EntityRules: Sendable {
         return age <= 0 ? now : max(0, now - age)
     }
 
-    // MARK: The matrix
+    // MARK: The decision matrix
 
     private func create(
         _ operation: EntityOperation,
@@ -298,7 +298,7 @@ package struct EntityRules: Sendable {
         }
     }
 
-    // MARK: The next version
+    // MARK: Building the next version
 
     private func updated(
         _ stored: StoredEntity,
@@ -339,7 +339,7 @@ extension EntityRules.Situation {
         EntityRules.honestTime(of: operation.modified, clientNow: clientNow, now: now)
     }
 
-    /// The version, time and device of the entity after the operation.
+    /// Returns the version, time and device that the operation assigns to the entity.
     fileprivate func stamp(
         of operation: EntityOperation,
         after current: StoredEntity

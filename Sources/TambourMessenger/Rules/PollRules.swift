@@ -128,7 +128,7 @@ enum PollRules {
         return copy
     }
 
-    /// Returns the poll of a message, if it has this id.
+    /// Returns the poll of a message, if the poll has this id.
     static func poll(_ id: Int64, of record: MessageRecord) -> Attach? {
         guard let attach = record.pollAttach, attach.pollID == id else { return nil }
         return attach

@@ -50,7 +50,7 @@ enum ReactionRules {
         )
     }
 
-    /// Whether a chat with these settings allows the emoji.
+    /// Returns whether a chat with these settings allows the emoji.
     static func allows(_ reaction: Text, _ settings: ChatReactionsSettings) -> Bool {
         guard settings.isActive else { return false }
         if settings.reactionIDs.isEmpty { return true }

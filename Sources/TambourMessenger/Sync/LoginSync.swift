@@ -334,7 +334,7 @@ private struct Delta {
         if fits { chats.append(chat) }
     }
 
-    /// Counts the size of a chat that the caller left between two steps. Without it, a delta could
+    /// Counts the size of a chat that the caller left between two steps. Otherwise a delta could
     /// seem to fit although the lookup stopped at its limit.
     mutating func appendLeft() { bytes += Chat.bareSize }
 }

@@ -45,7 +45,7 @@ final class LayerStack {
         return hasEnded
     }
 
-    /// Encloses bytes that the delegate has written in all layers.
+    /// Encloses the delegate's bytes in all layers.
     func enclose(_ bytes: UnsafeRawBufferPointer, into output: inout [UInt8]) {
         enclose([UInt8](bytes), below: layers.count, into: &output)
     }

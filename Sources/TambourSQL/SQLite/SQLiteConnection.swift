@@ -115,7 +115,7 @@ package final class SQLiteConnection: SQLConnection {
         }
     }
 
-    // MARK: - Figures and checks
+    // MARK: - Counters and checks
 
     /// The number of pages that this connection has written to the log so far.
     package var pagesWritten: Int {
@@ -162,7 +162,7 @@ package final class SQLiteConnection: SQLConnection {
         try SQLiteConnection.pragma(name, on: handle)
     }
 
-    // MARK: - The C side
+    // MARK: - Calls of the C library
 
     private func runOwn(_ statement: OpaquePointer) throws(SQLError) {
         var code = sqlite3_step(statement)

@@ -134,7 +134,7 @@ final class SQLiteStatement: SQLStatement {
         return UnsafeRawBufferPointer(start: start, count: count)
     }
 
-    // MARK: - The C side
+    // MARK: - Calls of the C library
 
     /// SQLITE_TRANSIENT, which is a cast that Swift cannot import. SQLITE_STATIC is nil.
     private static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
@@ -173,8 +173,7 @@ final class SQLiteStatement: SQLStatement {
         note(sqlite3_bind_blob64(compiled, position(index), start, UInt64(bytes.count), owner))
     }
 
-    // In this file, binding is most of the work of sending a message, so the common path is
-    // inlined.
+    // When a message is sent, most of this file's work is binding. Only the common path is inlined.
     @inline(__always)
     private var compiled: OpaquePointer? { handle ?? compile() }
 

@@ -118,8 +118,8 @@ final class AdminSocket: @unchecked Sendable {
         connection.write("=\n")
     }
 
-    /// Replaces control characters. Names are chosen by users, and must neither break a line nor
-    /// control a terminal.
+    /// Replaces control characters. Users choose names, which must neither break a line nor control
+    /// a terminal.
     private static func printable(_ line: String) -> String {
         var text = ""
         for scalar in line.unicodeScalars {

@@ -24,7 +24,7 @@ package struct Backup: Sendable {
     private static let database = "tambour.db"
     private static let digests = "digests"
 
-    // MARK: - Taking one
+    // MARK: - Taking a backup
 
     /// Copies the store of a data directory, with or without a running server.
     ///
@@ -103,7 +103,7 @@ package struct Backup: Sendable {
         return clock
     }
 
-    // MARK: - The way back
+    // MARK: - Restoring a backup
 
     /// Verifies the backup and creates a data directory from it.
     ///
@@ -212,7 +212,7 @@ package struct Backup: Sendable {
     }
 }
 
-// MARK: - What a snapshot held
+// MARK: - The manifest
 
 extension Backup {
     /// The file `digests`: a title line, `taken` (Unix ms), `clock` (of the last commit), `file`

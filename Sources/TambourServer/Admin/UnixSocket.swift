@@ -25,9 +25,9 @@ enum UnixSocket {
         guard descriptor >= 0 else {
             throw Server.StartError("no admin socket: \(DataDirectory.reason())")
         }
-        // Set the mode before `bind`, because the new socket file gets the mode of the socket. No
-        // other user can then connect at any moment. A change of the process's umask would affect
-        // all files created in the meantime.
+        // Set the mode before `bind`, because the new socket file gets the mode of the socket.
+        // Other users can therefore never connect. A change of the process's umask would affect all
+        // files created in the meantime.
         guard fchmod(descriptor, 0o600) == 0 else {
             let reason = DataDirectory.reason()
             close(descriptor)
