@@ -6,7 +6,7 @@ package struct SessionOrigin: Sendable {
     package let client: String
     package let info: String
     package let address: String
-    /// The name of the client's dialect; empty for none.
+    /// The name of the client's dialect; empty for a client without a dialect.
     package var dialect: String
 
     package init(

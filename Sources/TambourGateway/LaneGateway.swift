@@ -99,7 +99,8 @@ final class LaneGateway: @unchecked Sendable {
         count(session, [])
     }
 
-    /// Records that the session's client named features, or that its new SESSION_INIT names none.
+    /// Records that the session's client named features, or that its new SESSION_INIT names no
+    /// feature.
     func namedFeatures(_ session: Session) {
         withFeatures[ObjectIdentifier(session)] =
             session.account.features == nil ? nil : session

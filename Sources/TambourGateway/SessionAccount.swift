@@ -7,7 +7,7 @@ import TambourProtocol
 ///
 /// Only the session's lane touches it.
 final class SessionAccount {
-    /// The session owns this object, so the session lives at least as long.
+    /// The session owns this object and therefore outlives it.
     private unowned(unsafe) var owner: Session?
     private var client: SessionClient
     private var presence: SessionPresence

@@ -112,7 +112,8 @@ struct SessionClient {
         settleCapabilities()
     }
 
-    /// Sets the capabilities to those that the client named, or otherwise to its dialect.
+    /// Sets the capabilities to the named capabilities, or to the dialect if the client named no
+    /// capability.
     private mutating func settleCapabilities() {
         capabilities = named.isEmpty ? dialect ?? .classic : named
         origin.dialect = capabilities == .classic ? "" : capabilities.dialect ?? ""

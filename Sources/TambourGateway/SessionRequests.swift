@@ -11,7 +11,7 @@ import TambourQueues
 ///
 /// Only the session's lane touches it.
 final class SessionRequests {
-    /// The session owns this object, so the session lives at least as long.
+    /// The session owns this object and therefore outlives it.
     private unowned(unsafe) var owner: Session?
     private let limits: Limits
     private var charges: SessionCharges
@@ -74,7 +74,7 @@ final class SessionRequests {
         machine.inFlight == (ignoringPreviews ? machine.beside : 0)
     }
 
-    /// Records that the reply to a request contains a login token.
+    /// Records that the session is logged in by a token in a reply, without a LOGIN.
     ///
     /// - Returns: false when a LOGIN has begun or has been answered.
     func signedIn() -> Bool { machine.signedIn() }
@@ -122,9 +122,8 @@ final class SessionRequests {
         guard info.states.contains(machine.statesOnArrival) else {
             return refuseSoftly(.protoState, sequence, opcode)
         }
-        // Strangers pay before their payload is decoded. A request that waits for the outcome of a
-        // LOGIN is charged when it starts: to the LOGIN's user, or to the stranger if the LOGIN was
-        // refused.
+        // Strangers pay before their payload is decoded. A request that waits for a LOGIN is
+        // charged when it starts: to the LOGIN's user, or after a refusal to the stranger.
         let paysLater = machine.hasLogin && info.kind != .session
         if !paysLater, let refusal = refusalOfStranger(info) {
             return send(refusal, sequence, opcode)

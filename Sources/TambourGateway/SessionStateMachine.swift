@@ -78,7 +78,7 @@ struct SessionStateMachine {
         if phase == .connected { phase = .initialized }
     }
 
-    /// Records that the reply to a request contains a login token.
+    /// Records that the session is logged in by a token in a reply, without a LOGIN.
     ///
     /// - Returns: false when a LOGIN has begun or has been answered.
     mutating func signedIn() -> Bool {

@@ -56,8 +56,8 @@ final class Strangers: Sendable {
     private let graceMs: Int64
     private let state = Mutex(State())
 
-    /// The number of strangers to close for each arrival above the limit. It is more than one, so
-    /// that the number of strangers falls.
+    /// The number of strangers to close for each arrival above the limit. Closing two makes the
+    /// number of strangers fall.
     private static let closedForOne = 2
 
     init(limits: Limits) {
@@ -140,7 +140,8 @@ final class Strangers: Sendable {
 }
 
 extension Strangers.Line {
-    /// The number of stale places from which they are dropped, once they make up half of the list.
+    /// The least number of stale places before a list drops them. They must also make up half of
+    /// the list.
     private static var keptStale: Int { 64 }
 
     /// - Parameter strangers: all strangers. Each has one valid place in one of the lists.

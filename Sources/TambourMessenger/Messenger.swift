@@ -52,7 +52,7 @@ package final class Messenger: Sendable {
 
     private static let readerCount = 2
 
-    /// Opens the store and migrates its schema. The server's own timers start with `start`.
+    /// Opens the store and migrates its schema. `start` starts the server's own timers.
     package init(_ configuration: Configuration, database source: any SQLSource) throws {
         limits = configuration.limits
         environment = configuration.environment

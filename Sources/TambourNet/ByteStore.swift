@@ -25,7 +25,7 @@ final class ByteStore {
 
     var isEmpty: Bool { start == end }
 
-    /// The contents. Valid until the next mutation.
+    /// The contents, which are valid until the next mutation.
     var bytes: UnsafeRawBufferPointer { .init(start: base + start, count: count) }
 
     func append(_ bytes: UnsafeRawBufferPointer) {

@@ -137,7 +137,7 @@ package final class Connection {
     /// Closes once the peer has received all bytes written so far; at the latest after `limit`, or
     /// when the peer accepts no bytes for `patience`.
     ///
-    /// Further input from the peer is read and discarded, because a close with unread input would
+    /// The lane reads and discards further input from the peer. A close with unread input would
     /// reset the connection and could lose the last bytes of output.
     package func closeAfterFlush(
         _ reason: CloseReason,

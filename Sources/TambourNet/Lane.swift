@@ -7,8 +7,8 @@ package import TambourQueues
 ///
 /// The source's handler polls epoll once, serves the ready sockets and returns, so that timers,
 /// mailboxes and other blocks of the queue get their turn. One such call is a *round*. At the end
-/// of a round, the lane sends all bytes written during it, with one system call per connection, and
-/// reports the connections closed during it.
+/// of a round, the lane sends all bytes that were written during the round, with one system call
+/// per connection. It also reports the connections that were closed during the round.
 ///
 /// A connection gets one *turn* per round: one read, or the bytes that it left unconsumed when it
 /// ended its turn early. Low-priority connections get their turns after all other connections, and
@@ -294,7 +294,8 @@ package final class Lane: @unchecked Sendable {
         if !resumed.isEmpty || hasTurns { postRound() }
     }
 
-    /// Posts a round if none is running or posted, so that recorded output and closes are handled.
+    /// Posts a round if no round is running or posted, so that recorded output and closes are
+    /// handled.
     func postRound() {
         guard !isInRound, !isRoundPosted else { return }
         isRoundPosted = true

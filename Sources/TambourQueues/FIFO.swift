@@ -6,8 +6,8 @@ public struct FIFO<Element> {
     @usableFromInline var elements: [Element?] = []
     @usableFromInline var head = 0
 
-    /// The number of gaps at the front from which the gaps are closed, once they make up half of
-    /// the array.
+    /// The least number of gaps at the front before the queue closes them. They must also make up
+    /// half of the array.
     @inlinable static var keptGaps: Int { 64 }
 
     @inlinable public init() {}

@@ -33,10 +33,11 @@ package protocol SQLConnection: AnyObject {
     /// call `rollback()`.
     func commit() throws(SQLError)
 
-    /// Rolls back the open transaction; does nothing when none is open, and never fails.
+    /// Rolls back the open transaction. Does nothing when no transaction is open, and never fails.
     func rollback()
 
-    /// Whether a transaction is open; false after the engine itself has rolled one back.
+    /// Whether a transaction is open; false after the engine itself has rolled the transaction
+    /// back.
     var isInTransaction: Bool { get }
 
     /// Copies the contents of the write-ahead log to the database file and empties the log.

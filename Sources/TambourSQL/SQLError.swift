@@ -23,7 +23,7 @@ public struct SQLError: Error, Equatable, Sendable, CustomStringConvertible {
     package var message: String
     /// The engine's own code: SQLite's extended result code or PostgreSQL's SQLSTATE.
     package var engineCode: String
-    /// The text of the statement; empty when there was none.
+    /// The text of the statement; empty for an error without a statement.
     package var sql: String
 
     package init(kind: Kind, message: String, engineCode: String = "", sql: String = "") {

@@ -94,7 +94,7 @@ public enum SQLPair<First: SQLColumn, Second: SQLColumn>: SQLColumn {
 /// A row of a SELECT with named columns. It is valid until the next step.
 public struct SQLRow<Column: SQLColumn> {
     @usableFromInline let statement: any SQLStatement
-    /// The number of columns before those of `Column`.
+    /// The number of columns before the columns of `Column`.
     @usableFromInline let offset: Int
 
     @inlinable

@@ -28,7 +28,8 @@ struct Program: Sendable {
         try await run(input, output: .discarded, within: time, leavesChildren: true).get()
     }
 
-    /// Runs the program once. Any children left in its session are killed with it.
+    /// Runs the program once. Children that remain in the program's session are killed with the
+    /// program.
     ///
     /// - Parameter maxBytes: the limit of the program's standard output. A program that prints more
     ///   is killed.

@@ -104,7 +104,7 @@ package struct AccountEraser: Sendable {
     ///
     /// - Parameters:
     ///   - place: the last message that was already handled.
-    ///   - budget: the rows that may still be read.
+    ///   - budget: the number of rows that may still be read.
     /// - Returns: the place to continue from when the budget is spent; nil when nothing is left.
     private func erase(
         _ user: UserID,

@@ -5,8 +5,8 @@ import TambourQueues
 ///
 /// A subject is an account, or an address before login. However many requests one subject sends,
 /// other subjects wait for at most one of its passwords. A subject gets its next turn when its last
-/// command has been answered, so the checks before a hash see the effects of all its earlier
-/// commands.
+/// command has been answered. The checks before a hash therefore see the effects of all earlier
+/// commands of the subject.
 struct PasswordLine<Job> {
     /// The outcome of adding a request.
     enum Admission {

@@ -44,7 +44,7 @@ package final class Requester: Sendable {
     package let features: [SessionFeature]?
     /// The token that this session logged in with. SESSIONS_CLOSE returns it.
     package let token: String?
-    /// The language of texts for people; nil when the client named none.
+    /// The language of texts for people; nil when the client named no locale.
     package let language: RequestError.Language?
 
     package init(

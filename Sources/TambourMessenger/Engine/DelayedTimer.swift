@@ -28,7 +28,8 @@ package final class DelayedTimer: @unchecked Sendable {
         queue = SerialQueue(label: "tambour.delayed", simulated: environment.scheduler)
     }
 
-    /// Sends messages that became due while the server was down, and arms the timer for later ones.
+    /// Sends messages that became due while the server was down, and arms the timer for later
+    /// messages.
     func start() {
         queue.async { [self] in
             alarm = Alarm(on: queue) { [weak self] in

@@ -241,7 +241,7 @@ package final class Engine: Sendable {
                 }
                 return command
             }
-            // A failed batch stops inside a command, whose cost is still to be recorded.
+            // A failed batch stops inside a command. Record the cost of this command.
             finish()
             router.route(result.events)
             for (command, answer) in zip(commands, result.answers) {

@@ -122,7 +122,7 @@ package final class EngineCore {
     /// Whether there is background work, which can wait until the engine is idle.
     package var hasSpareWork: Bool { hasPurges || writer.hasWordsToIndex }
 
-    /// Whether content that users can still see may have to be removed.
+    /// Whether there may be content to remove that users can still see.
     package var hasPurges: Bool { writer.mayHavePurges }
 
     /// Does one step of background work in a separate transaction. A step takes some milliseconds.

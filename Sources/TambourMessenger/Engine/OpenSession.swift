@@ -7,7 +7,7 @@ package struct OpenSession: Sendable {
     package let id: SessionID
     package let userID: UserID
     package let deviceID: DeviceID
-    /// The name of the client's dialect; empty for none.
+    /// The name of the client's dialect; empty for a client without a dialect.
     package let dialect: String
 
     init(_ record: SessionRecord) {

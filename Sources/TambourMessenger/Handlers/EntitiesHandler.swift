@@ -309,8 +309,8 @@ struct EntitiesHandler: Sendable {
             operation,
             in: try situation(of: operation, known: known, in: push, tx)
         )
-        // The store keeps results of applied operations only. A retry of any other operation is
-        // decided anew.
+        // The store keeps results of applied operations only. A retry of any other operation gets a
+        // new decision.
         if case .apply(let stored, _) = decision {
             try apply(stored, in: &push, tx)
             push.changes.counts.replies += 1

@@ -96,8 +96,8 @@ struct GroupsHandler: Sendable {
     }
 
     /// Notifies all members of a group of its new members. In a channel, notifies only the new
-    /// members: the members of a channel are not revealed, and an arrival is not worth a message to
-    /// all.
+    /// members. The members of a channel are not revealed, and an arrival is not worth a message to
+    /// all of them.
     func tellArrival(
         of added: [UserID],
         _ event: Attach,

@@ -484,8 +484,8 @@ struct MessagesHandler: Sendable {
             budget: caller.replyBudget, messages: [Message]()
         )
         return try snapshot.inSteps(ids[...], state) { state, snapshot in
-            // Since the previous step the chat may have been cleared, or the caller removed from
-            // it.
+            // The chat may have been cleared since the previous step, or the caller may have been
+            // removed.
             state.view = try snapshot.known(request.chatID, request.postID, of: caller.userID)
         } take: { id, state, snapshot in
             let view = state.view

@@ -8,7 +8,8 @@ extension SessionHandler {
     /// end too, because an intruder with one of the devices may have approved a login or read a
     /// code.
     ///
-    /// The reply repeats the caller's own token: one client treats its absence as a failure.
+    /// The reply repeats the caller's own token, because one client treats a missing token as a
+    /// failure.
     /// - Note: A command.
     func sessionsClose(
         _: SessionsCloseRequest,

@@ -99,8 +99,8 @@ struct SessionHandler: Sendable {
         let growth =
             SettingRules.size(of: user) - SettingRules.size(of: settings)
             + chats.reduce(0) { $0 + ($1.after?.bytes.count ?? 0) - ($1.before?.bytes.count ?? 0) }
-        // Accounts may already exceed the limit, because it is newer than they are. They may still
-        // change and remove settings.
+        // Accounts that are older than the limit may exceed it. They may still change and remove
+        // settings.
         if growth > 0 {
             let bytes = try tx.reader.settingsBytes(of: caller.userID) + growth
             guard bytes <= limits.maxSettingsBytes else {

@@ -4,10 +4,10 @@ package import TambourProtocol
 /// The token buckets of users and addresses.
 ///
 /// The limiter stores a bucket as the time at which it is full again, and forgets full buckets. It
-/// keeps at most `maxRateBuckets` buckets of users and as many of addresses, so that a stranger
-/// with many addresses cannot displace the buckets of users. At capacity, it forgets nearly full
-/// buckets before drained ones. Doors charge a request before it starts, so a flood costs the
-/// engine nothing.
+/// keeps at most `maxRateBuckets` buckets of users and as many buckets of addresses. A stranger
+/// with many addresses therefore cannot displace the buckets of users. At capacity, it forgets
+/// nearly full buckets before drained buckets. Doors charge a request before it starts, so a flood
+/// costs the engine no time.
 package final class RateLimiter: Sendable {
     /// The owner of a bucket.
     package enum Subject: Hashable, Sendable {

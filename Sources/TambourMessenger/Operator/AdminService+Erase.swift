@@ -5,7 +5,7 @@ extension AdminService {
     /// Erases a user at once, like a due PROFILE_DELETE. Each step is a separate command, and other
     /// commands run between the steps.
     ///
-    /// - Parameter isConfirmed: if false, prints what would be erased and erases nothing.
+    /// - Parameter isConfirmed: if false, only prints a summary of the data to erase.
     func erase(
         _ user: String,
         isConfirmed: Bool,

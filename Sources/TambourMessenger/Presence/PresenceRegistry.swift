@@ -156,8 +156,7 @@ package final class PresenceRegistry: Sendable {
         state.withLock { state in
             guard var user = state.users[id] else { return nil }
             user.isResting = false
-            // A user without a session is about to go offline, so the short return in between is
-            // not pushed.
+            // A user without a session has already left again, so the short return is not pushed.
             if user.interactive > 0 { return tell(id, &user, &state) }
             state.users[id] = user
             return nil

@@ -12,7 +12,7 @@ package final class LinkPreviews: Sendable {
     private struct Kept {
         /// The preview; nil when the lookup found nothing to show.
         let attach: Attach?
-        /// The time after which the link is looked up anew, Unix milliseconds.
+        /// The time after which a request starts a new lookup of the link, Unix milliseconds.
         let freshUntil: Int64
         let forgottenAt: Int64
     }

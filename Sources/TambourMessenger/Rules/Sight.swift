@@ -14,9 +14,9 @@ import TambourStore
 /// - users whom the viewer has recently found by phone, name or link;
 /// - erased users, whose profiles are empty.
 ///
-/// To see a user's presence, the viewer needs a contact, a dialog or a common group with the user;
-/// the user must show the presence and must not have blocked the viewer. All other users look like
-/// unassigned ids. Reasons: docs/decisions/0022-who-sees-whom.md
+/// To see a user's presence, the viewer needs a contact, a dialog or a common group with the user.
+/// The user must also show the presence and must not have blocked the viewer. All other users look
+/// like unassigned ids. Reasons: docs/decisions/0022-who-sees-whom.md
 struct Sight {
     private let found: FoundPeople
     private var meetings: Meetings

@@ -1,7 +1,7 @@
 import TambourProtocol
 import TambourStore
 
-/// Deltas in parts, the newest change first, for clients with the capability `sync-more`.
+/// Sends a delta in parts, the newest change first, to clients with the capability `sync-more`.
 extension LoginSync {
     /// A changed chat, or the tombstone of a left chat.
     private enum ChatChange {
@@ -74,8 +74,8 @@ extension LoginSync {
     /// Returns about `count` chats that changed or were left after `since` and up to `end`, the
     /// newest change first, in at most `bytes`.
     ///
-    /// - Returns: the chats, and the commit time up to which changes are omitted, 0 when no change
-    ///   is omitted; nil when a single commit exceeds `bytes`.
+    /// - Returns: the chats, and the commit time up to which changes are omitted (0 for no
+    ///   omission). Nil when a single commit exceeds `bytes`.
     func newestChats(
         of caller: Caller,
         since: Int64,
