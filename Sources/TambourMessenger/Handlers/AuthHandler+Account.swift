@@ -1,7 +1,7 @@
 import TambourProtocol
 import TambourStore
 
-/// Changing the phone of an account.
+/// Changes the phone of an account.
 extension AuthHandler {
     /// Answers `PHONE_BIND_REQUEST` (98).
     ///

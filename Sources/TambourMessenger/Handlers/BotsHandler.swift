@@ -3,7 +3,7 @@ import TambourStore
 
 /// Family `bots`: no user is a bot. Wire: protocol-spec/opcodes/bots.yaml
 struct BotsHandler: Sendable {
-    /// Answers `CHAT_BOT_COMMANDS` (144): always an empty list.
+    /// Answers `CHAT_BOT_COMMANDS` (144): always returns an empty list.
     ///
     /// - Throws: `chat.not.found`.
     /// - Note: A query.

@@ -11,7 +11,8 @@ struct ChatsHandler: Sendable {
     /// clients with cursors up to this time to resync; 0 for never.
     var changesUnknown: Int64 = 0
 
-    /// Answers `CHAT_INFO` (48): omits chats of which the caller is not a member.
+    /// Answers `CHAT_INFO` (48): returns the requested chats. Omits chats of which the caller is
+    /// not a member.
     ///
     /// - Note: A query.
     func chatInfo(
@@ -89,7 +90,8 @@ struct ChatsHandler: Sendable {
         )
     }
 
-    /// Answers `CHAT_CHANGES` (1030): the messages that were changed or deleted after a cursor.
+    /// Answers `CHAT_CHANGES` (1030): returns the messages that were changed or deleted after a
+    /// cursor.
     ///
     /// - Throws: `chat.not.found`; `proto.payload` for a count below 1, or a negative cursor.
     /// - Note: A query.
@@ -219,7 +221,8 @@ struct ChatsHandler: Sendable {
         )
     }
 
-    /// Answers `CHATS_LIST` (53): chats whose last event is before `marker`, newest first.
+    /// Answers `CHATS_LIST` (53): returns chats whose last event is before `marker`, the newest
+    /// first.
     ///
     /// - Note: A query.
     func chatsList(
@@ -306,7 +309,7 @@ struct ChatsHandler: Sendable {
         return try snapshot.isReachable(partner, for: caller.userID)
     }
 
-    /// Answers `CHAT_PERSONAL_CONFIG` (61): the chat as the caller sees it.
+    /// Answers `CHAT_PERSONAL_CONFIG` (61): returns the chat as the caller sees it.
     ///
     /// - Throws: `chat.not.found`.
     /// - Note: A query.

@@ -11,8 +11,8 @@ struct ContactsHandler: Sendable {
 
     // MARK: - Looking up
 
-    /// Answers `CONTACT_INFO` (32): omits unknown ids, users whom the caller may not see, and users
-    /// who do not fit the reply.
+    /// Answers `CONTACT_INFO` (32): returns the requested users. Omits unknown ids, users whom the
+    /// caller may not see, and users who do not fit the reply.
     ///
     /// - Note: A query.
     func contactInfo(
@@ -60,8 +60,8 @@ struct ContactsHandler: Sendable {
         )
     }
 
-    /// Answers `CONTACT_PRESENCE` (35): the presence of contacts, dialog partners and members of
-    /// common groups. Omits users who blocked the caller or hide their presence.
+    /// Answers `CONTACT_PRESENCE` (35): returns the presence of contacts, dialog partners and
+    /// members of common groups. Omits users who blocked the caller or hide their presence.
     ///
     /// - Note: A query.
     func contactPresence(
@@ -85,7 +85,8 @@ struct ContactsHandler: Sendable {
         }
     }
 
-    /// Answers `CONTACT_LIST` (36): the caller's contacts of one status, in the order of their ids.
+    /// Answers `CONTACT_LIST` (36): returns the caller's contacts of one status, in the order of
+    /// their ids.
     ///
     /// - Note: A query.
     func contactList(
@@ -120,7 +121,8 @@ struct ContactsHandler: Sendable {
         )
     }
 
-    /// Answers `CONTACT_PHOTOS` (39): always empty, since uploads are not served yet.
+    /// Answers `CONTACT_PHOTOS` (39): always returns an empty list, because the server has no
+    /// uploads yet.
     ///
     /// - Throws: `user.not.found`, also for a user whom the caller may not see.
     /// - Note: A query.
@@ -137,7 +139,7 @@ struct ContactsHandler: Sendable {
         return ContactPhotosReply()
     }
 
-    /// Answers `REMOVE_CONTACT_PHOTO` (43): always refused, because no user has photos.
+    /// Answers `REMOVE_CONTACT_PHOTO` (43): always refuses, because no user has photos.
     ///
     /// - Throws: `not.found`.
     /// - Note: A query.
@@ -149,8 +151,8 @@ struct ContactsHandler: Sendable {
         throw RequestError.notFound
     }
 
-    /// Answers `CHAT_SEARCH_COMMON_PARTICIPANTS` (198): the caller's groups in which all the named
-    /// users are members.
+    /// Answers `CHAT_SEARCH_COMMON_PARTICIPANTS` (198): returns the caller's groups in which all
+    /// the named users are members.
     ///
     /// - Note: A query.
     func chatSearchCommonParticipants(

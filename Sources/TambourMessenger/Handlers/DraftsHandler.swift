@@ -84,7 +84,8 @@ struct DraftsHandler: Sendable {
         return DraftSaveReply(time: tx.ct)
     }
 
-    /// Answers `DRAFT_DISCARD` (177): keeps a draft that was saved after `time`.
+    /// Answers `DRAFT_DISCARD` (177): discards the draft of a chat, unless it was saved after
+    /// `time`.
     ///
     /// - Throws: `chat.not.found`, `user.not.found`, `proto.payload` without a chat.
     /// - Note: A command.

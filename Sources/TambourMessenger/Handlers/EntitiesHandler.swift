@@ -24,7 +24,8 @@ struct EntitiesHandler: Sendable {
 
     // MARK: OBJ_PULL
 
-    /// Answers `OBJ_PULL` (1040): the entities that changed after a cursor, or a range of a series.
+    /// Answers `OBJ_PULL` (1040): returns the entities that changed after a cursor, or a range of a
+    /// series.
     ///
     /// - Throws: `proto.payload` for a negative cursor, a count below 1, and a type that is not a
     ///   series.

@@ -10,8 +10,8 @@ struct FoldersHandler: Sendable {
     /// The folder of all chats. Every user has it; it is not stored.
     private static let allChats = Folder(id: "all.chat.folder", title: "All", updateTime: 0)
 
-    /// Answers `FOLDERS_GET` (272): the folders that changed after `folderSync`, and the folder of
-    /// all chats.
+    /// Answers `FOLDERS_GET` (272): returns the folders that changed after `folderSync`, and the
+    /// folder of all chats.
     ///
     /// - Note: A query.
     func foldersGet(
@@ -32,7 +32,7 @@ struct FoldersHandler: Sendable {
         )
     }
 
-    /// Answers `FOLDERS_GET_BY_ID` (273): omits unknown folders.
+    /// Answers `FOLDERS_GET_BY_ID` (273): returns the requested folders. Omits unknown folders.
     ///
     /// - Note: A query.
     func foldersGetById(
@@ -126,7 +126,7 @@ struct FoldersHandler: Sendable {
         return FoldersReorderReply(foldersOrder: order.ids, folderSync: order.sync)
     }
 
-    /// Answers `FOLDERS_DELETE` (276): skips unknown folders.
+    /// Answers `FOLDERS_DELETE` (276): deletes folders. Skips unknown folders.
     ///
     /// - Throws: `not.allowed` for the folder of all chats.
     /// - Note: A command.

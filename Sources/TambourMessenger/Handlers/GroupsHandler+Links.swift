@@ -63,7 +63,7 @@ extension GroupsHandler {
         return ChatCheckLinkReply()
     }
 
-    /// Answers `LINK_INFO` (89): the linked chat. Non-members get only its public details.
+    /// Answers `LINK_INFO` (89): returns the linked chat. Non-members get only its public details.
     ///
     /// - Note: A query.
     func linkInfo(
@@ -81,8 +81,8 @@ extension GroupsHandler {
         return LinkInfoReply(chat: try snapshot.chat(view))
     }
 
-    /// Answers `CHAT_SUGGEST` (300): public chats that the caller has not joined, the largest
-    /// first.
+    /// Answers `CHAT_SUGGEST` (300): returns public chats that the caller has not joined, the
+    /// largest first.
     ///
     /// - Note: A query.
     func chatSuggest(

@@ -318,7 +318,7 @@ struct GroupsHandler: Sendable {
         tx.emit(.push(.notifChat(push), to: users, except: connection))
     }
 
-    /// Answers `CHAT_MEMBERS` (59): a page of members in the order of their ids.
+    /// Answers `CHAT_MEMBERS` (59): returns a page of members in the order of their ids.
     ///
     /// - Throws: `chat.not.found`, `not.allowed` for callers who may not see the requested list.
     /// - Note: A query.
@@ -385,7 +385,8 @@ struct GroupsHandler: Sendable {
 
     // MARK: - Changing chats
 
-    /// Answers `CHAT_UPDATE` (55): title, description, options, pinned message, links, owner.
+    /// Answers `CHAT_UPDATE` (55): changes title, description, options, pinned message, links or
+    /// owner.
     ///
     /// - Throws: `chat.not.found`, `not.allowed` (both also for a dialog in which one partner has
     ///   blocked the other), `not.found` when the caller does not see the message to pin,

@@ -4,14 +4,14 @@ import TambourStore
 /// Family `media`: the server has no media yet, but apps request them at every start. Wire:
 /// protocol-spec/opcodes/media.yaml
 struct MediaHandler: Sendable {
-    /// Answers `ASSETS_GET` (26): no sets.
+    /// Answers `ASSETS_GET` (26): returns no sets.
     ///
     /// - Note: A query.
     func assetsGet(_: AssetsGetRequest, from _: Caller, in _: ReadTransaction) -> Answer {
         .reply(AssetsGetReply())
     }
 
-    /// Answers `ASSETS_UPDATE` (27): nothing has changed.
+    /// Answers `ASSETS_UPDATE` (27): reports no changes.
     ///
     /// - Note: A query.
     func assetsUpdate(
@@ -22,14 +22,14 @@ struct MediaHandler: Sendable {
         .reply(AssetsUpdateReply(sync: request.sync))
     }
 
-    /// Answers `ASSETS_GET_BY_IDS` (28): no assets.
+    /// Answers `ASSETS_GET_BY_IDS` (28): returns no assets.
     ///
     /// - Note: A query.
     func assetsGetByIds(_: AssetsGetByIdsRequest, from _: Caller, in _: ReadTransaction) -> Answer {
         .reply(AssetsGetByIdsReply())
     }
 
-    /// Answers `VIDEO_CHAT_HISTORY` (79): no calls.
+    /// Answers `VIDEO_CHAT_HISTORY` (79): returns no calls.
     ///
     /// - Note: A query.
     func videoChatHistory(
@@ -40,7 +40,7 @@ struct MediaHandler: Sendable {
         .reply(VideoChatHistoryReply())
     }
 
-    /// Answers `STORIES_FEED` (208): no stories.
+    /// Answers `STORIES_FEED` (208): returns no stories.
     ///
     /// - Note: A query.
     func storiesFeed(_: StoriesFeedRequest, from _: Caller, in _: ReadTransaction) -> Answer {

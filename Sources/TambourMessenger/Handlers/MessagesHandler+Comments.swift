@@ -98,8 +98,8 @@ extension MessagesHandler {
         return .push(.notifTyping(push), to: readers, except: caller.connectionID)
     }
 
-    /// Answers `MSG_GET_COMMENTS_INFO` (91): omits posts that are unknown or hidden from the
-    /// caller.
+    /// Answers `MSG_GET_COMMENTS_INFO` (91): returns information about the comments on the
+    /// requested posts. Omits posts that are unknown or hidden from the caller.
     ///
     /// - Throws: `chat.not.found`.
     /// - Note: A query.

@@ -4,7 +4,7 @@ import TambourStore
 
 /// Deletion of messages, in steps of `deletedPerStep`.
 extension MessagesHandler {
-    /// Answers `MSG_DELETE` (66): deletes for the caller alone, or for everybody.
+    /// Answers `MSG_DELETE` (66): deletes messages for the caller alone, or for everybody.
     ///
     /// Users may delete their own messages for everybody. The role table says which roles may
     /// delete messages of other users. The reply lists the messages that cannot be deleted;

@@ -469,7 +469,8 @@ struct MessagesHandler: Sendable {
 
     // MARK: - Reading
 
-    /// Answers `MSG_GET` (71): omits deleted, hidden and unknown messages.
+    /// Answers `MSG_GET` (71): returns the requested messages. Omits deleted, hidden and unknown
+    /// messages.
     ///
     /// - Throws: `chat.not.found`.
     /// - Note: A query.

@@ -74,8 +74,8 @@ struct PollsHandler: Sendable {
 
     // MARK: - Reading
 
-    /// Answers `VOTERS_LIST_BY_ANSWER` (305): a page of the users who chose an answer, in the order
-    /// of their ids.
+    /// Answers `VOTERS_LIST_BY_ANSWER` (305): returns a page of the users who chose an answer, in
+    /// the order of their ids.
     ///
     /// - Throws: `chat.not.found`, `not.found`, `not.allowed` for an anonymous poll.
     /// - Note: A query.
@@ -101,7 +101,8 @@ struct PollsHandler: Sendable {
         return VotersListByAnswerReply(votes: page.votes, marker: page.next?.rawValue)
     }
 
-    /// Answers `GET_POLL_UPDATES` (306): omits polls that the caller does not see.
+    /// Answers `GET_POLL_UPDATES` (306): returns the state of the requested polls. Omits polls that
+    /// the caller does not see.
     ///
     /// - Throws: `chat.not.found`.
     /// - Note: A query.

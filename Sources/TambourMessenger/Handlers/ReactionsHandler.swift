@@ -113,7 +113,8 @@ struct ReactionsHandler: Sendable {
 
     // MARK: - Reading
 
-    /// Answers `MSG_GET_REACTIONS` (180): omits messages that the caller does not see.
+    /// Answers `MSG_GET_REACTIONS` (180): returns the reactions to the requested messages. Omits
+    /// messages that the caller does not see.
     ///
     /// - Throws: `chat.not.found`; `not.found` for a post the caller does not see.
     /// - Note: A query.
@@ -131,8 +132,8 @@ struct ReactionsHandler: Sendable {
         return MsgGetReactionsReply(messagesReactions: IDMap(infos))
     }
 
-    /// Answers `MSG_GET_DETAILED_REACTIONS` (181): a page of the users who reacted, in the order of
-    /// their ids.
+    /// Answers `MSG_GET_DETAILED_REACTIONS` (181): returns a page of the users who reacted, in the
+    /// order of their ids.
     ///
     /// - Throws: `chat.not.found`, `not.found`, `not.allowed` when the chat hides its reactors from
     ///   the caller.
@@ -207,8 +208,8 @@ struct ReactionsHandler: Sendable {
         return ChatReactionsSettingsSetReply(chatReactionsSettings: settings)
     }
 
-    /// Answers `CHAT_REACTIONS_SETTINGS_GET_BY_CHAT_ID` (258): omits chats of which the caller is
-    /// not a member.
+    /// Answers `CHAT_REACTIONS_SETTINGS_GET_BY_CHAT_ID` (258): returns the reaction settings of the
+    /// requested chats. Omits chats of which the caller is not a member.
     ///
     /// - Note: A query.
     func chatReactionsSettingsGetByChatId(

@@ -88,7 +88,7 @@ struct ReportsHandler: Sendable {
         }
     }
 
-    /// Answers `COMPLAIN_REASONS_GET` (162): the same reasons for every kind of subject.
+    /// Answers `COMPLAIN_REASONS_GET` (162): returns the same reasons for every kind of subject.
     ///
     /// - Note: A query.
     func complainReasonsGet(

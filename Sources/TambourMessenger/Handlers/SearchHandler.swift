@@ -9,7 +9,7 @@ struct SearchHandler: Sendable {
 
     // MARK: - Messages
 
-    /// Answers `CHAT_SEARCH` (68): messages of all the caller's chats, newest first.
+    /// Answers `CHAT_SEARCH` (68): finds messages in all the caller's chats, newest first.
     ///
     /// - Throws: `proto.payload` for a negative count.
     /// - Note: A query.
@@ -30,7 +30,7 @@ struct SearchHandler: Sendable {
         return ChatSearchReply(result: found, marker: marker)
     }
 
-    /// Answers `MSG_SEARCH` (73): messages of one chat, or of all the caller's chats when the
+    /// Answers `MSG_SEARCH` (73): finds messages in one chat, or in all the caller's chats when the
     /// request names no chat.
     ///
     /// - Throws: `chat.not.found` (also when not a member), `proto.payload` for a negative count.
@@ -89,7 +89,7 @@ struct SearchHandler: Sendable {
         return (found, page.next)
     }
 
-    /// Answers `CHAT_MEDIA` (51): messages with certain kinds of attachments, oldest first.
+    /// Answers `CHAT_MEDIA` (51): returns messages with certain kinds of attachments, oldest first.
     ///
     /// - Throws: `chat.not.found`, `proto.payload` for negative counts.
     /// - Note: A query.
@@ -167,8 +167,8 @@ struct SearchHandler: Sendable {
         .reply(MsgSearchTouchReply())
     }
 
-    /// Answers `MSG_GET_STAT` (74): the number of members other than the author who have read each
-    /// message.
+    /// Answers `MSG_GET_STAT` (74): returns the number of members other than the author who have
+    /// read each message.
     ///
     /// - Throws: `chat.not.found`.
     /// - Note: A query.

@@ -21,8 +21,8 @@ extension SessionHandler {
         return SessionsCloseReply(token: requester.token)
     }
 
-    /// Answers `SESSIONS_INFO` (96): the caller's session first; omits sessions that do not fit the
-    /// reply.
+    /// Answers `SESSIONS_INFO` (96): returns the caller's sessions, the current session first.
+    /// Omits sessions that do not fit the reply.
     ///
     /// - Note: A query.
     func sessionsInfo(
@@ -83,7 +83,7 @@ extension SessionHandler {
         ProfileDeleteTimeReply(time: try snapshot.end(of: caller.userID).deleteAt)
     }
 
-    /// Answers `BANNERS_GET` (302): always an empty list.
+    /// Answers `BANNERS_GET` (302): always returns an empty list.
     ///
     /// - Note: A query.
     func bannersGet(_: BannersGetRequest, from call: QueryCall, in _: ReadTransaction) -> Answer {

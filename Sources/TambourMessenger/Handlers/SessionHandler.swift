@@ -64,7 +64,7 @@ struct SessionHandler: Sendable {
 
     // MARK: - Settings
 
-    /// Answers `CONFIG` (22): settings of the caller and of their chats.
+    /// Answers `CONFIG` (22): changes settings of the caller and of the caller's chats.
     ///
     /// - Throws: `chat.not.found`, `proto.payload` for values that the server cannot apply or
     ///   store.

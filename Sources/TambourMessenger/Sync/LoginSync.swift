@@ -162,7 +162,7 @@ struct LoginSync: Sendable {
         return Result(reply: reply, partners: recent.map(\.id), account: account)
     }
 
-    /// Answers `LOGIN2` (8): the second part of a login, for clients that request it.
+    /// Answers `LOGIN2` (8): returns the second part of a login, for clients that request it.
     ///
     /// The value -1 of `contactsSync` requests no contacts, 0 all contacts, and a time the contacts
     /// that changed after it. The reply has no cursor. If the oldest changes do not fit, clients

@@ -11,7 +11,7 @@ extension LoginSync {
 
     private typealias Changes = [(item: ChatChange, changed: Int64)]
 
-    /// Answers `SYNC_MORE` (1031): the changes in a range, the newest first.
+    /// Answers `SYNC_MORE` (1031): returns the changes in a range, the newest first.
     ///
     /// - Throws: `proto.payload` for an unknown kind, a count below 1, or a negative cursor.
     /// - Note: A query.
