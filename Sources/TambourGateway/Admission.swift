@@ -82,7 +82,8 @@ final class Admission: Sendable {
         return hasRoom
     }
 
-    /// Closes strangers after descriptors or memory ran out. The listeners pause for a moment.
+    /// Closes strangers after descriptors or memory ran out. Afterwards the listeners pause for a
+    /// moment.
     func exhausted() {
         metrics.acceptPauses.add(1)
         for _ in 0..<Self.closedWhenExhausted where !closeOldest() { break }

@@ -166,7 +166,8 @@ package struct AccountEraser: Sendable {
         return messages.count < most ? messages.count : limit
     }
 
-    /// Withdraws votes and pushes each poll. Like reactions, a step handles only a few.
+    /// Withdraws votes and pushes each poll. A step handles only a few polls, for the same reason
+    /// as with reactions.
     ///
     /// - Returns: the number of polls with votes of the user; `limit` when more may be left.
     private func takeBackVotes(

@@ -241,7 +241,7 @@ package struct Dispatcher: Sendable {
         }
     }
 
-    /// Checks the token again, because it may have been revoked since the first lookup.
+    /// Refuses a token that was revoked after the first lookup.
     private func requireOpen(_ token: String, in snapshot: ReadTransaction) throws {
         _ = try auth.session(token: token, in: snapshot)
     }

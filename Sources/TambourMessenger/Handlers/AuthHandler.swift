@@ -272,7 +272,7 @@ struct AuthHandler: Sendable {
         )
     }
 
-    /// Answers `LOGOUT` (20): revokes the token; its connections close after the reply.
+    /// Answers `LOGOUT` (20): revokes the token. The token's connections close after the reply.
     ///
     /// - Note: A command.
     func logout(

@@ -460,7 +460,7 @@ extension ObjectOperation {
 }
 
 extension EntitySchema.Kind {
-    /// The natural key of an entity with these fields; nil for a type without one.
+    /// The natural key of an entity with these fields; nil for a type without a natural key.
     fileprivate func key(of fields: [String: FieldValue]) -> EntityKey? {
         guard !naturalKey.isEmpty else { return nil }
         return EntityKey(type, fields.filter { naturalKey.contains($0.key) && $0.value != .null })

@@ -47,7 +47,7 @@ package struct AdminFilter: Equatable, Sendable {
         return number
     }
 
-    /// Returns a number of days. The bound keeps the time that many days ago valid.
+    /// Returns a number of days of at most a century, so that the time so many days ago is valid.
     ///
     /// - Throws: when the value is present and not between 0 and a century.
     func days(_ key: Key) throws -> Int64? {
