@@ -8,7 +8,7 @@ package protocol WireID: WireValue, WireKey, Comparable {
 }
 
 extension WireID {
-    /// Reads an integer or a string of decimal digits: existing clients send both.
+    /// Reads an integer or a string of decimal digits; existing clients send both.
     package static func read(
         from reader: inout MessagePackReader
     ) throws(PayloadError) -> Self {
@@ -41,11 +41,11 @@ public struct UserID: WireID, Hashable, Comparable, Sendable, CustomStringConver
     public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// The id of a chat: negative for groups and channels, formed from both users for a dialog (`A xor
-/// B`).
+/// The id of a chat: negative for groups and channels; the xor of both user ids for a dialog.
 ///
-/// A dialog's id is therefore the same number for both users, but unique only for one user: `1 xor
-/// 2` is `4 xor 7`. The dialog with oneself, the saved messages, is 0 for everybody.
+/// A dialog therefore has the same id for both users, but the id is unique only among the chats of
+/// one user: `1 xor 2` equals `4 xor 7`. The dialog with oneself, the saved messages, has id 0 for
+/// everybody.
 public struct ChatID: WireID, Hashable, Comparable, Sendable, CustomStringConvertible {
     public let rawValue: Int64
 
@@ -69,8 +69,8 @@ public struct ChatID: WireID, Hashable, Comparable, Sendable, CustomStringConver
     /// Whether it identifies a channel, whose messages name no sender.
     public var isChannel: Bool { isGroup && rawValue.magnitude & UInt64(Self.channelBit) != 0 }
 
-    /// Returns the other user of the dialog that this id names for `user`: the user themselves in
-    /// saved messages, nil for a group.
+    /// Returns the other user of the dialog with this id, seen from `user`. Returns `user` for
+    /// saved messages, and nil for a group.
     public func partner(of user: UserID) -> UserID? {
         isGroup ? nil : UserID(rawValue ^ user.rawValue)
     }
@@ -83,7 +83,7 @@ public struct ChatID: WireID, Hashable, Comparable, Sendable, CustomStringConver
 ///     │ time of the message, Unix ms              │ counter      │
 ///     └───────────────────────────────────────────┴──────────────┘
 ///
-/// Clients rely on the layout: they derive the time of a message they do not have from its id.
+/// Clients rely on the layout: they derive the time of a missing message from its id.
 public struct MessageID: WireID, Hashable, Comparable, Sendable, CustomStringConvertible {
     public let rawValue: Int64
 
@@ -96,7 +96,7 @@ public struct MessageID: WireID, Hashable, Comparable, Sendable, CustomStringCon
     /// The times that fit into ids, Unix milliseconds: until the year 6429.
     package static let times: ClosedRange<Int64> = 0...(.max >> 16)
 
-    /// The id of a message of that millisecond; a time that does not fit is clamped.
+    /// The id of a message at millisecond `timeMs`; a time out of range is clamped.
     package init(timeMs: Int64, counter: UInt16) {
         let timeMs = min(max(timeMs, .min >> 16), Self.times.upperBound)
         rawValue = timeMs << 16 | Int64(counter)
@@ -105,9 +105,10 @@ public struct MessageID: WireID, Hashable, Comparable, Sendable, CustomStringCon
     /// The time of the message, Unix milliseconds.
     public var timeMs: Int64 { rawValue >> 16 }
 
-    /// The next larger id; the largest id stays, as clients may send any 64-bit number.
+    /// The next larger id. The largest id returns itself, because clients may send any 64-bit
+    /// number.
     package var next: MessageID { MessageID(rawValue + 1) }
 
-    /// The next smaller id; the smallest id stays.
+    /// The next smaller id. The smallest id returns itself.
     package var before: MessageID { MessageID(rawValue - 1) }
 }

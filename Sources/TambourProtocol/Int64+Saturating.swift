@@ -1,28 +1,28 @@
 // `Int64` is the type of every number from outside: ids, times and counts from the wire, the store,
 // and operators. These operators replace the standard library's in every file that imports this
 // module. They saturate at the type's bounds, so no such number can crash the process.
-// docs/decisions/0019-checked-arithmetic.md says why; TidyTests checks that the files import it.
+// docs/decisions/0019-checked-arithmetic.md gives the reasons; TidyTests checks the imports.
 extension Int64 {
-    /// Returns the sum, or the bound of the type that it exceeds.
+    /// Returns the sum, or the bound that it exceeds.
     @inlinable package static func + (left: Int64, right: Int64) -> Int64 {
         let (sum, isTooLarge) = left.addingReportingOverflow(right)
         return isTooLarge ? (right < 0 ? .min : .max) : sum
     }
 
-    /// Returns the difference, or the bound of the type that it exceeds.
+    /// Returns the difference, or the bound that it exceeds.
     @inlinable package static func - (left: Int64, right: Int64) -> Int64 {
         let (difference, isTooLarge) = left.subtractingReportingOverflow(right)
         return isTooLarge ? (right < 0 ? .max : .min) : difference
     }
 
-    /// Returns the product, or the bound of the type that it exceeds.
+    /// Returns the product, or the bound that it exceeds.
     @inlinable package static func * (left: Int64, right: Int64) -> Int64 {
         let (product, isTooLarge) = left.multipliedReportingOverflow(by: right)
         return isTooLarge ? ((left < 0) == (right < 0) ? .max : .min) : product
     }
 
-    /// Returns the quotient; for a division by 0 the bound of the type on the side of `left`, and 0
-    /// for 0.
+    /// Returns the quotient. A division by 0 returns the bound with the sign of `left`, or 0 for `0
+    /// / 0`.
     @inlinable package static func / (left: Int64, right: Int64) -> Int64 {
         let (quotient, isTooLarge) = left.dividedReportingOverflow(by: right)
         guard isTooLarge else { return quotient }
@@ -41,11 +41,11 @@ extension Int64 {
     @inlinable package static func /= (left: inout Int64, right: Int64) { left = left / right }
     @inlinable package static func %= (left: inout Int64, right: Int64) { left = left % right }
 
-    /// Returns the negated number; for the smallest number the largest.
+    /// Returns the negated number; the smallest number becomes the largest.
     @inlinable package static prefix func - (number: Int64) -> Int64 { 0 - number }
 }
 
-/// Returns the absolute value; for the smallest number the largest.
+/// Returns the absolute value; the smallest number becomes the largest.
 @inlinable package func abs(_ number: Int64) -> Int64 { number < 0 ? -number : number }
 
 extension Int {
@@ -57,7 +57,7 @@ extension Int {
 }
 
 extension Duration {
-    /// The whole milliseconds in it, or the bound of the type that they exceed.
+    /// The whole milliseconds of the duration, or the bound that they exceed.
     package var wholeMilliseconds: Int64 {
         components.seconds * 1_000 + components.attoseconds / 1_000_000_000_000_000
     }

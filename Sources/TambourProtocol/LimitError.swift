@@ -1,4 +1,4 @@
-/// An override of a limit that cannot be used.
+/// An invalid override of a limit.
 package struct LimitError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The name as given.
     package var name: String

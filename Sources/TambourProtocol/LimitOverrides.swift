@@ -1,4 +1,4 @@
-/// Supplies overrides by name while `Limits` is built, and reports invalid ones at the end.
+/// Supplies overrides by name while `Limits` is built; `finish` reports invalid overrides.
 struct LimitOverrides {
     private var left: [String: Int]
     private var errors: [LimitError] = []
@@ -15,7 +15,7 @@ struct LimitOverrides {
         left = overrides
     }
 
-    /// Returns the value of a limit: its override, or `standard` if there is none or it is invalid.
+    /// Returns the valid override of a limit, or `standard`.
     mutating func value(of name: String, standard: Int, max: Int = Int(Int32.max)) -> Int {
         if areLimitsOff { return max }
         guard let override = left.removeValue(forKey: name) else { return standard }
@@ -30,7 +30,7 @@ struct LimitOverrides {
         return override
     }
 
-    /// - Throws: `LimitError` for the first invalid override by name, or for an unknown limit.
+    /// - Throws: `LimitError` for an invalid override or an unknown limit; the first by name.
     func finish() throws(LimitError) {
         let unknown = left.keys.map { LimitError(name: $0, reason: "there is no such limit") }
         guard let first = (errors + unknown).min(by: { $0.name < $1.name }) else { return }

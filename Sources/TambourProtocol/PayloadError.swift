@@ -1,8 +1,8 @@
-/// An error in a payload, and its place: `/message/text: 4001 UTF-16 units, limit 4000`.
+/// An error in a payload and its location: `/message/text: 4001 UTF-16 units, limit 4000`.
 package struct PayloadError: Error, Hashable, Sendable, CustomStringConvertible {
     /// A JSON pointer to the field; empty for the payload as a whole.
     package var path: String
-    /// What is wrong with it, in English.
+    /// The description of the error, in English.
     package var reason: String
 
     package init(path: String = "", reason: String) {
@@ -10,27 +10,27 @@ package struct PayloadError: Error, Hashable, Sendable, CustomStringConvertible 
         self.reason = reason
     }
 
-    /// The path and the reason; the reason alone when there is no path.
+    /// The path and the reason; only the reason if the path is empty.
     package var description: String { path.isEmpty ? reason : "\(path): \(reason)" }
 
-    /// Returns the error as seen from the map with the field `key`; an empty key adds nothing.
+    /// Prepends the field `key` to the path; an empty key adds nothing.
     package func within(_ key: StaticString) -> PayloadError {
         guard key.utf8CodeUnitCount > 0 else { return self }
         return PayloadError(path: "/\(key)\(path)", reason: reason)
     }
 
-    /// Returns the error as seen from the array with the item; the first index is 0.
+    /// Prepends the index of an array item to the path; the first index is 0.
     package func within(index: Int) -> PayloadError {
         PayloadError(path: "/\(index)\(path)", reason: reason)
     }
 
-    /// Returns the error as seen from the map that is keyed by ids or names.
+    /// Prepends the key of a map to the path.
     package func within(key: some WireKey) -> PayloadError {
         PayloadError(path: "/\(key)\(path)", reason: reason)
     }
 }
 
-// Not inlined, so that a check costs its caller only a comparison and a branch.
+// Not inlined, so that a check adds only a comparison and a branch to its caller.
 extension PayloadError {
     /// A required field is absent.
     @inline(never)

@@ -7,19 +7,19 @@ public struct EntityType: Hashable, Sendable {
     }
 }
 
-/// A thing that devices edit offline: a note, a preference. In the shape that is sent and shown.
+/// A thing that devices edit offline, such as a note or a preference, in its wire and display form.
 public struct Entity: Hashable, Sendable {
     public var id: EntityID
     public var type: EntityType
     /// Nil for the top-level type.
     public var parent: EntityID?
-    /// 1 after the creation, increased by each change that the server accepts. Decides
-    /// compare-and-set.
+    /// 1 after creation; each accepted change increases it. Compare-and-set uses it.
     public var version: Int64
-    /// Unix milliseconds, by the server's clock. Decides last-writer-wins; never a cursor.
+    /// Unix milliseconds, by the server's clock. Last-writer-wins compares it; it is never a
+    /// cursor.
     public var modified: Int64
-    /// The `opID` of the creation: by it the sending device recognizes the entity, even if the
-    /// reply is lost.
+    /// The `opID` of the creation. The device that sent it recognizes the entity by this id, even
+    /// if the reply is lost.
     public var createdBy: Int64?
     /// Whether this is a tombstone; its fields are empty.
     public var isDeleted: Bool

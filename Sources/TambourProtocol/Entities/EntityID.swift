@@ -1,8 +1,8 @@
-/// Identifies an entity: by the server's number or, before there is one, by the device's own
-/// number.
+/// Identifies an entity: by the server's number or, before the server assigns a number, by the
+/// device's own number.
 ///
-/// On the wire a server id is an integer and a local one the text `"#l7"`. A local id is valid only
-/// inside one device and one of its `OBJ_PUSH` requests, like the creation ids of JMAP (RFC 8620,
+/// On the wire a server id is an integer, and a local id is a text such as `"#l7"`. A local id is
+/// valid only within one `OBJ_PUSH` request of one device, like the creation ids of JMAP (RFC 8620,
 /// 5.3).
 public enum EntityID: Hashable, Sendable {
     case server(Int64)
@@ -15,7 +15,7 @@ extension EntityID {
     }
 }
 
-/// Orders ids by age, those of the server first.
+/// Orders ids by age; server ids precede local ids.
 extension EntityID: Comparable {
     public static func < (lhs: EntityID, rhs: EntityID) -> Bool {
         switch (lhs, rhs) {

@@ -1,4 +1,4 @@
-/// The effect of a change on its entity. Its number is the phase of a push in which it is executed.
+/// The effect of a change on its entity. Its raw value is the phase of a push that executes it.
 public enum EntityChangeKind: Int, Hashable, Sendable {
     case delete
     case create
@@ -7,10 +7,10 @@ public enum EntityChangeKind: Int, Hashable, Sendable {
 
 /// One element of `OBJ_PUSH`.
 package struct EntityOperation: Hashable, Sendable {
-    /// The idempotency key of this content: a retry gets the first result again.
+    /// The idempotency key of this content: a retry receives the first result.
     package var opID: Int64
     package var kind: EntityChangeKind
-    /// For a creation the device's own id, which later operations of the batch may refer to.
+    /// For a creation: the device's own id, which later operations of the batch may reference.
     package var id: EntityID
     package var type: EntityType
     package var parent: EntityID?
@@ -18,8 +18,8 @@ package struct EntityOperation: Hashable, Sendable {
     package var base: Int64
     /// Unix milliseconds by the device's clock.
     package var modified: Int64
-    /// All fields of a creation, the changed ones of an update (`null` removes), none of a
-    /// deletion.
+    /// All fields of a creation, the changed fields of an update (`null` removes a field), or no
+    /// fields for a deletion.
     package var fields: [String: FieldValue]
 
     package init(

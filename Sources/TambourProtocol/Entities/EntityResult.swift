@@ -2,21 +2,21 @@
 /// of the operations.
 package enum EntityResult: Hashable, Sendable {
     case applied(Applied)
-    /// Nothing was done, because the operation was a retry; the value is the first result.
+    /// The operation was a retry, so the server changed nothing; the value is the first result.
     indirect case replayed(EntityResult)
-    /// Nothing was applied. `server` is the current entity, a tombstone if it was deleted, nil if
-    /// even the tombstone is gone.
+    /// The server applied nothing. `server` is the current entity, or its tombstone if it was
+    /// deleted; nil after the tombstone has been purged.
     case conflict(ConflictKind, server: Entity?)
-    /// The operation can never be applied as it is.
+    /// The operation can never be applied in this form.
     case rejected(EntityRefusal)
-    /// Not attempted, because the operation that should have created its parent failed.
+    /// The server skipped the operation, because the operation that creates its parent failed.
     case skipped(because: Int64)
 
     package struct Applied: Hashable, Sendable {
         package var id: EntityID
         package var version: Int64
         package var modified: Int64
-        /// The whole entity, if it is not the base with the operation's fields.
+        /// The whole entity, when it differs from the base with the operation's fields.
         package var entity: Entity?
         /// The server's previous value, if last-writer-wins replaced it.
         package var loser: Entity?
@@ -42,21 +42,22 @@ package enum EntityResult: Hashable, Sendable {
         case updateDelete
         /// Deleted by the device, updated on the server.
         case deleteUpdate
-        /// Created on both sides with one natural key; `server` is the other entity.
+        /// Created on both sides with the same natural key; `server` is the entity of the other
+        /// device.
         case duplicate
-        /// The server's write is later and won by last-writer-wins; the user has nothing to choose.
+        /// Last-writer-wins kept the server's later write; the user has nothing to choose.
         case superseded
     }
 }
 
 extension EntityResult {
-    /// The result without `replayed` around it.
+    /// The original result: removes every `replayed` wrapper.
     package var first: EntityResult {
         if case .replayed(let first) = self { first.first } else { self }
     }
 }
 
-/// Why an operation cannot be applied, and which part of it is at fault.
+/// The reason why an operation cannot be applied, and the invalid part of the operation.
 package struct EntityRefusal: Error, Hashable, Sendable {
     package var error: ObjectError
     /// A JSON pointer into the operation: `/fields/title`.

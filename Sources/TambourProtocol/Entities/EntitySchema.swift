@@ -2,16 +2,16 @@
 ///
 /// The types form a tree. They are defined in protocol-spec/entities.yaml
 package struct EntitySchema: Sendable {
-    /// How a change is handled whose base is not the server's current version.
+    /// The handling of a change whose base is not the server's current version.
     package enum Policy: Hashable, Sendable {
-        /// Compare-and-set: nothing is applied, and the user chooses.
+        /// Compare-and-set: the change is not applied, and the user chooses a version.
         case cas
         /// Last-writer-wins, by `modified`.
         case lww
-        /// Fields that nobody else changed are applied; fields changed on both sides follow
+        /// Applies the fields that changed only here; fields that changed on both sides follow
         /// `contested`.
         case merge(contested: Contest)
-        /// A series: elements are only added, never changed, and deleted only with their parent.
+        /// A series: elements are added and never changed; they are deleted only with their parent.
         case append
 
         /// The rule for two concurrent changes.
@@ -29,7 +29,7 @@ package struct EntitySchema: Sendable {
         case lww
     }
 
-    /// How an update of a deleted entity is handled.
+    /// The handling of an update to a deleted entity.
     package enum Deletion: Hashable, Sendable {
         /// A conflict: the entity stays deleted, and the user may create it again.
         case deleteWins
@@ -54,15 +54,15 @@ package struct EntitySchema: Sendable {
         package var policy: Policy
         package var deletion: Deletion
         package var fields: [String: FieldKind]
-        /// Fields that identify an entity among the live children of one parent, and never change.
+        /// The fields that identify an entity among its parent's live children; they never change.
         /// Empty if there is no natural key.
         package var naturalKey: [String]
-        /// For a series: the field that its ranges refer to.
+        /// For a series: the field by which ranges select elements.
         package var position: String?
         /// The maximum size of the fields in MessagePack.
         package var maxBytes: Int
-        /// Whether entities are deleted with their parent; if not, a parent that has one cannot be
-        /// deleted.
+        /// Whether deleting the parent deletes these entities; if not, a parent that has such a
+        /// child cannot be deleted.
         package var cascades: Bool
 
         package init(
@@ -90,7 +90,8 @@ package struct EntitySchema: Sendable {
 
     /// The maximum number of operations in one `OBJ_PUSH`.
     package let maxOperations: Int
-    /// The maximum size of their fields in bytes, so that an `OBJ_PUSH` fits a frame.
+    /// The maximum total size of the operations' fields in bytes, so that an `OBJ_PUSH` fits a
+    /// frame.
     package let maxPushBytes: Int
     private let kinds: [EntityType: Kind]
     private let depths: [EntityType: Int]
@@ -131,7 +132,7 @@ package struct EntitySchema: Sendable {
         kinds.values.contains { $0.parent == type }
     }
 
-    /// Returns the possible types of children of a type, in the order of their names.
+    /// Returns the child types of a type, in the order of their names.
     package func kinds(below type: EntityType) -> [Kind] {
         kinds.values.filter { $0.parent == type }
             .sorted { $0.type.rawValue < $1.type.rawValue }
@@ -145,8 +146,8 @@ package struct EntitySchema: Sendable {
 }
 
 extension EntitySchema.Kind {
-    /// Returns why these fields cannot be set, checking each on its own; nil if they can. `null` is
-    /// valid for every field.
+    /// Returns the first reason why these fields cannot be set, or nil. Checks each field on its
+    /// own. `null` is valid for every field.
     package func flaw(in fields: [String: FieldValue]) -> EntityRefusal? {
         for (name, value) in fields.sorted(by: { $0.key < $1.key }) {
             guard let kind = self.fields[name] else {
@@ -160,7 +161,7 @@ extension EntitySchema.Kind {
         return nil
     }
 
-    /// Returns why an entity cannot hold these fields; nil if it can.
+    /// Returns the reason why an entity cannot hold these fields, or nil.
     package func flaw(inWhole fields: [String: FieldValue]) -> EntityRefusal? {
         guard FieldValue.encodedSize(of: fields) <= maxBytes else {
             return EntityRefusal(.tooLarge, at: "/fields")
@@ -168,8 +169,8 @@ extension EntitySchema.Kind {
         return nil
     }
 
-    /// Returns why this patch cannot be applied to these fields; nil if it can. The patch may
-    /// itself be invalid, or change the natural key.
+    /// Returns the reason why `patch` cannot be applied to `fields`, or nil. The patch itself may
+    /// be invalid, or change the natural key.
     package func flaw(
         in patch: [String: FieldValue],
         on fields: [String: FieldValue]

@@ -1,7 +1,7 @@
 /// The value of one field of an entity: any value that MessagePack can express.
 ///
-/// As a field's own value, `null` means absent: an update that sets a field to `null` removes it,
-/// and no stored entity contains it. Inside lists and maps it is an ordinary value.
+/// When a field itself is `null`, the field is absent: an update with `null` removes the field, and
+/// no stored entity contains it. Inside lists and maps `null` is an ordinary value.
 public enum FieldValue: Sendable {
     case null
     case bool(Bool)
@@ -13,8 +13,9 @@ public enum FieldValue: Sendable {
     case map([String: FieldValue])
 }
 
-/// Values are equal if their bytes are: a NaN equals itself, or its field would always look
-/// changed. Two spellings of "é" differ, or an edit from one to the other would be dropped.
+/// Values are equal if their bytes are equal. A NaN equals itself; otherwise its field would always
+/// look changed. Two encodings of "é" differ; otherwise an edit from one to the other would be
+/// dropped.
 extension FieldValue: Hashable {
     public static func == (lhs: FieldValue, rhs: FieldValue) -> Bool {
         switch (lhs, rhs) {
@@ -45,8 +46,8 @@ extension FieldValue: Hashable {
 }
 
 extension FieldValue {
-    /// Whether every client can decode it, even in a reply with two hundred others: at most 8
-    /// levels of lists and maps, 256 values, and names of 512 bytes.
+    /// Whether every client can decode the value, even in a reply with two hundred other entities:
+    /// at most 8 levels of lists and maps, 256 values, and names of 512 bytes.
     package var isModest: Bool {
         var left = 256
         return isModest(depth: 8, &left)
@@ -111,8 +112,8 @@ extension FieldValue {
 }
 
 extension [String: FieldValue] {
-    /// Returns these fields with those of `patch` in their place, without those that the patch sets
-    /// to `null`.
+    /// Returns these fields after applying `patch`: its values replace the old ones, and a `null`
+    /// removes its field.
     package func patched(with patch: [String: FieldValue]) -> Self {
         var fields = self
         for (name, value) in patch { fields[name] = value == .null ? nil : value }

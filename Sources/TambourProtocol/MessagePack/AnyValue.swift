@@ -1,6 +1,6 @@
 /// Any MessagePack value, stored as its bytes.
 ///
-/// A client's value is stored only if every client can decode it, wherever it is sent: see
+/// A value from a client is stored only if every client can decode it in any place: see
 /// `read(from:maxBytes:)`.
 package struct AnyValue: Hashable, Sendable {
     /// The MessagePack of one value; its strings are UTF-8.
@@ -20,8 +20,8 @@ package struct AnyValue: Hashable, Sendable {
 }
 
 extension AnyValue: WireValue {
-    /// Skips one value, checks its depth and strings, and keeps its bytes. For values sent by a
-    /// server, values checked before they were stored, and values that are never sent on.
+    /// Skips one value, checks its depth and strings, and keeps its bytes. Used for values sent by
+    /// a server, values checked before they were stored, and values that are never forwarded.
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
         let (_, bytes) = try reader.readKeepingBytes {
             (reader: inout MessagePackReader) throws(PayloadError) in
@@ -38,7 +38,7 @@ extension AnyValue: WireValue {
         from reader: inout MessagePackReader,
         maxBytes: Int
     ) throws(PayloadError) -> Self {
-        // A stored value was checked under the limits of its time.
+        // A stored value was checked under the limits in force at that time.
         guard reader.limits !== Limits.unlimited else { return try read(from: &reader) }
         let levels = reader.limits.maxAnyDepth
         let (_, bytes) = try reader.readKeepingBytes {
@@ -69,7 +69,7 @@ extension AnyValue {
 
     package var text: Text? { read { (reader) throws(PayloadError) in try reader.readText() } }
 
-    /// Neither a map nor a list nor an extension.
+    /// Whether the value is neither a map nor a list nor an extension.
     package var isScalar: Bool {
         if isNil || bool != nil || text != nil || int != nil { return true }
         return read { (reader) throws(PayloadError) in try reader.readDouble() } != nil

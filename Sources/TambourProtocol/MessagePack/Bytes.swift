@@ -4,8 +4,7 @@
     import Darwin
 #endif
 
-/// A range of an array of bytes that it keeps alive, so parts of a payload are never copied out of
-/// it.
+/// A slice of a byte array that keeps the array alive, so parts of a payload are never copied.
 package struct Bytes: Hashable, Sendable {
     /// The whole array that contains the range.
     let storage: [UInt8]
@@ -42,7 +41,7 @@ package struct Bytes: Hashable, Sendable {
         count == storage.count ? storage : Array(storage[range])
     }
 
-    /// Lends the bytes to `body`; the pointer is valid only during the call.
+    /// Passes the bytes to `body`; the pointer is valid only during the call.
     package func withUnsafeBytes<R, E: Error>(
         _ body: (UnsafeRawBufferPointer) throws(E) -> R
     ) throws(E) -> R {

@@ -1,6 +1,7 @@
 /// How a reader handles a repeated key of a map, or a repeated item of a list.
 package enum Duplicates: Sendable {
-    /// The last value of a key counts, in the position of the first. A repeated item counts once.
+    /// A key takes its last value, in the position of its first occurrence. A repeated item counts
+    /// once.
     case merged
     /// A repetition is an error.
     case refused
@@ -12,7 +13,7 @@ package enum Duplicates: Sendable {
 ///
 /// A lookup takes constant time even when a peer chose the keys, because `Hasher` is seeded.
 struct SeenKeys<Key: Hashable>: ~Copyable {
-    /// Up to this many entries, comparing with each is cheaper than hashing.
+    /// Up to this number of entries, comparing each entry is cheaper than hashing.
     static var comparedKeys: Int { 8 }
 
     private var places: [Key: Int] = [:]

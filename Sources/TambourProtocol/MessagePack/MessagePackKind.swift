@@ -28,7 +28,7 @@ package enum MessagePackKind: Hashable, Sendable {
             }
     }
 
-    /// The type's name in errors: "found a string".
+    /// The type's name in error messages such as "found a string".
     var description: String {
         switch self {
         case .null: "nil"

@@ -1,8 +1,8 @@
 extension MessagePackReader {
     /// Skips one value that every client can decode.
     ///
-    /// - Parameter levels: How many lists and maps may be nested. `maxAnyDepth` has a maximum, so
-    ///   the recursion is shallow whatever an operator sets.
+    /// - Parameter levels: The permitted nesting of lists and maps. `maxAnyDepth` has a maximum, so
+    ///   the recursion stays shallow under any operator setting.
     /// - Throws: `PayloadError` for extensions, keys that are not strings, integers above `Int64`, and
     ///   deeper nesting.
     mutating func skipDecodable(levels: Int) throws(PayloadError) {

@@ -8,9 +8,9 @@ extension MessagePackReader {
     }
 
     /// Skips the values in a container. Keeps the open containers in a small array instead of the
-    /// call stack, so each level costs eight bytes whatever the limit is.
+    /// call stack, so each level costs eight bytes under any limit.
     private mutating func skipValues(_ count: Int) throws(PayloadError) {
-        // A level takes at least one byte, so a large limit does not cause a large array.
+        // A level takes at least one byte of input, so a large limit does not cause a large array.
         let levels = 1 + min(limits.maxDepth &- depth, end &- position)
         try withUnsafeTemporaryAllocation(of: Int.self, capacity: levels) {
             (outer) throws(PayloadError) in

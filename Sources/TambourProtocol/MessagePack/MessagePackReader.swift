@@ -4,13 +4,13 @@
     import Darwin
 #endif
 
-/// A cursor over the MessagePack in an array of bytes. Every read is checked against the end.
+/// A cursor over the MessagePack in a byte array. Checks every read against the end of the array.
 ///
-/// The texts and bytes it returns are ranges of the array, so nothing is copied, and only arrays of
-/// items are allocated. It exists only inside `read(_:limits:_:)`, because its pointer is valid
-/// only there.
+/// The texts and bytes that it returns are ranges of the array, so only arrays of items are
+/// allocated. A reader exists only inside `read(_:limits:_:)`, because its pointer is valid only
+/// there.
 ///
-/// First byte of a value, and what follows it:
+/// The first byte of each type of value, and the data after this byte:
 ///
 ///     00..7f  positive fixint           c0      nil             ca, cb  float 32, 64
 ///     80..8f  fixmap, entries           c1      never used      cc..cf  uint 8, 16, 32, 64
@@ -43,8 +43,9 @@ package struct MessagePackReader: ~Copyable {
     /// Whether skipped strings must be UTF-8: true when the caller keeps their bytes.
     var checksSkippedText = false
 
-    /// How many items an array reserves room for before the first is read. A short header may claim
-    /// as many items as bytes follow; reserving room for all would amplify a peer's input.
+    /// The maximum number of items that an array reserves memory for before reading them. A short
+    /// header may claim as many items as bytes follow; reserving memory for all would amplify a
+    /// peer's input.
     static let reservedItems = 64
 
     private init(_ bytes: Bytes, base: UnsafeRawPointer, limits: Limits) {
@@ -57,7 +58,7 @@ package struct MessagePackReader: ~Copyable {
     }
 
     /// Reads bytes that must be exactly one value.
-    /// - Throws: `PayloadError` from `body`, or if bytes are left after it.
+    /// - Throws: `PayloadError` from `body`, or if bytes remain after the value.
     package static func read<Value>(
         _ bytes: Bytes,
         limits: Limits,
@@ -72,8 +73,8 @@ package struct MessagePackReader: ~Copyable {
         }
     }
 
-    /// Reads bytes that were checked when they were stored, possibly under wider limits than
-    /// today's.
+    /// Reads bytes that were checked when they were stored, possibly under wider limits than the
+    /// current ones.
     package static func readStored<Value>(
         _ bytes: Bytes,
         _ body: (inout MessagePackReader) throws(PayloadError) -> Value
@@ -172,7 +173,7 @@ package struct MessagePackReader: ~Copyable {
     }
 
     mutating func enter(_ count: Int, bytesAnElement: Int) throws(PayloadError) {
-        // No item is shorter than a byte: a larger claim is rejected before memory is reserved.
+        // An item takes at least one byte, so a larger claim is rejected before memory is reserved.
         guard count &* bytesAnElement <= end &- position else { throw truncated() }
         depth &+= 1
         guard depth <= limits.maxDepth else { throw tooDeep() }
@@ -208,7 +209,7 @@ package struct MessagePackReader: ~Copyable {
         guard case .name(let bytes) = key, bytes.count == name.utf8CodeUnitCount,
             let base = bytes.baseAddress
         else { return false }
-        // The compiler knows the length, so it compares words instead of calling.
+        // The compiler knows the length, so it compares words instead of calling `memcmp`.
         return memcmp(base, name.utf8Start, name.utf8CodeUnitCount) == 0
     }
 
@@ -238,7 +239,7 @@ package struct MessagePackReader: ~Copyable {
         return first == 0xC3
     }
 
-    /// Reads an integer of any width; a float is not one.
+    /// Reads an integer of any width; rejects floats.
     package mutating func readInt() throws(PayloadError) -> Int64 {
         guard position < end else { throw truncated() }
         let first = byte(at: position)
@@ -284,7 +285,7 @@ package struct MessagePackReader: ~Copyable {
     // MARK: Strings and bytes
 
     /// Reads a string without copying it; nil means no limit.
-    /// - Throws: also if it is not valid UTF-8.
+    /// - Throws: `PayloadError`, also for invalid UTF-8.
     package mutating func readText(
         maxUTF16: Int? = nil,
         maxBytes: Int? = nil
@@ -294,7 +295,7 @@ package struct MessagePackReader: ~Copyable {
     }
 
     /// Reads a string; nil means no limit.
-    /// - Throws: also if it is not valid UTF-8.
+    /// - Throws: `PayloadError`, also for invalid UTF-8.
     package mutating func readString(maxBytes: Int? = nil) throws(PayloadError) -> String {
         let range = try validString(maxUTF16: nil, maxBytes: maxBytes)
         return String(
@@ -303,7 +304,7 @@ package struct MessagePackReader: ~Copyable {
         )
     }
 
-    /// Reads binary, or a string as its bytes, without copying; nil means no limit.
+    /// Reads binary, or a string as bytes, without copying; nil means no limit.
     package mutating func readBytes(maxBytes: Int? = nil) throws(PayloadError) -> Bytes {
         guard position < end else { throw truncated() }
         let range: Range<Int>
@@ -323,7 +324,8 @@ package struct MessagePackReader: ~Copyable {
 
     /// Reads a value and returns it with its encoded bytes.
     ///
-    /// Skipped strings must be UTF-8 here, because the bytes are sent on to peers that require it.
+    /// Skipped strings must be UTF-8 here, because the bytes are forwarded to peers that require
+    /// UTF-8.
     package mutating func readKeepingBytes<Value>(
         _ body: (inout MessagePackReader) throws(PayloadError) -> Value
     ) throws(PayloadError) -> (value: Value, bytes: Bytes) {
@@ -380,7 +382,7 @@ package struct MessagePackReader: ~Copyable {
         return number
     }
 
-    /// Skips a header and the bytes it announces, and returns the range of those bytes.
+    /// Skips a header and the `length` bytes after it, and returns the range of those bytes.
     @inline(__always)
     private mutating func run(header: Int, length: Int) throws(PayloadError) -> Range<Int> {
         let first = position &+ header
@@ -432,14 +434,14 @@ package struct MessagePackReader: ~Copyable {
         var index = range.lowerBound
         let isNegative = index < range.upperBound && byte(at: index) == UInt8(ascii: "-")
         if isNegative { index &+= 1 }
-        // 19 digits hold every Int64.
+        // 19 digits suffice for every `Int64`.
         guard range.upperBound &- index >= 1, range.upperBound &- index <= 19 else { return nil }
         var number: Int64 = 0
         while index < range.upperBound {
             let digit = Int64(byte(at: index)) &- Int64(UInt8(ascii: "0"))
             guard digit >= 0, digit <= 9 else { return nil }
             let (tens, overflow) = number.multipliedReportingOverflow(by: 10)
-            // Counting down reaches Int64.min, which counting up does not.
+            // The magnitude of `Int64.min` exceeds `Int64.max`, so the number is built downwards.
             let (sum, overflow2) = tens.subtractingReportingOverflow(digit)
             guard !overflow, !overflow2 else { return nil }
             number = sum
@@ -449,8 +451,8 @@ package struct MessagePackReader: ~Copyable {
         return number == .min ? nil : -number
     }
 
-    /// Enters an extension of type 1, which is MessagePack in MessagePack; it must extend to the
-    /// end.
+    /// Enters an extension of type 1, which contains MessagePack; the extension must end at the end
+    /// of the array.
     mutating func unwrapExtension() throws(PayloadError) {
         guard position < end else { return }
         let header: Int
@@ -486,7 +488,7 @@ package struct MessagePackReader: ~Copyable {
         )
     }
 
-    /// Returns the error for a next value of another type than `expected`, or a missing one.
+    /// Returns the error for a missing value, or a value of another type than `expected`.
     @inline(never)
     private func mismatch(_ expected: StaticString) -> PayloadError {
         guard let kind else { return truncated() }

@@ -4,25 +4,24 @@
     import Darwin
 #endif
 
-/// Writes MessagePack into a growing buffer; every value takes its shortest form.
+/// Writes MessagePack into a growing buffer, each value in its shortest form.
 package struct MessagePackWriter: ~Copyable {
     private var base: UnsafeMutableRawPointer
     private var capacity: Int
     private var ownsBuffer = true
-    /// The reader's capabilities: values it does not support are omitted or replaced. All by
-    /// default.
+    /// The reader's capabilities, all by default. Unsupported values are omitted or replaced.
     package var capabilities = Capabilities.all
     /// The number of bytes written.
     package private(set) var count = 0
 
-    /// A writer with room for `capacity` bytes before it grows.
+    /// Creates a writer with an initial buffer of `capacity` bytes.
     package init(capacity: Int = 512) {
         self.capacity = max(capacity, 16)
         base = .allocate(byteCount: self.capacity, alignment: 16)
     }
 
-    /// A writer that starts in a caller's buffer, which must outlive it, and leaves the buffer when
-    /// it grows.
+    /// Creates a writer on the caller's buffer, which must outlive the writer. A writer that grows
+    /// moves to a buffer of its own.
     init(room: UnsafeMutableRawBufferPointer) {
         guard let base = room.baseAddress else { preconditionFailure("room without an address") }
         self.base = base
@@ -77,7 +76,7 @@ package struct MessagePackWriter: ~Copyable {
 
     // MARK: Scalars
 
-    /// Writes nil. No payload of ours holds one: clients cannot bear it.
+    /// Writes nil. No server payload contains nil, because some clients cannot decode it.
     package mutating func writeNil() {
         put(0xC0)
     }

@@ -1,4 +1,4 @@
-/// A value stored as its MessagePack on the wire: reading a page of history is a scan and a copy.
+/// A value stored as its wire MessagePack, so that reading a page of history is a scan and a copy.
 package struct Packed<Value: WireValue>: Hashable, Sendable {
     /// The MessagePack of one value.
     package let bytes: Bytes
@@ -16,7 +16,7 @@ package struct Packed<Value: WireValue>: Hashable, Sendable {
     }
 
     /// Unpacks the value.
-    /// - Throws: `PayloadError` if the bytes are not exactly one such value.
+    /// - Throws: `PayloadError` if the bytes are not exactly one value of this type.
     package func value(limits: Limits) throws(PayloadError) -> Value {
         try MessagePackReader.read(bytes, limits: limits) {
             (reader: inout MessagePackReader) throws(PayloadError) -> Value in
@@ -24,8 +24,8 @@ package struct Packed<Value: WireValue>: Hashable, Sendable {
         }
     }
 
-    /// The value of stored bytes, which were checked under limits that may be narrower now; nil
-    /// when the store is damaged.
+    /// The value of stored bytes; nil if the store is damaged. Ignores the limits, because the
+    /// bytes were checked under limits that may have been wider.
     package var stored: Value? { try? value(limits: .unlimited) }
 }
 
@@ -39,7 +39,8 @@ extension Packed: WireValue {
         return Self(unchecked: bytes)
     }
 
-    /// Copies the bytes; unpacks them only for a reader that needs another encoding.
+    /// Copies the bytes; unpacks and encodes the value only for a reader that needs another
+    /// encoding.
     package func write(to writer: inout MessagePackWriter) {
         guard let value = unpacked(unlessReadWith: writer.capabilities) else {
             return writer.writeRaw(bytes)
@@ -53,9 +54,10 @@ extension Packed: WireValue {
         unpacked(unlessReadWith: capabilities)?.canBeRead(with: capabilities) ?? true
     }
 
-    /// Returns the value if it must be encoded again. Nil when nothing has to change: bytes are
-    /// packed for all capabilities and in no dialect. Limits may have been narrowed since the bytes
-    /// were checked. Unreadable bytes, from a damaged store, are sent unchanged.
+    /// Returns the value if this reader needs another encoding; otherwise nil. The bytes are packed
+    /// for all capabilities and no dialect. Unpacking ignores the limits, which may have been
+    /// narrowed since the bytes were checked. Unreadable bytes, from a damaged store, are sent
+    /// unchanged.
     private func unpacked(unlessReadWith capabilities: Capabilities) -> Value? {
         let gates = Value.gates
         if capabilities.intersection(gates) == gates.subtracting(.dialects) { return nil }

@@ -1,4 +1,4 @@
-/// A value behind a reference: copying it costs one reference count, whatever its size.
+/// A value behind a reference: copying it costs one reference count, regardless of its size.
 final class Shared<Value: Hashable & Sendable>: Hashable, Sendable {
     let value: Value
 

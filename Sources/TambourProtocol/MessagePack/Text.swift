@@ -4,7 +4,7 @@
     import Darwin
 #endif
 
-/// Valid UTF-8 stored as its wire bytes: a `String` is created only where it is needed.
+/// Valid UTF-8, stored as its wire bytes. A `String` is created only on request.
 package struct Text: Hashable, Sendable {
     /// The UTF-8.
     package let bytes: Bytes
@@ -14,7 +14,7 @@ package struct Text: Hashable, Sendable {
         bytes = Bytes(Array(string.utf8))
     }
 
-    /// Bytes that may be UTF-8; nil if they are not.
+    /// Validates the bytes; nil if they are not UTF-8.
     package init?(validating bytes: Bytes) {
         guard bytes.withUnsafeBytes({ UTF8Scan.utf16Count(validating: $0) }) != nil else {
             return nil
@@ -27,7 +27,8 @@ package struct Text: Hashable, Sendable {
         self.bytes = bytes
     }
 
-    /// A copy with its own bytes: a text that outlives a request must not keep the payload alive.
+    /// A copy of the bytes. A text that outlives a request must not keep the request's payload
+    /// alive.
     package var detached: Text { Text(unchecked: Bytes(bytes.array)) }
 
     /// The empty text.

@@ -3,8 +3,7 @@ enum UTF8Scan {
     private static let lowestBits: UInt64 = 0x0101_0101_0101_0101
     private static let highBits: UInt64 = 0x8080_8080_8080_8080
 
-    /// Returns the length in UTF-16 code units, or nil unless the bytes are UTF-8 as Unicode
-    /// defines it.
+    /// Returns the length in UTF-16 code units, or nil if the bytes are not valid UTF-8.
     ///
     /// It rejects overlong forms, surrogates, code points above U+10FFFF, and stray or missing
     /// continuation bytes (The Unicode Standard, table 3-7).
@@ -30,8 +29,8 @@ enum UTF8Scan {
                 continue
             }
             if first < 0xE0 {
-                // Four letters of Cyrillic, Greek, Hebrew or Arabic at once: the lead bytes D0..DF
-                // are never overlong.
+                // Checks four Cyrillic, Greek, Hebrew or Arabic letters at once. Sequences with the
+                // lead bytes D0..DF are never overlong.
                 if left >= 8,
                     isFourPairs(base.loadUnaligned(fromByteOffset: index, as: UInt64.self))
                 {
@@ -47,7 +46,7 @@ enum UTF8Scan {
             guard left >= 3, isContinuation(base, index &+ 2) else { return nil }
             let second = base.load(fromByteOffset: index &+ 1, as: UInt8.self)
             if first < 0xF0 {
-                // E0 80..9F would be overlong, ED A0..BF a surrogate.
+                // E0 80..9F would be overlong; ED A0..BF would be a surrogate.
                 let low: UInt8 = first == 0xE0 ? 0xA0 : 0x80
                 let high: UInt8 = first == 0xED ? 0x9F : 0xBF
                 guard second >= low, second <= high else { return nil }
@@ -55,7 +54,7 @@ enum UTF8Scan {
                 units &+= 1
                 continue
             }
-            // F0 80..8F would be overlong, F4 90.. beyond U+10FFFF.
+            // F0 80..8F would be overlong; F4 90.. would be beyond U+10FFFF.
             let low: UInt8 = first == 0xF0 ? 0x90 : 0x80
             let high: UInt8 = first == 0xF4 ? 0x8F : 0xBF
             guard first <= 0xF4, left >= 4, second >= low, second <= high,
@@ -70,7 +69,7 @@ enum UTF8Scan {
     /// Returns the length in UTF-16 code units of valid UTF-8.
     static func utf16Count(ofValid bytes: UnsafeRawBufferPointer) -> Int {
         guard let base = bytes.baseAddress else { return 0 }
-        // Every character is one unit, except that characters of four bytes are two.
+        // A character of four bytes counts as two units, any other character as one.
         var index = 0
         var units = 0
         while bytes.count &- index >= 8 {
@@ -89,7 +88,7 @@ enum UTF8Scan {
         return units
     }
 
-    /// Returns whether eight bytes are four pairs of a lead byte D0..DF and its continuation.
+    /// Returns whether eight bytes are four pairs of a lead byte D0..DF and a continuation byte.
     @inline(__always)
     private static func isFourPairs(_ word: UInt64) -> Bool {
         UInt64(littleEndian: word) & 0xC0F0_C0F0_C0F0_C0F0 == 0x80D0_80D0_80D0_80D0

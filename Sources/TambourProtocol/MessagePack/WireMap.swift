@@ -51,8 +51,8 @@ extension WireMap: Hashable where Value: Hashable {
 }
 
 extension WireMap {
-    /// Reads a map and uses `value` to read its values. A map with more than `maxItems` entries is
-    /// rejected before memory is reserved for it.
+    /// Reads a map and uses `value` to read its values. Rejects a map with more than `maxItems`
+    /// entries before reserving memory.
     package static func read(
         from reader: inout MessagePackReader,
         maxItems: Int?,

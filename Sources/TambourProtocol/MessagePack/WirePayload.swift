@@ -12,8 +12,8 @@ package protocol WireRequest: WirePayload {
 extension WirePayload {
     /// Decodes a whole payload; texts and bytes in the result are ranges of `payload`.
     ///
-    /// An empty payload and nil count as an empty map, because some clients send them. Extension
-    /// type 1 around the map is unwrapped once.
+    /// An empty payload and nil decode as an empty map, because some clients send them. One
+    /// extension of type 1 around the map is unwrapped.
     /// - Throws: `PayloadError` naming the invalid field.
     package static func decode(
         _ payload: [UInt8],
@@ -35,12 +35,12 @@ extension WirePayload {
         withEncoded(for: capabilities) { [UInt8]($0) }
     }
 
-    /// Passes the encoded payload to `body`, in most cases without allocating. Valid only during
-    /// the call.
+    /// Passes the encoded payload to `body`, in most cases without allocating. The buffer is valid
+    /// only during the call.
     ///
-    /// - Parameter capabilities: the reader's capabilities. Fields that need another one are
-    ///   omitted, enumeration values are replaced by their fallbacks, and anything that contains a
-    ///   value without a fallback is omitted.
+    /// - Parameter capabilities: the reader's capabilities. A field that needs a missing capability
+    ///   is omitted. An unsupported enumeration value is replaced by its fallback; without a
+    ///   fallback, the object that contains the value is omitted.
     package func withEncoded<R>(
         for capabilities: Capabilities,
         _ body: (UnsafeRawBufferPointer) -> R
@@ -55,21 +55,21 @@ extension WirePayload {
 }
 
 extension Capabilities {
-    /// All capabilities, including those of later versions, and no dialect: used by writers for
-    /// their own data, and by clients for their requests.
+    /// All capabilities, including those of later versions, and no dialect. Writers use it for
+    /// their own data, and clients for their requests.
     package static let all = Capabilities(rawValue: .max).subtracting(.dialects)
 }
 
-/// A payload that the server sends unasked.
+/// A payload that the server sends without a request.
 package protocol WirePush: Sendable {
     /// The opcode of the push.
     var opcode: Opcode { get }
-    /// The capabilities that a client must have to receive it.
+    /// The capabilities that a client must have to receive the push.
     var needs: Capabilities { get }
-    /// The capabilities that affect its encoding.
+    /// The capabilities that affect the push's encoding.
     var gates: Capabilities { get }
 
-    /// Passes the encoded payload to `body`. Valid only during the call.
+    /// Passes the encoded payload to `body`. The buffer is valid only during the call.
     func withEncoded<R>(
         for capabilities: Capabilities,
         _ body: (UnsafeRawBufferPointer) -> R

@@ -7,11 +7,11 @@ package protocol WireValue: Sendable {
     /// Writes the value in its shortest form.
     func write(to writer: inout MessagePackWriter)
 
-    /// The capabilities that affect the encoding of such a value: none for most types, which skips
-    /// all checks.
+    /// The capabilities that affect the encoding of this type. Most types have none, and their
+    /// values are written without checks.
     static var gates: Capabilities { get }
 
-    /// Returns whether a reader with these capabilities can receive the value at all.
+    /// Returns whether a reader with these capabilities can receive the value.
     func canBeRead(with capabilities: Capabilities) -> Bool
 }
 
