@@ -1,10 +1,10 @@
 package import Foundation
 import Synchronization
 
-/// A program started by a test: its output line by line, its errors, and its end.
+/// A program started by a test, with its output by line, its error text, and its exit status.
 ///
-/// Three threads of its own read and wait. They do not block the threads that tests run on, and do
-/// not depend on the lifetime of this object.
+/// Three dedicated threads read its pipes and wait for its exit. They do not block the test
+/// threads, and they may outlive this object.
 package final class ChildProcess: Sendable {
     package struct Failed: Error, CustomStringConvertible {
         package var description: String
@@ -12,17 +12,17 @@ package final class ChildProcess: Sendable {
         package init(description: String) { self.description = description }
     }
 
-    /// Lines of standard output, to be read once. Ends when the program closes it.
+    /// The lines of standard output; iterate once. Ends when the program closes its output.
     package let lines: AsyncStream<String>
 
     private let processID: pid_t
     private let ending = Ending()
     private let errorText = ErrorText()
 
-    /// Starts `program` at once.
+    /// Starts `program`.
     ///
     /// - Parameter input: the path of a file for its standard input.
-    /// - Throws: `Failed` if it cannot be started.
+    /// - Throws: `Failed` if the program cannot be started.
     package init(
         _ program: URL,
         _ arguments: [String],
@@ -67,7 +67,7 @@ package final class ChildProcess: Sendable {
         }
     }
 
-    /// The outcome of a program that ran to its end.
+    /// The outcome of a program that has exited.
     package struct Outcome: Sendable {
         /// See `exitStatus`.
         package let status: Int32
@@ -75,13 +75,13 @@ package final class ChildProcess: Sendable {
         package let errors: String
     }
 
-    /// Runs `program` to its end and blocks until then. Foundation's `Process` is no alternative:
-    /// its `waitUntilExit` also waits for other programs that have inherited its descriptors.
+    /// Runs `program` and blocks until it exits. Foundation's `Process` is unsuitable: its
+    /// `waitUntilExit` also waits for other programs that have inherited its descriptors.
     ///
     /// - Parameters:
     ///   - input: the path of a file for its standard input.
     ///   - deadline: the time after which the program is killed.
-    /// - Throws: `Failed` if it cannot be started.
+    /// - Throws: `Failed` if the program cannot be started.
     package static func run(
         _ program: URL,
         _ arguments: [String],
@@ -119,10 +119,10 @@ package final class ChildProcess: Sendable {
         )
     }
 
-    /// Waits for a line of output that starts with `prefix`; kills the program when this takes too
-    /// long.
+    /// Waits for a line of output that starts with `prefix`; kills the program when the deadline
+    /// expires.
     ///
-    /// - Returns: the rest of the line; nil when the program ended before it.
+    /// - Returns: the rest of the line; nil if the program exited without such a line.
     package func line(after prefix: String, within deadline: Duration = .seconds(120)) async
         -> String?
     {
@@ -134,7 +134,8 @@ package final class ChildProcess: Sendable {
         return nil
     }
 
-    /// A deadline, not a pause: the waiting task continues as soon as its condition is met.
+    /// Kills the program after a deadline. Not a pause: the waiting task cancels it when its
+    /// condition is met.
     private func killer(after deadline: Duration) -> Task<Void, any Error> {
         Task {
             try await Task.sleep(for: deadline)
@@ -145,7 +146,7 @@ package final class ChildProcess: Sendable {
     /// The text written to standard error so far.
     package var errors: String { errorText.string }
 
-    /// The program's current memory, bytes; 0 when it has ended.
+    /// The program's current memory in bytes; 0 after its exit.
     package var residentBytes: Int {
         let statm = "/proc/\(processID)/statm"
         guard let text = try? String(contentsOfFile: statm, encoding: .utf8) else { return 0 }
@@ -153,7 +154,7 @@ package final class ChildProcess: Sendable {
         return pages * Int(sysconf(Int32(_SC_PAGESIZE)))
     }
 
-    /// The program's peak memory so far, bytes; 0 when it has ended.
+    /// The program's peak memory in bytes; 0 after its exit.
     package var peakResidentBytes: Int {
         let status = "/proc/\(processID)/status"
         guard let text = try? String(contentsOfFile: status, encoding: .utf8) else { return 0 }
@@ -165,16 +166,16 @@ package final class ChildProcess: Sendable {
         ending.signal(number, to: processID)
     }
 
-    /// Waits for the end of the program and of its output.
+    /// Waits until the program exits and its output ends.
     ///
-    /// - Returns: its status; 128 plus the signal for a program that a signal killed.
+    /// - Returns: its exit status, or 128 plus the number of the signal that killed it.
     package func exitStatus() async -> Int32 {
         await ending.wait()
     }
 
-    /// Waits for the end of the program, and kills it when it takes too long.
+    /// Waits until the program exits, and kills it when the deadline expires.
     ///
-    /// - Throws: `Failed` if it had to be killed.
+    /// - Throws: `Failed` if the deadline expired.
     package func exitStatus(within deadline: Duration) async throws -> Int32 {
         let killer = killer(after: deadline)
         let status = await exitStatus()
@@ -187,10 +188,10 @@ package final class ChildProcess: Sendable {
 
     /// Creates an executable script.
     ///
-    /// Another process writes it: a program written by this process cannot be run while a program
-    /// started by another test has inherited the open file.
+    /// A child process writes the file. A file written by this process may still be open in a
+    /// program that another test has started, and such a file cannot be executed.
     ///
-    /// - Throws: `Failed` if it cannot be created.
+    /// - Throws: `Failed` if the script cannot be created.
     package static func makeProgram(at path: String, _ text: String) throws {
         let made = try run(
             URL(fileURLWithPath: "/bin/sh"),
@@ -201,15 +202,15 @@ package final class ChildProcess: Sendable {
 
     // MARK: - Starting
 
-    /// A number above all descriptors that are open, with room for those that other threads open next.
+    /// A number above all open descriptors, with room for those that other threads open next.
     private static var endOfDescriptors: Int32 {
         let open = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
         return 64 + (open.compactMap { Int32($0) }.max() ?? 256)
     }
 
-    /// One spawn at a time: no child may start between the creation of a pipe and the flag that
-    /// keeps it from being inherited. Otherwise a test that reads to the end could wait for another
-    /// test's server to close its copy.
+    /// Serializes spawns: no child may start between the creation of a pipe and the flag that
+    /// prevents its inheritance. Otherwise a test that reads to the end could wait for another
+    /// test's server to close its inherited copy.
     private static let births = Mutex(())
 
     private static func spawn(
@@ -220,7 +221,7 @@ package final class ChildProcess: Sendable {
         let output = try privatePipe()
         let errors = try privatePipe()
         defer {
-            // Reading never ends while our copies of the write ends are open.
+            // Reading ends only after this process closes its copies of the write ends.
             close(output.writer)
             close(errors.writer)
         }
@@ -240,11 +241,12 @@ package final class ChildProcess: Sendable {
         posix_spawn_file_actions_addopen(&actions, 0, input, O_RDONLY, 0)
         posix_spawn_file_actions_adddup2(&actions, output.writer, 1)
         posix_spawn_file_actions_adddup2(&actions, errors.writer, 2)
-        // The sockets of other tests would count to its limit, and stay open as long as it runs.
+        // Inherited sockets of other tests would count towards the child's limit, and stay open
+        // while it runs.
         for descriptor in 3..<endOfDescriptors {
             posix_spawn_file_actions_addclose(&actions, descriptor)
         }
-        // Threads that run tests block every signal, and a child would inherit that.
+        // Test threads block every signal, and a child would inherit this mask.
         var none = sigset_t()
         sigemptyset(&none)
         posix_spawnattr_setsigmask(&attributes, &none)
@@ -311,7 +313,7 @@ private final class ErrorText: Sendable {
     }
 }
 
-/// The end of a program, for any number of waiting tasks.
+/// The exit of a program, which any number of tasks may await.
 private final class Ending: Sendable {
     private struct State {
         var isReaped = false
@@ -323,12 +325,12 @@ private final class Ending: Sendable {
 
     func signal(_ number: Int32, to processID: pid_t) {
         state.withLock { state in
-            // After the program is reaped, its number may belong to another process.
+            // After the program is reaped, its process number may belong to another process.
             if !state.isReaped { kill(processID, number) }
         }
     }
 
-    /// Blocks until the program ends.
+    /// Blocks until the program exits.
     func reap(_ processID: pid_t) -> Int32 {
         var info = siginfo_t()
         while waitid(P_PID, id_t(processID), &info, WEXITED | WNOWAIT) == -1, errno == EINTR {}

@@ -1,6 +1,6 @@
 package import TambourProtocol
 
-/// What an error says; what was read if there was none.
+/// Returns the text of the error that `body` throws, or a description of the value it returns.
 package func complaint<Value>(_ body: () throws(PayloadError) -> Value) -> String {
     do throws(PayloadError) {
         return "no error: \(try body())"

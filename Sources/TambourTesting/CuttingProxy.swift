@@ -1,12 +1,12 @@
 import Foundation
 import Synchronization
 
-/// A bad network between clients and one local server: a TCP proxy that cuts each connection after
-/// a number of bytes in either direction, usually in the middle of a packet. A seed decides the
-/// number. Bytes that it has read after the cut are lost.
+/// Simulates a bad network between clients and one local server: a TCP proxy that cuts each
+/// connection after a number of bytes in either direction, usually in the middle of a packet. A
+/// seed determines the number. Bytes that the proxy reads after the cut are lost.
 ///
-/// Connections are numbered per door, in the order in which the door accepts them. The seed, the
-/// door and the number decide where a connection is cut. One thread of its own does all the work.
+/// Connections are numbered per door, in the order of acceptance. The seed, the door and the number
+/// determine where a connection is cut. One dedicated thread does all the work.
 package final class CuttingProxy: Sendable {
     /// A connection that was cut.
     package struct Cut: Sendable {
@@ -14,8 +14,7 @@ package final class CuttingProxy: Sendable {
         package let door: Int
         /// The number of the connection at its door, from 0.
         package let connection: Int
-        /// 64 random bits of this connection, by which tests decide what else happens at this
-        /// moment.
+        /// 64 random bits of this connection; tests derive further events at the cut from them.
         package let draw: UInt64
     }
 
@@ -34,8 +33,8 @@ package final class CuttingProxy: Sendable {
     private let hasEnded = DispatchSemaphore(value: 0)
 
     /// - Parameters:
-    ///   - server: `127.0.0.1:PORT`. It may be down; clients that connect then are closed.
-    ///   - typicalBytes: about half of the cuts come before this many bytes.
+    /// - server: `127.0.0.1:PORT`. If the server is down, the proxy closes new connections.
+    /// - typicalBytes: the median position of the cuts, in bytes.
     ///   - onCut: called on the proxy's thread after each cut.
     /// - Throws: `WireClient.Failure` when it cannot listen.
     package init(
@@ -73,7 +72,8 @@ package final class CuttingProxy: Sendable {
     /// The number of connections so far.
     package var connections: Int { state.withLock { $0.connections } }
 
-    /// Whether connections are cut; false at first. Bytes that pass while it is false do not count.
+    /// Whether connections are cut; initially false. Bytes that pass while it is false do not
+    /// count.
     package var isCutting: Bool {
         get { state.withLock { $0.isCutting } }
         set {
@@ -82,7 +82,7 @@ package final class CuttingProxy: Sendable {
         }
     }
 
-    /// Closes everything; returns when its thread has ended.
+    /// Closes everything; returns after its thread has ended.
     package func stop() {
         state.withLock { $0.isStopped = true }
         wakeUp.wake()
@@ -110,7 +110,7 @@ struct CutPlan {
         var random = SeededGenerator(
             seed: seeds.next() &+ UInt64(door) << 32 &+ UInt64(connection)
         )
-        // One of twelve is cut during the login; these cuts make clients back off longer and
+        // One of twelve connections is cut during login; such cuts make clients back off ever
         // longer.
         let isEarly = random.next() % 12 == 0
         let down = isEarly ? Int(random.next() % 600) : exponential(&random)

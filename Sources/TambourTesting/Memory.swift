@@ -1,6 +1,6 @@
 import Foundation
 
-/// The most memory this process has held at once, bytes; 0 where that cannot be read.
+/// The peak memory of this process in bytes; 0 where it cannot be read.
 package func peakResidentBytes() -> Int {
     guard let text = try? String(contentsOfFile: "/proc/self/status", encoding: .utf8),
         let line = text.split(separator: "\n").first(where: { $0.hasPrefix("VmHWM:") })

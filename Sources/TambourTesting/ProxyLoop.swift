@@ -28,7 +28,7 @@ struct WakeUp: Sendable {
 
 /// The sockets of a `CuttingProxy`, one turn at a time.
 ///
-/// `@unchecked Sendable`: created on one thread and then used by one other.
+/// `@unchecked Sendable`: one thread creates it, and then only one other thread uses it.
 final class ProxyLoop: @unchecked Sendable {
     let addresses: [String]
     let wakeUp: WakeUp
@@ -89,14 +89,15 @@ final class ProxyLoop: @unchecked Sendable {
         wakeUp.close()
     }
 
-    /// Waits until a socket is ready, and serves it.
+    /// Waits until at least one socket is ready, and serves the ready sockets.
     ///
     /// - Returns: the connections cut in this turn.
     func turn() -> [CuttingProxy.Cut] {
         var polled = [pollfd(fd: wakeUp.reader, events: Int16(POLLIN), revents: 0)]
         polled += listeners.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
         for pair in pairs {
-            // Read only after the previous bytes have been sent: a slow reader slows its writer.
+            // Reads only after the previous bytes have been sent, so a slow reader slows its
+            // writer.
             let client = (pair.up.isEmpty ? POLLIN : 0) | (pair.down.isEmpty ? 0 : POLLOUT)
             let server = (pair.down.isEmpty ? POLLIN : 0) | (pair.up.isEmpty ? 0 : POLLOUT)
             polled.append(pollfd(fd: pair.client, events: Int16(client), revents: 0))
@@ -121,7 +122,7 @@ final class ProxyLoop: @unchecked Sendable {
         return cuts
     }
 
-    /// Serves one side of a pair that can be read or written.
+    /// Serves one readable or writable side of a pair.
     private func serve(_ pair: Pair, up: Bool, _ events: Int32) {
         let socket = up ? pair.client : pair.server
         if events & POLLOUT != 0 {
@@ -143,7 +144,7 @@ final class ProxyLoop: @unchecked Sendable {
         }
     }
 
-    /// Returns the part of the read bytes that is forwarded.
+    /// Returns the part of the read bytes to forward.
     private func take(_ count: Int, _ limit: inout Int, _ pair: Pair) -> ArraySlice<UInt8> {
         guard isCutting else { return chunk[..<count] }
         if count >= limit { (pair.isOver, pair.isCut) = (true, true) }

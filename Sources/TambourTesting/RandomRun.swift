@@ -11,7 +11,7 @@ package struct RandomRun {
         seed = environment["TAMBOUR_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max)
         self.count = environment["TAMBOUR_SOAK"] == "1" ? soak : count
         random = SeededGenerator(seed: seed)
-        // A crash leaves no other trace of the seed.
+        // The printed line preserves the seed if the process crashes.
         print("\(name): \(self.count) rounds, TAMBOUR_SEED=\(seed)")
     }
 }

@@ -1,4 +1,4 @@
-/// SplitMix64: the same numbers for the same seed, everywhere.
+/// SplitMix64: the same seed produces the same numbers on every platform.
 package struct SeededGenerator: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
@@ -14,7 +14,8 @@ package struct SeededGenerator: RandomNumberGenerator, Sendable {
         return mixed ^ (mixed >> 31)
     }
 
-    /// A number from 0 up to but not including `bound`; 0 without a new number if there is one choice only.
+    /// A random number from 0 up to but not including `bound`. With a bound of at most 1, returns 0
+    /// without drawing.
     package mutating func below(_ bound: Int) -> Int {
         bound <= 1 ? 0 : Int(truncatingIfNeeded: next() % UInt64(bound))
     }
@@ -32,7 +33,7 @@ package struct SeededGenerator: RandomNumberGenerator, Sendable {
         below(denominator) < numerator
     }
 
-    /// One of the values, of which there must be one.
+    /// Returns one of the values, which must not be empty.
     package mutating func pick<Value>(_ values: [Value]) -> Value { values[below(values.count)] }
 
     package mutating func bytes(_ count: Int) -> [UInt8] {

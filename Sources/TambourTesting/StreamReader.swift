@@ -1,7 +1,7 @@
 package import TambourFraming
 import TambourProtocol
 
-/// A connection's reading side: keeps what is not consumed and presents it again.
+/// The reading side of a connection; it keeps unconsumed bytes for the next read.
 package struct StreamReader {
     package var decoder = FrameDecoder(limits: .standard)
     package var unread: [UInt8] = []

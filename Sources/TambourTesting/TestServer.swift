@@ -10,11 +10,11 @@ package import TambourProtocol
 package import TambourServer
 package import TambourStore
 
-/// A whole server in this process, with its own data directory and a free port; it keeps codes in
-/// memory.
+/// A whole server in this process, with its own data directory and a free port. It keeps login
+/// codes in memory.
 package final class TestServer: Sendable {
     package let server: Server
-    /// The addresses it listens on, in the order given.
+    /// The addresses of its listeners, in the given order.
     package let addresses: [String]
     package var address: String { addresses[0] }
     package let dataDirectory: String
@@ -24,7 +24,7 @@ package final class TestServer: Sendable {
     private let known = Mutex<[UserID]>([])
     private let ownsDirectory: Bool
 
-    /// Codes, as a user's phone would show them.
+    /// The login codes, as a user's phone would show them.
     private final class Codes: Sendable {
         private let known = Mutex<[CodeRecipient: String]>([:])
         private let arrived = DispatchSemaphore(value: 0)
@@ -53,13 +53,13 @@ package final class TestServer: Sendable {
     }
 
     /// - Parameters:
-    ///   - overrides: limits by name; rate limits are off unless named.
-    ///   - lanes: `TAMBOUR_TEST_LANES` when it is set, otherwise 2: two lanes reveal what one
-    ///     hides.
+    /// - overrides: limits by name; rate limits are off unless overridden.
+    /// - lanes: by default `TAMBOUR_TEST_LANES`, or 2: two lanes reveal errors that one lane hides.
     ///   - environment: its user ids are replaced by `userIDs`.
-    ///   - userIDs: large ascending ids unless given: tests rely on users being ordered by sign-up.
-    ///   - dataDirectory: that of an earlier, stopped server; nil creates a new one.
-    ///   - listen: listeners as on the command line; `addresses` has them in this order.
+    /// - userIDs: large ascending ids by default, because tests rely on ids being ordered by
+    ///   sign-up.
+    /// - dataDirectory: the directory of a stopped server; nil creates a new one.
+    /// - listen: listeners as on the command line; `addresses` contains them in this order.
     ///   - logs: whether the server's errors are printed.
     package init(
         overrides: [String: Int] = [:],
@@ -80,7 +80,7 @@ package final class TestServer: Sendable {
         self.dataDirectory = try dataDirectory ?? Self.temporaryDirectory()
         ownsDirectory = dataDirectory == nil
         var limits = Unhurried.limits
-        // Password hashing is slow on purpose; make it fast here.
+        // Password hashing is slow on purpose; tests make it fast.
         limits["passwordHashLogRounds"] = 4
         limits.merge(overrides) { $1 }
         var logger = Logger(label: "test") { StreamLogHandler.standardError(label: $0) }
@@ -103,7 +103,7 @@ package final class TestServer: Sendable {
         addresses = try server.start()
     }
 
-    /// Stops gracefully and waits for the end.
+    /// Stops gracefully and waits until the server has stopped.
     package func stop() {
         let done = DispatchSemaphore(value: 0)
         server.stop { done.signal() }
@@ -119,8 +119,7 @@ package final class TestServer: Sendable {
     /// Changes the feature rules as an administrator does.
     ///
     /// - Returns: the output of the command.
-    /// - Throws: `AdminService.Failure` when the rules are invalid; the old ones then stay in
-    ///   force.
+    /// - Throws: `AdminService.Failure` for invalid rules; the old rules then stay in force.
     @discardableResult
     package func reload(_ plans: [FeaturePlan]) throws -> [String] {
         features.plans.withLock { $0 = plans }
@@ -136,7 +135,7 @@ package final class TestServer: Sendable {
 
     /// Connects a client that has sent SESSION_INIT.
     ///
-    /// - Parameter source: the address to connect from; nil for any.
+    /// - Parameter source: the local address of the connection; nil for any.
     package func connect(
         device: String = "test",
         capabilities: [String]? = nil,
@@ -157,7 +156,7 @@ package final class TestServer: Sendable {
 
     /// Registers a new user and logs it in.
     ///
-    /// - Parameter isStranger: whether the user and the earlier ones have not found each other: an
+    /// - Parameter isStranger: whether the user and the earlier users have not found each other. An
     ///   id alone gives no access.
     package func signUp(
         _ name: String,
@@ -210,7 +209,7 @@ package final class TestServer: Sendable {
         return client
     }
 
-    /// Connects again with the same token.
+    /// Reconnects with the same token.
     package func reconnect(
         _ other: WireClient,
         device: String = "phone",
@@ -242,12 +241,12 @@ package final class TestServer: Sendable {
         return reply
     }
 
-    /// Returns the code sent to `phone` that was not read yet; waits for it.
+    /// Waits for an unread code sent to `phone`, and returns it.
     package func receivedCode(of phone: Int64) throws -> String {
         try codes.wait(for: .phone(phone))
     }
 
-    /// Returns the code sent to an e-mail address that was not read yet; waits for it.
+    /// Waits for an unread code sent to an e-mail address, and returns it.
     package func receivedCode(of email: String) throws -> String {
         try codes.wait(for: .email(email))
     }
@@ -296,7 +295,7 @@ extension WireClient {
         .dialog(userID, other.userID)
     }
 
-    /// Finds users by their phone numbers: an id alone does not allow adding a user to a group.
+    /// Finds users by phone number; an id alone does not permit adding a user to a group.
     package func meet(_ phones: some Sequence<String>) throws {
         for phone in phones { try call(ContactInfoByPhoneRequest(phone: phone)) }
     }
@@ -309,7 +308,7 @@ extension WireClient {
         )
     }
 
-    /// Creates a group, or a chat of another type, with others.
+    /// Creates a group, or a chat of another type, with other users.
     package func createGroup(
         _ title: String,
         with others: [WireClient],

@@ -1,6 +1,6 @@
 import TambourProtocol
 
-/// Limits for programs that do in a second what people do in a day.
+/// Limits for programs that do in a second as much as people do in a day.
 package enum Unhurried {
     /// Limits that turn rate limits off.
     package static let limits: [String: Int] = {
@@ -25,7 +25,8 @@ package enum Unhurried {
         }
     )
 
-    /// On a machine crowded with tests, a client or a program may be slower than any person.
+    /// Long timeouts: on a machine busy with tests, a client or a program may be slower than any
+    /// person.
     private static let patience = [
         "loginTimeoutMs": 3_600_000, "idleTimeoutMs": 3_600_000, "sessionInitTimeoutMs": 3_600_000,
         "codeProgramTimeoutMs": 3_600_000,

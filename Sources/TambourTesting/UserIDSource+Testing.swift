@@ -4,7 +4,7 @@ package import TambourStore
 extension UserIDSource {
     /// A source of ascending ids, for tests that name ids or need their order.
     ///
-    /// - Parameter first: large unless given, so that ids take as many bytes as random ones.
+    /// - Parameter first: large by default, so that ids take as many bytes as random ids.
     package static func rising(from first: UInt64 = 1 << 42 + 1) -> Self {
         let next = Next(first)
         return Self { next.value.add(1, ordering: .relaxed).oldValue }

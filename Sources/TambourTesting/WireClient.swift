@@ -2,9 +2,9 @@ import Glibc
 package import TambourFraming
 package import TambourProtocol
 
-/// A client that does exactly what tests tell it: blocking, one thread at a time.
+/// A client that does exactly what a test requests: blocking, one thread at a time.
 ///
-/// Nothing waits longer than `deadline`; a wait that takes longer throws instead of hanging.
+/// No wait is longer than `deadline`; a longer wait throws instead of hanging.
 package final class WireClient {
     package enum Failure: Error, CustomStringConvertible {
         case refused(RequestError)
@@ -39,19 +39,19 @@ package final class WireClient {
     private var sequence: UInt16 = 0
     /// Replies that arrived while the client waited for another one.
     private var replies: [UInt16: Packet] = [:]
-    /// Pushes not taken yet, oldest first.
+    /// Received pushes that the test has not taken, oldest first.
     package private(set) var pushes: [Push] = []
     /// The number of complete packets received, replies and pushes.
     package private(set) var receivedPackets = 0
     package private(set) var receivedBytes = 0
     package var deadline: Duration = .seconds(120)
-    /// The logged-in user, set by the code that logs in.
+    /// The logged-in user; the code that logs in sets it.
     package var userID = UserID(0)
     package var token = ""
 
     /// Connects to `HOST:PORT`, an IPv4 address.
     ///
-    /// - Parameter source: the address to connect from; nil for any.
+    /// - Parameter source: the local address of the connection; nil for any.
     package init(address: String, source: String? = nil) throws {
         let parts = address.split(separator: ":")
         guard parts.count == 2, let port = UInt16(parts[1]) else {
@@ -74,8 +74,8 @@ package final class WireClient {
             }
         }
         guard connected == 0 else {
-            // `deinit` still runs and closes the socket. Closing it here too could close a socket
-            // that another thread has since opened under the same number.
+            // `deinit` still runs and closes the socket. A second close could hit a socket that
+            // another thread has since opened under the same number.
             throw Failure.closed
         }
         var on: Int32 = 1
@@ -102,14 +102,14 @@ package final class WireClient {
     /// Whether the server closed the stream after a complete packet, without a reset.
     package private(set) var hasEndedCleanly = false
 
-    /// Closes without notice.
+    /// Closes the connection without notifying the server.
     package func close() {
         guard !isClosed else { return }
         isClosed = true
         Glibc.close(socket)
     }
 
-    /// Closes the sending side; input is still read.
+    /// Closes the sending side; the client still reads.
     package func finishSending() {
         shutdown(socket, Int32(SHUT_WR))
     }
@@ -131,7 +131,7 @@ package final class WireClient {
 
     /// Sends a request without waiting.
     ///
-    /// - Returns: its sequence number, for `reply(to:)`.
+    /// - Returns: the request's sequence number, for `reply(to:)`.
     @discardableResult
     package func send(_ opcode: Opcode, payload: [UInt8], version: UInt8 = 10) throws -> UInt16 {
         let number = sequence
@@ -178,7 +178,7 @@ package final class WireClient {
         return try Reply.decode(packet.payload, limits: .standard)
     }
 
-    /// Returns the packet of the reply with this number, even an error.
+    /// Returns the reply with this number as a packet, even an error.
     package func reply(to number: UInt16) throws -> Packet {
         while true {
             if let packet = replies.removeValue(forKey: number) { return packet }
@@ -186,7 +186,7 @@ package final class WireClient {
         }
     }
 
-    /// Returns any reply not taken yet, even an error.
+    /// Returns any reply that the test has not taken, even an error.
     package func nextReply() throws -> Packet {
         while true {
             if let packet = replies.popFirst()?.value { return packet }
@@ -194,8 +194,8 @@ package final class WireClient {
         }
     }
 
-    /// Returns the error of a rejected request; an error about the payload must name one of its
-    /// fields.
+    /// Returns the error of a rejected request. An error about the payload must name a field of the
+    /// request.
     package func refusal(of request: some WireRequest) throws -> RequestError {
         do {
             _ = try call(request)
@@ -208,8 +208,8 @@ package final class WireClient {
         throw Failure.unexpected("\(type(of: request)) was not refused")
     }
 
-    /// Returns whether the message starts with the path of a field of the request, or with `/:` for
-    /// the whole request.
+    /// Returns whether the message starts with the path of a request field, or with `/:` for the
+    /// whole request.
     private static func namesField(_ error: RequestError, of request: some WireRequest) -> Bool {
         guard error.message.hasPrefix("/") else { return false }
         let name = error.message.dropFirst().prefix { $0 != "/" && $0 != ":" }.lowercased()
@@ -219,7 +219,7 @@ package final class WireClient {
 
     // MARK: - Pushes
 
-    /// Takes the next push of this kind, waiting if necessary; other pushes stay.
+    /// Takes the next push of this kind, waiting if necessary; other pushes stay available.
     package func next<Payload: WirePayload>(
         _ opcode: Opcode,
         as type: Payload.Type
@@ -232,7 +232,8 @@ package final class WireClient {
         }
     }
 
-    /// Returns all pushes in flight at the time of the call; a PING fences them. Never sleeps.
+    /// Returns all pushes in flight at the time of the call. A PING fences them, so the client
+    /// never sleeps.
     package func takePushes() throws -> [Push] {
         _ = try call(PingRequest())
         defer { pushes = [] }
@@ -245,7 +246,7 @@ package final class WireClient {
         return pushes
     }
 
-    /// Waits for the server to close the connection, reading its input until then.
+    /// Reads until the server closes the connection.
     package func waitForClose() throws {
         do {
             while true { try receive("the end of the connection") }

@@ -2,19 +2,19 @@ import Synchronization
 package import TambourMessenger
 package import TambourSQL
 
-/// The cost of a server's transactions, counted by the database itself.
+/// The cost of a server's transactions, counted by the database.
 package struct StoreCost: Sendable {
     package var statements = 0
     /// Rows that statements returned.
     package var rowsRead = 0
     /// Rows that were inserted, updated or deleted.
     package var rowsWritten = 0
-    /// Instructions of SQLite's virtual machine: unlike returned rows, they reveal scans.
+    /// Instructions of SQLite's virtual machine; these reveal scans, returned rows do not.
     package var steps = 0
-    /// How long each transaction was open.
+    /// The duration of each transaction.
     package var transactions: [Duration] = []
 
-    /// The longest transaction: other work on the engine or on this reader waits for it.
+    /// The longest transaction; it delays all other work on the engine or on this reader.
     package var longest: Duration { transactions.max() ?? .zero }
 }
 
@@ -24,7 +24,7 @@ package final class CostMeter: Sendable {
 
     package init() {}
 
-    /// Wraps the connections of engine and readers; for use in an `Environment`.
+    /// Wraps the connections of the engine and the readers; passed to an `Environment`.
     package var disk: Environment.Disk {
         { [self] connection, _ in
             guard let sqlite = connection as? SQLiteConnection else { return connection }
@@ -32,7 +32,7 @@ package final class CostMeter: Sendable {
         }
     }
 
-    /// Returns the costs since the last call.
+    /// Returns the costs since the previous call.
     package func take() -> StoreCost {
         total.withLock { total in
             defer { total = StoreCost() }

@@ -8,17 +8,17 @@ import TambourSQL
 import TambourServer
 package import TambourStore
 
-/// A server whose store makes the requests of one user as expensive as users can make them.
+/// A server with a store that makes one user's requests as expensive as users can make them.
 ///
-/// That user is Alice. She has two sessions, many dialogs, small groups, contacts, settings,
-/// folders and drafts, and owns a crowd with a long history that everybody has read. Bob is a
-/// member of the crowd and online.
+/// This user is Alice. She has two sessions, many dialogs, small groups, contacts, settings,
+/// folders and drafts. She owns the crowd: a group with a long history that everybody has read. Bob
+/// is a member of the crowd and online.
 package final class WorstCaseWorld {
     /// The size of the store.
     package struct Size: Sendable {
         package var members: Int
         package var messages: Int
-        /// The number of groups with the most members that still get change rows of their own.
+        /// The number of circles: groups just small enough to get one change row per member.
         package var circles: Int
 
         package static let small = Size(members: 120, messages: 1_200, circles: 220)
@@ -36,19 +36,19 @@ package final class WorstCaseWorld {
     package private(set) var crowd = ChatID(0)
     /// The ids of its messages, oldest first.
     package private(set) var messages: [MessageID] = []
-    /// Groups with the most members that still get change rows of their own, the newest first.
+    /// Groups just small enough to get one change row per member; newest first.
     package private(set) var circles: [ChatID] = []
     package var circle: ChatID { circles[0] }
     package private(set) var dialogs: [ChatID] = []
-    /// Polls of the crowd; in the first one everybody voted.
+    /// Polls of the crowd; everybody has voted in the first poll.
     package private(set) var polls: [PollReference] = []
-    /// A message of a group whose members, except Alice and Bob, joined after it.
+    /// A message of a group whose members, except Alice and Bob, joined after the message.
     package private(set) var veiled: (chat: ChatID, message: MessageID) = (ChatID(0), MessageID(0))
-    /// A channel of all users, owned by Alice, with as many posts as a request may name, each with
-    /// comments.
+    /// A channel of all users, owned by Alice. It has as many posts as a request may name, and each
+    /// post has comments.
     package private(set) var channel = ChatID(0)
     package private(set) var posts: [MessageID] = []
-    /// A user in many groups, and users who are each in as many other groups.
+    /// A user in many groups, and users who are each in as many groups without the wanderer.
     package let wanderer: WireClient
     package private(set) var strangers: [UserID] = []
     /// The largest message of the crowd.
@@ -95,10 +95,10 @@ package final class WorstCaseWorld {
         Array(messages.suffix(Limits.standard.maxIDsPerRequest))
     }
 
-    /// Alice's chats, those that need most rows first.
+    /// Alice's chats, most expensive first: circles, the crowd, dialogs.
     package var chats: [ChatID] { circles + [crowd] + dialogs }
 
-    /// Runs `body` on the engine and waits for it.
+    /// Runs `body` on the engine and waits until it returns.
     package func run(_ body: @escaping @Sendable (WriteTransaction) throws -> Void) throws {
         try LiveAdminBackend(server.server).write(body)
     }
@@ -114,10 +114,10 @@ package final class WorstCaseWorld {
         try alice.call(MsgSendRequest(chatID: chat, message: message)).message.id
     }
 
-    /// Returns a message of almost the size that `maxMessageContentBytes` allows.
+    /// Returns a message just below the size limit `maxMessageContentBytes`.
     package func largest(embedding link: NewLink?) -> NewMessage {
         let limits = Limits.standard
-        // Three bytes per UTF-16 unit are the maximum in UTF-8.
+        // UTF-8 needs at most three bytes per UTF-16 unit.
         let text = Text.longest(units: limits.maxTextUnits)
         let url = AnyValue(Text("https://a.example/" + String(repeating: "u", count: 2_000)))
         let attributes = AnyValue(NameMap([(Text("url"), url)]))
@@ -133,17 +133,16 @@ package final class WorstCaseWorld {
     /// The cost of a request.
     package struct Measured: Sendable {
         package var store = StoreCost()
-        /// The growth of the used bytes in the file's pages.
+        /// The growth of the used bytes in the pages of the database file.
         package var bytesStored = 0
-        /// Bytes of pushes, before compression, to Alice's other session, and to one session of a
-        /// member.
+        /// Push bytes before compression: to Alice's other session, and to one session of a member.
         package var toldOwn = 0
         package var toldMember = 0
-        /// The refusal, if the request was refused.
+        /// The error, if the request was refused.
         package var refusal: String?
     }
 
-    /// Performs a request and counts its costs, without the engine's background work.
+    /// Performs a request and measures its costs, without the engine's background work.
     package func measure(_ play: WorstCase) throws -> Measured {
         try waitForClosing(besides: play.client)
         try settle()
@@ -153,7 +152,7 @@ package final class WorstCaseWorld {
         let packet = try play.client.reply(
             to: play.client.send(play.opcode, payload: play.payload)
         )
-        // The fence itself is a transaction without rows.
+        // The fence is a transaction too, but accesses no rows.
         try run { _ in }
         var measured = Measured()
         measured.store = meter.take()
@@ -171,8 +170,8 @@ package final class WorstCaseWorld {
         pushes.reduce(0) { $0 + PacketHeader.size + $1.payload.count }
     }
 
-    /// Waits until the connections of earlier cases are closed: the server stores a last-seen time
-    /// for each.
+    /// Waits until the connections of earlier cases are closed, because the server stores a
+    /// last-seen time for each.
     private func waitForClosing(besides player: WireClient) throws {
         let staying = [alice, tablet, bob, wanderer]
         let most = staying.count + (staying.contains { $0 === player } ? 0 : 1)
@@ -192,8 +191,8 @@ package final class WorstCaseWorld {
         }
     }
 
-    /// Returns the bytes of rows and indexes without the free space in their pages: a page split is
-    /// not growth.
+    /// Returns the bytes of rows and indexes without the free space in their pages, because a page
+    /// split is not growth.
     private func usedBytes() throws -> Int {
         let file = try SQLiteConnection(
             path: "\(server.dataDirectory)/tambour.db",
@@ -257,7 +256,8 @@ package final class WorstCaseWorld {
         return ids
     }
 
-    /// Each message replies to the previous one, and Alice has reacted to it.
+    /// Stores the crowd's messages. Each message replies to the previous one and has Alice's
+    /// reaction.
     private func fillCrowd(by senders: [UserID]) throws {
         let (crowd, me) = (crowd, alice.userID)
         let found = Mutex<[MessageID]>([])
@@ -267,7 +267,8 @@ package final class WorstCaseWorld {
                 guard let chat = try tx.chat(crowd, visibleTo: me) else { return }
                 var ids: [MessageID] = []
                 for index in 0..<count {
-                    // Half of them have an attachment, none of a kind that a media list shows.
+                    // Half of the messages have an attachment, but no attachment is of a kind that
+                    // a media list shows.
                     let event = index % 2 == 0 ? Packed([Attach(type: .control)]) : nil
                     var content = MessageContent(
                         cid: Int64(1_000_000 + chunk + index),
@@ -434,7 +435,7 @@ package final class WorstCaseWorld {
             min(size.members, Limits.standard.maxIDsPerRequest),
             firstPhone: 79_100_000_000
         )
-        // The number of groups for which a request compares the maximum number of rows.
+        // The number of groups at which a request reaches the limit of compared rows.
         let count = Limits.standard.maxComparedRows / Limits.standard.maxIDsPerRequest
         try makeGroups(count) { [strangers] tx, index in
             try tx.createGroup(
@@ -448,7 +449,7 @@ package final class WorstCaseWorld {
         }
     }
 
-    /// Creates groups, a few per moment of the clock.
+    /// Creates groups, several per clock tick.
     @discardableResult
     package func makeGroups(
         _ count: Int,
@@ -468,7 +469,7 @@ package final class WorstCaseWorld {
     }
 }
 
-/// The wall clock of a world: it moves only when told to.
+/// The wall clock of a world: it advances only on request.
 private final class WorldClock: Sendable {
     private let time = Mutex<Int64>(1_790_000_000_000)
 
@@ -476,7 +477,7 @@ private final class WorldClock: Sendable {
     func advance(_ ms: Int64) { time.withLock { $0 += ms } }
 }
 
-/// A request of the largest permitted size, by the user for whom it is most expensive.
+/// A request of the largest permitted size, made by the user for whom it is most expensive.
 package struct WorstCase {
     package let client: WireClient
     package let opcode: Opcode
@@ -496,6 +497,6 @@ package struct WorstCase {
 }
 
 extension Text {
-    /// Returns the text with the most bytes for a number of UTF-16 units.
+    /// Returns a text of `units` UTF-16 units with the maximum number of bytes.
     static func longest(units: Int) -> Text { Text(String(repeating: "語", count: units)) }
 }

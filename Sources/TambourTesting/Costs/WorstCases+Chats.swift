@@ -33,8 +33,8 @@ extension WorstCases {
             )
         },
         .chatMark: { world in
-            // Marks a chat as read at its beginning: unread messages are counted again, excluding
-            // all the removed messages.
+            // Marks a chat as read at its beginning. The server recounts unread messages and
+            // excludes all removed messages.
             let (group, messages) = try world.filledGroup(of: world.size.messages)
             let me = world.alice.userID
             try world.run { tx in
@@ -66,7 +66,7 @@ extension WorstCases {
         },
         .chatSubscribe: { WorstCase(ChatSubscribeRequest(chatID: $0.crowd), by: $0.alice) },
         .chatMedia: { world in
-            // Half of the history has attachments, but none of this kind.
+            // Half of the history has attachments, but no attachment of this kind.
             let count = Int64(limits.maxHistoryPage)
             return WorstCase(
                 ChatMediaRequest(chatID: world.crowd, attachTypes: [.photo], backward: count),
@@ -94,7 +94,7 @@ extension WorstCases {
         },
     ]
 
-    /// Prefixes of words in every message of the crowd.
+    /// Prefixes of the words in every message of the crowd.
     private static let query = "lo ip do si am co"
 
     // MARK: - Messages
@@ -125,7 +125,7 @@ extension WorstCases {
         .msgTyping: { WorstCase(MsgTypingRequest(chatID: $0.crowd, type: "TEXT"), by: $0.alice) },
         .msgDelete: { world in
             let most = limits.maxIDsPerRequest
-            // One in each block of the word index, if there are enough.
+            // Removes one message per block of the word index, if there are enough blocks.
             let count = max(1_200, min(world.size.messages, most * 16))
             let (group, messages) = try world.filledGroup(of: count)
             let step = max(1, count / most)
@@ -263,14 +263,15 @@ extension WorstCases {
         Text(String(repeating: "r", count: limits.maxReportBytes - 3))
     )
 
-    /// A forward of the largest message, with content of its own of the same size.
+    /// A forward of the largest message; the new message has content of the same size.
     static let largestForward: Maker = { world in
         let link = NewLink(type: .forward, messageID: world.large, chatID: world.crowd)
         let message = world.largest(embedding: link)
         return WorstCase(MsgSendRequest(chatID: world.crowd, message: message), by: world.alice)
     }
 
-    /// A reply to a message that most members cannot see: each of them has a row that says so.
+    /// A reply to a message that most members cannot see. Each of these members gets a row that
+    /// records this.
     static let answerAboveFloors: Maker = { world in
         let message = NewMessage(
             cid: world.nextCID(),
@@ -283,7 +284,7 @@ extension WorstCases {
         )
     }
 
-    /// Contact cards of users whom the sender knows only from a group.
+    /// Contact cards of users whom the sender shares only a group with.
     static let contactCards: Maker = { world in
         let cards = world.users.prefix(limits.maxAttaches).map {
             NewAttach(type: .contact, contactID: $0)
@@ -464,13 +465,13 @@ extension WorstCaseWorld {
         return link
     }
 
-    /// Creates a group of all users that may be destroyed, with as many messages as one step
+    /// Creates a group of all users for cases that destroy it. It has as many messages as one step
     /// removes.
     func filledGroup() throws -> ChatID {
         try filledGroup(of: Limits.standard.purgedRowsPerStep).chat
     }
 
-    /// Creates a group of all users that may be destroyed, with `count` messages.
+    /// Creates a group of all users with `count` messages, for cases that destroy it.
     func filledGroup(of count: Int) throws -> (chat: ChatID, messages: [MessageID]) {
         let group = try alice.createGroup("Short-lived", with: [bob], cid: nextCID())
         let (me, everybody) = (alice.userID, users)
@@ -502,7 +503,7 @@ extension WorstCaseWorld {
         }
     }
 
-    /// Returns operations that each create an account entity.
+    /// Returns `count` operations; each creates an entity of type account.
     func operations(_ count: Int) throws -> [ObjectOperation] {
         (0..<count).map { _ in
             ObjectOperation(
@@ -516,7 +517,7 @@ extension WorstCaseWorld {
         }
     }
 
-    /// Returns as many creations as a push may contain, which fill a frame.
+    /// Returns as many creations as a push may contain; together they fill a frame.
     func largestCreations() throws -> [ObjectOperation] {
         let limits = Limits.standard
         let bytes = limits.maxFrameBytes / limits.maxObjectOperations - 256
@@ -530,8 +531,8 @@ extension WorstCaseWorld {
         }
     }
 
-    /// Returns as many deletions as a push may contain; the first entity has as many descendants as
-    /// one step deletes.
+    /// Returns as many deletions as a push may contain. The first deleted entity has as many
+    /// descendants as one step deletes.
     func deletions() throws -> [ObjectOperation] {
         let limits = Limits.standard
         func push(_ operations: [ObjectOperation]) throws -> [ObjectResult] {

@@ -2,13 +2,14 @@ import TambourMessenger
 package import TambourProtocol
 import TambourStore
 
-/// The most expensive requests of each opcode; an opcode without one fails a test.
+/// The most expensive requests of each opcode. A test fails if an opcode has no case.
 package enum WorstCases {
     package typealias Maker = @Sendable (WorstCaseWorld) throws -> WorstCase
 
     static let limits = Limits.standard
 
-    /// Returns the cases of an opcode: one form may read most and another one store most.
+    /// Returns the cases of an opcode. It may have several: one form may read the most rows,
+    /// another may store the most.
     package static func cases(of opcode: Opcode) -> [Maker] {
         (all[opcode].map { [$0] } ?? []) + (others[opcode] ?? [])
     }
@@ -59,8 +60,8 @@ package enum WorstCases {
             )
         },
         .config: { world in
-            // Uses the whole limit for settings, except what a few other requests need, in the
-            // maximum number of chats.
+            // Fills the settings limit, with a margin for a few other requests, in the maximum
+            // number of chats.
             let chats = world.chats.prefix(limits.maxConfigChats)
             let room = (limits.maxSettingsBytes - 32_768) / chats.count
             let settings = stride(from: 0, to: room - 20, by: limits.maxSettingBytes).map { place in
@@ -79,7 +80,7 @@ package enum WorstCases {
     // MARK: - Other forms
 
     private static let others: [Opcode: [Maker]] = [
-        // All chats as a delta.
+        // Requests all chats as a delta.
         .login: [
             { world in
                 WorstCase(
@@ -88,7 +89,7 @@ package enum WorstCases {
                 )
             }
         ],
-        // The maximum number of rows is compared, and nobody is found.
+        // Compares the maximum number of rows and finds nobody.
         .contactInfo: [
             {
                 let ids = $0.filled($0.strangers)
@@ -217,7 +218,7 @@ package enum WorstCases {
                     by: world.alice
                 )
             },
-            // With their comments on a post.
+            // Deletes posts together with their comments.
             { world in
                 let post = try world.commentedPost(with: 2 * limits.purgedRowsPerStep)
                 return WorstCase(
@@ -243,7 +244,7 @@ package enum WorstCases {
             },
             { world in
                 let deletions = try world.deletions()
-                // By then the stored replies to all this have expired.
+                // By then the stored replies to these operations have expired.
                 world.advance(ms: Int64(limits.objectRepliesDays + 1) * 86_400_000)
                 return WorstCase(ObjPushRequest(clientNow: 1, ops: deletions), by: world.alice)
             },
@@ -422,7 +423,7 @@ package enum WorstCases {
         },
         .authSet2fa: { world in
             let (client, track) = try world.track()
-            // It ends all open tracks.
+            // The measured request ends all open tracks.
             for _ in 1..<Limits.standard.maxTracksPerHour {
                 try client.call(AuthCreateTrackRequest(type: 0))
             }
@@ -469,10 +470,10 @@ package enum WorstCases {
 // MARK: - Steps before a case
 
 extension WorstCaseWorld {
-    /// As many ids as a request may contain, members of the crowd first.
+    /// As many ids as a request may contain; members of the crowd first.
     var members: [UserID] { filled(users) }
 
-    /// Returns as many ids as a request may contain: `users`, and then unknown ids.
+    /// Returns as many ids as a request may contain: first `users`, then unknown ids.
     func filled(_ users: [UserID]) -> [UserID] {
         let most = Limits.standard.maxIDsPerRequest
         let known = Array(users.prefix(most))
@@ -488,7 +489,7 @@ extension WorstCaseWorld {
         return client
     }
 
-    /// Lets a user approve as many links as allowed within an hour, except `rest`.
+    /// Approves as many links within an hour as the limit allows, minus `rest`.
     func approveLinks(by client: WireClient, leaving rest: Int = 0) throws {
         let stranger = try server.connect()
         for _ in 0..<(Limits.standard.maxQRApprovalsPerHour - rest) {
@@ -497,7 +498,7 @@ extension WorstCaseWorld {
         }
     }
 
-    /// Creates a user who is a contact of as many users as are notified of a new name.
+    /// Creates a user who is in the contacts of as many users as a new name is announced to.
     func knownToAll(_ name: String) throws -> WireClient {
         let client = try server.signUp(name)
         let (known, owners) = (
@@ -513,7 +514,7 @@ extension WorstCaseWorld {
         return client
     }
 
-    /// Connects a client without an account that was sent a code.
+    /// Connects a client without an account and requests a code.
     func askedForCode() throws -> (client: WireClient, token: String, code: String) {
         let client = try server.connect()
         let phone = server.freshPhone()
