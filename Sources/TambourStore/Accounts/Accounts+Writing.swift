@@ -5,7 +5,7 @@ import TambourSQL
 extension WriteTransaction {
     /// Stores a new user under a random id.
     ///
-    /// - Throws: `SQLError` when the phone already has an account.
+    /// - Throws: `SQLError` if the phone already has an account.
     package func createAccount(
         phone: Int64,
         firstName: String,
@@ -24,7 +24,7 @@ extension WriteTransaction {
         return id
     }
 
-    /// Whether others can see this user; cached between batches because every send checks it.
+    /// Whether other users can see this user; cached between batches because every send checks it.
     package func isListed(_ user: UserID) throws -> Bool {
         if listed.contains(user) { return true }
         guard try reader.isListed(user) else { return false }
@@ -44,7 +44,7 @@ extension WriteTransaction {
         try touchContacts(of: user)
     }
 
-    /// Records when a user and its session were last online, Unix milliseconds.
+    /// Records when a user and the user's session were last online, Unix milliseconds.
     ///
     /// - Parameter address: the session's current address; nil keeps the stored one.
     package func setSeen(
@@ -70,7 +70,7 @@ extension WriteTransaction {
         }
     }
 
-    /// Opens a session on the device that `origin` names; the device keeps its identity across
+    /// Opens a session on the device that `origin` names. The device keeps its identity across
     /// logins.
     package func createSession(
         of user: UserID,
@@ -80,9 +80,9 @@ extension WriteTransaction {
         writes += 1
         lastSessionID += 1
         try store.meta.set(Self.lastSessionKey, lastSessionID)
-        // A client that does not name its installation gets a new device at each login: two such
-        // clients must not share idempotency keys (cids). Devices are never deleted, so their ids
-        // are never reused.
+        // A client that does not name its installation gets a new device at each login, because two
+        // such clients must not share idempotency keys (cids). Devices are never deleted, so their
+        // ids are never reused.
         let installation =
             origin.installation.isEmpty ? "device \(lastDeviceID + 1)" : origin.installation
         let device = try device(of: user, installation: installation)
@@ -123,16 +123,16 @@ extension WriteTransaction {
         return true
     }
 
-    /// Revokes the tokens of these sessions of `user` and the logins they approved; their
-    /// connections close after the commit.
+    /// Revokes the tokens of these sessions of `user` and the logins that the sessions approved.
+    /// Their connections close after the commit.
     package func closeSessions(_ sessions: [SessionID], of user: UserID) throws {
         for session in sessions { try voidSignIns(approvedBy: session, of: user) }
         try deleteSessions(sessions, of: user)
     }
 
-    /// Closes all sessions of `user` except one, and voids every code that could open another. When
-    /// that session is the only one, the codes stay valid: otherwise a thief of the session could
-    /// use this to keep the owner out.
+    /// Closes all sessions of `user` except one, and voids every code that could open a new
+    /// session. If the excepted session is the only session, the codes stay valid; otherwise a
+    /// thief of the session could keep the owner out.
     ///
     /// - Returns: the closed sessions.
     @discardableResult
@@ -159,7 +159,7 @@ extension WriteTransaction {
         emit(.sessionsClosed(sessions, of: user))
     }
 
-    /// Stores a code request and deletes those older than `keptSince` (Unix milliseconds).
+    /// Stores a code request and deletes requests older than `keptSince` (Unix milliseconds).
     ///
     /// - Parameter user: the user whose phone number the code changes; nil for a sign-in code.
     package func createLoginCode(
@@ -191,7 +191,8 @@ extension WriteTransaction {
         try store.sessions.countTry.run { $0.bindBlob(1, tokenHash) }
     }
 
-    /// Marks a code as used. Its row stays for a while because it counts against the hourly limit.
+    /// Marks a code as used. Its row stays for a while because the row counts against the hourly
+    /// limit.
     package func spendLoginCode(tokenHash: [UInt8]) throws {
         writes += 1
         try store.sessions.spendCode.run { $0.bindBlob(1, tokenHash) }

@@ -49,12 +49,12 @@ extension ReadTransaction {
         try store.accounts.byID.one({ $0.bind(1, id.rawValue) }, read: Account.init(row:))
     }
 
-    /// The account with this number (digits without the plus).
+    /// Returns the account with this phone number (digits without the plus).
     package func account(phone: Int64) throws -> Account? {
         try store.accounts.byPhone.one({ $0.bind(1, phone) }, read: Account.init(row:))
     }
 
-    /// Accounts in the order of their ids, from the one after `id`.
+    /// Returns accounts in the order of their ids, starting after `id`.
     package func accounts(after id: UserID, limit: Int) throws -> [Account] {
         try store.accounts.page.all {
             $0.bind(1, id.rawValue)
@@ -64,13 +64,13 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the account as others see it: nil when unknown or blocked by the administrator.
+    /// Returns the account as other users see it: nil if unknown or blocked by the administrator.
     package func listedAccount(_ id: UserID) throws -> Account? {
         guard let account = try account(id), !account.isBlocked else { return nil }
         return account
     }
 
-    /// Whether others can see this user, for callers that need nothing else of the account.
+    /// Whether other users can see this user, for callers that need no other data of the account.
     package func isListed(_ id: UserID) throws -> Bool {
         try store.accounts.blocked.oneInt { $0.bind(1, id.rawValue) } == 0
     }
@@ -104,15 +104,15 @@ extension Account {
 
     /// An upper estimate of the bytes that `user` takes on the wire.
     package var wireSizeEstimate: Int {
-        // Each name is sent twice: alone, and in the whole name.
+        // Each name is sent twice: alone, and in the full name.
         192 + 2 * (firstName.utf8.count + (lastName?.utf8.count ?? 0))
             + (description?.utf8.count ?? 0)
     }
 
     /// Returns the user object for the wire.
     ///
-    /// - Parameter showingPhone: true for the user themselves and for callers who looked the number
-    ///   up.
+    /// - Parameter showingPhone: true for the user's own object and for callers who looked the
+    ///   number up.
     package func user(showingPhone: Bool) -> User {
         if isErased {
             return User(id: id, accountStatus: 2, updateTime: updated)

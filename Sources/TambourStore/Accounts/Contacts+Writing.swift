@@ -28,9 +28,10 @@ package struct ContactChange: Sendable {
 }
 
 extension WriteTransaction {
-    /// Changes what `owner` stores about a user; the owner's next login receives it.
+    /// Changes the data that `owner` stores about a user; the owner's next login receives the
+    /// change.
     ///
-    /// - Parameter known: what the owner has stored so far.
+    /// - Parameter known: the contact as stored so far.
     /// - Returns: the updated contact.
     package func change(_ known: Contact, of owner: UserID, by change: ContactChange) throws
         -> Contact
@@ -62,7 +63,7 @@ extension WriteTransaction {
             $0.bindWords(7, contact.lastName)
             $0.bind(8, ct)
         }
-        // Some users show their phone only to people they have added.
+        // Some users show their phone only to users they have added.
         if contact.isAdded != known.isAdded {
             try store.contacts.touchOne.run {
                 $0.bind(1, user.id.rawValue)
@@ -89,7 +90,7 @@ extension WriteTransaction {
         }
     }
 
-    /// Changes a user's own profile; everyone who has the user as a contact sees it at the next
+    /// Changes a user's own profile. Everyone who has the user as a contact receives it at the next
     /// login.
     package func setProfile(
         of user: UserID,

@@ -1,8 +1,8 @@
 package import TambourProtocol
 import TambourSQL
 
-/// A user as the owner of a contact sees them: dialog partners are contacts of each other, even
-/// when not added.
+/// A user as the owner of a contact sees them. Dialog partners are contacts of each other, even if
+/// neither has added the other.
 package struct Contact: Sendable {
     package let account: Account
     /// Whether the owner added the user.
@@ -18,19 +18,19 @@ package struct Contact: Sendable {
     package let isMutual: Bool
     /// Commit clock of the last change of the contact or of the user's profile.
     package let changed: Int64
-    /// Whether the user is or was the owner's contact: a removed contact stays as a tombstone.
+    /// Whether the user is or was the owner's contact; a removed contact stays as a tombstone.
     package let wasMet: Bool
 
     /// Whether the contact still exists; a removed contact stays as a tombstone.
     package var isThere: Bool { isAdded || isBlocked || isPartner }
 
-    /// Whether it is stored for something the owner did, not for a dialog alone.
+    /// Whether the owner's actions keep the contact stored; false if only a dialog keeps it.
     package var isKept: Bool { isAdded || isBlocked || wasMet && !isPartner }
 }
 
-/// What a user allows a caller to do.
+/// The actions that a user permits to a caller.
 package struct Standing: Sendable {
-    /// Whether others see the user, and the user has not blocked the caller.
+    /// Whether other users can see the user, and the user has not blocked the caller.
     package let isReachable: Bool
     /// Whether the caller may add the user to a group.
     package let isInvitable: Bool
@@ -73,7 +73,7 @@ enum StandingColumn: Int, SQLColumn {
 
 struct ContactStatements {
     let byID: SQLQuery<ContactColumn>
-    /// An account, with the owner's contact row if there is one.
+    /// An account, with the owner's contact row if the row exists.
     let person: SQLQuery<PersonColumn>
     let standing: SQLQuery<StandingColumn>
     let changed: SQLQuery<PersonColumn>
@@ -226,12 +226,13 @@ extension Contact {
         return account.wireSizeEstimate + 64 + 2 * given
     }
 
-    /// Returns the user object for the owner: with the names the owner gave, and with the phone of
-    /// users the owner added.
+    /// Returns the user object for the owner. It contains the names that the owner gave, and the
+    /// phone of a user whom the owner added.
     ///
     /// - Parameters:
-    ///   - showingPhone: shows the phone even of users the owner has not added.
-    ///   - showingRemoval: for clients that may hold the contact and have to delete it.
+    /// - showingPhone: shows the phone even of users whom the owner has not added.
+    /// - showingRemoval: marks a removed contact as removed, for clients that may still have to
+    ///   delete it.
     package func user(showingPhone: Bool = false, showingRemoval: Bool = false) -> User {
         let mayShow = account.privacy.phoneNumber.includes(isAdded: isMutual)
         var user = account.user(showingPhone: mayShow && (showingPhone || isAdded))
@@ -278,7 +279,7 @@ extension ReadTransaction {
     }
 
     /// Returns the contacts of `owner` that changed after `since` and up to `end` (commit clock),
-    /// including removed ones, the newest change first.
+    /// newest change first. Includes removed contacts.
     package func changedContacts(
         of owner: UserID,
         since: Int64,
@@ -316,8 +317,8 @@ extension ReadTransaction {
         try store.contacts.countKept.oneCount { $0.bind(1, owner.rawValue) }
     }
 
-    /// Returns contacts of `owner` after `id`, in the order of their ids: blocked ones, added ones
-    /// that are not blocked, or removed ones.
+    /// Returns contacts of `owner` after `id`, in the order of their ids: the blocked contacts, the
+    /// added contacts that are not blocked, or the removed contacts.
     package func contacts(
         of owner: UserID,
         status: ContactStatus,
@@ -335,7 +336,7 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns which of the two users have blocked the other.
+    /// Returns which of the two users have blocked each other.
     package func blockers(_ a: UserID, _ b: UserID) throws -> Set<UserID> {
         var blockers: Set<UserID> = []
         try store.contacts.blocks.each {
@@ -347,7 +348,7 @@ extension ReadTransaction {
         return blockers
     }
 
-    /// Returns what `user` allows `caller` to do; nil for an unknown user.
+    /// Returns the actions that `user` permits to `caller`; nil for an unknown user.
     package func standing(of caller: UserID, with user: UserID) throws -> Standing? {
         try store.contacts.standing.one {
             $0.bind(1, caller.rawValue)
@@ -375,7 +376,7 @@ extension ReadTransaction {
         } ?? false
     }
 
-    /// Returns the account with `phone` if its user lets `caller` find them by it.
+    /// Returns the account with `phone` if its user permits `caller` to find it by phone.
     package func account(phone: Int64, findableBy caller: UserID) throws -> Account? {
         guard let account = try account(phone: phone), !account.isBlocked else { return nil }
         if account.id == caller { return account }
@@ -384,8 +385,8 @@ extension ReadTransaction {
         return audience.includes(isAdded: try hasAdded(account.id, caller)) ? account : nil
     }
 
-    /// Returns the users who have `user` as a contact, in the order of their ids, each with the
-    /// contact.
+    /// Returns the users who have `user` as a contact, each with that contact, in the order of
+    /// their ids.
     package func owners(
         of user: Account,
         limit: Int

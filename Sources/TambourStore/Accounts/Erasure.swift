@@ -35,7 +35,7 @@ struct ErasureStatements {
     let voted: SQLQuery<MessageIDColumn>
     /// Deletes rows that concern only one user and that no login delta needs.
     let ofUser: [any SQLStatement]
-    /// Deletes a part of such rows from the tables that hold many of one user.
+    /// Deletes a limited number of rows from the tables that may hold many rows of one user.
     let partsOfUser: [any SQLStatement]
     let forgetContacts: any SQLStatement
     let ofPhone: [any SQLStatement]
@@ -134,7 +134,7 @@ struct ErasureStatements {
                 """
             )
         }
-        // Users who had added or blocked this one are told to delete the contact; a dialog keeps
+        // Users who added or blocked this user receive the removal of the contact; a dialog keeps
         // its partner.
         forgetContacts = try sql.prepare(
             """
@@ -163,14 +163,14 @@ struct ErasureStatements {
     }
 }
 
-/// How an account ends.
+/// The rules and the progress of an account's erasure.
 package struct AccountEnd: Equatable, Sendable {
     /// When the account is erased, Unix milliseconds; 0 for never.
     package let deleteAt: Int64
     /// The days of inactivity after which the account is erased; 0 for never.
     package let inactiveDays: Int
     package let isErasing: Bool
-    /// How far the first of the remaining chats is erased.
+    /// The position up to which the first remaining chat is erased.
     package let erasedUpTo: MessageID
 }
 
@@ -185,7 +185,7 @@ extension AccountEnd {
     /// The milliseconds of inactivity after which the account is erased; nil for never.
     private var inactiveMs: Int64? { inactiveDays > 0 ? Int64(inactiveDays) * 86_400_000 : nil }
 
-    /// Whether the account has been inactive for that many days by `now`.
+    /// Whether the account has reached its limit of inactive days by `now`.
     package func isInactive(_ account: Account, now: Int64) -> Bool {
         inactiveMs.map { max(account.seen, account.registered) + $0 <= now } ?? false
     }
@@ -213,8 +213,8 @@ extension ReadTransaction {
         return end ?? .unplanned
     }
 
-    /// Returns an account that is being erased, or else one that may be due by `now`. The caller
-    /// checks again, because activity does not update the due time.
+    /// Returns an account that is being erased; otherwise an account that may be due by `now`. The
+    /// caller checks the due time again, because activity does not update it.
     package func accountToErase(now: Int64) throws -> UserID? {
         try store.erasure.due.oneInt { $0.bind(1, now) }.map { UserID($0) }
     }
@@ -233,8 +233,8 @@ extension ReadTransaction {
 extension WriteTransaction {
     /// Moves an account to another phone; every dialog partner's contact changes.
     ///
-    /// Codes sent to the new phone before are void, because the phone may have belonged to somebody
-    /// else. A password challenge opened by a code to the old phone is void too.
+    /// Earlier codes sent to the new phone become void, because the phone may have belonged to
+    /// somebody else. A password challenge opened by a code to the old phone becomes void too.
     package func setPhone(_ phone: Int64, of user: UserID) throws {
         writes += 1
         try store.sessions.voidCodesOfPhone.run { $0.bind(1, phone) }
@@ -267,18 +267,19 @@ extension WriteTransaction {
         try noteDue(of: user)
     }
 
-    /// Stores when the account must be checked, computed from its current data.
+    /// Stores the time of the next check, computed from the account's current data.
     package func noteDue(of user: UserID) throws {
         guard let account = try reader.account(user) else { return }
         try setDue(at: reader.end(of: user).due(for: account), of: user)
     }
 
-    /// Records, about once an hour, that the server is running.
+    /// Records, at most once an hour, that the server is running.
     ///
     /// - Parameters:
-    ///   - outage: the gap between two calls above which it was an outage, milliseconds.
-    ///   - grace: how long after an outage no account counts as inactive, milliseconds.
-    /// - Returns: until when no account counts as inactive, Unix milliseconds.
+    /// - outage: a gap between two calls that is longer than this counts as an outage,
+    ///   milliseconds.
+    /// - grace: the time after an outage during which no account counts as inactive, milliseconds.
+    /// - Returns: the time until which no account counts as inactive, Unix milliseconds.
     package func sparedUntil(afterOutage outage: Int64, grace: Int64) throws -> Int64 {
         let last = try store.meta.value(Self.upKey)
         if let last, ct - last > outage {
@@ -300,17 +301,18 @@ extension WriteTransaction {
         }
     }
 
-    /// The keys in `meta` of when the server last ran, and until when no account counts as
-    /// inactive.
+    /// The keys in `meta` of two times: when the server last ran, and until when no account counts
+    /// as inactive.
     private static let upKey = "up"
     private static let sparedKey = "spared_until"
 
     // MARK: - Erasing
 
-    /// Runs the first step: nobody can sign in as this user, and nobody sees who it was.
+    /// Runs the first step: nobody can sign in as this user, and nobody can see the user's
+    /// identity.
     ///
-    /// The row stays without its content: ids are never reused, and the row tells partners' clients
-    /// that the user is gone.
+    /// The row stays without its content. Ids are never reused, and the row informs partners'
+    /// clients that the user is erased.
     package func beginErasure(of account: Account) throws {
         writes += 1
         try flush()
@@ -336,7 +338,7 @@ extension WriteTransaction {
         try store.erasure.begin.run { $0.bind(1, account.id.rawValue) }
     }
 
-    /// Runs a further step: removes rows that have been invisible since the first one.
+    /// Runs a further step: removes rows that have been invisible since the first step.
     ///
     /// - Returns: the number of rows removed; `limit` when there may be more.
     package func eraseRows(of user: UserID, limit: Int) throws -> Int {
@@ -350,10 +352,10 @@ extension WriteTransaction {
         return count
     }
 
-    /// Returns a chat to erase from, whether the user is still in it or not.
+    /// Returns a chat to erase from, even if the user has left it.
     package func chatToErase(_ key: ChatKey) throws -> ChatState? { try chat(key) }
 
-    /// Records how far the first of the remaining chats is erased.
+    /// Records the position up to which the first remaining chat is erased.
     package func setErased(upTo last: MessageID, of user: UserID) throws {
         writes += 1
         try store.erasure.setErased.run {
@@ -362,10 +364,10 @@ extension WriteTransaction {
         }
     }
 
-    /// Finds the end of a part of a chat.
+    /// Finds the end of the next part of a chat.
     ///
-    /// - Returns: the last of at most `limit` messages after `first`, and their count; nil when
-    ///   there are none.
+    /// - Returns: the last of at most `limit` messages after `first`, and their count; nil if no
+    ///   messages follow.
     package func part(
         of chat: ChatState,
         after first: MessageID,
@@ -416,7 +418,7 @@ extension WriteTransaction {
         }
     }
 
-    /// Returns the new owner when `user` leaves; nil when nobody else is there.
+    /// Returns the new owner when `user` leaves; nil if no other member remains.
     package func successor(of user: UserID, in chat: ChatState) throws -> UserID? {
         try flush()
         let successor = try store.erasure.successor.oneInt {
@@ -426,7 +428,7 @@ extension WriteTransaction {
         return successor.map { UserID($0) }
     }
 
-    /// Deletes the record that `user` was in a chat that others still have.
+    /// Deletes the record that `user` was in a chat that other users still have.
     package func forget(_ user: UserID, in chat: ChatKey) throws {
         writes += 1
         try store.members.revive.statement.run {
@@ -439,9 +441,9 @@ extension WriteTransaction {
         }
     }
 
-    /// Deletes the messages of a chat without members; then deletes a dialog, saved messages or
-    /// comments completely. The row of a group stays, because it tells former members that they
-    /// have left.
+    /// Deletes messages of a chat without members. After the last message, deletes a dialog, saved
+    /// messages or comments completely. The row of a group stays, because former members learn from
+    /// it that they have left.
     ///
     /// - Parameter limit: the maximum number of messages.
     /// - Returns: the number of deleted messages; `limit` when there may be more.
@@ -484,7 +486,7 @@ extension WriteTransaction {
         return comments + (part?.count ?? 0)
     }
 
-    /// Runs the last step: only the empty row of the account is left.
+    /// Runs the last step: only the empty row of the account remains.
     package func endErasure(of user: UserID) throws {
         writes += 1
         try store.erasure.end.run { $0.bind(1, user.rawValue) }

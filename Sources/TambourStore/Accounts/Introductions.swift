@@ -1,8 +1,9 @@
 import TambourProtocol
 import TambourSQL
 
-/// The statements for users whom a chat names although they are not members: authors of messages
-/// forwarded there, and users whose contact cards were sent there. The chat's members may see them.
+/// The statements for users whom a chat names without their being members: authors of messages
+/// forwarded to the chat, and users on contact cards sent to it. The chat's members may see these
+/// users.
 struct IntroductionStatements {
     private static let add = """
         INSERT INTO introduction (user_id, chat) VALUES ($1, $2)

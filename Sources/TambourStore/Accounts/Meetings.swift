@@ -1,7 +1,7 @@
 package import TambourProtocol
 import TambourSQL
 
-/// How much a viewer may learn of a user.
+/// How much a viewer may learn about a user.
 package enum Nearness: Comparable, Sendable {
     /// Nothing: the user looks like an unassigned id.
     case stranger
@@ -11,8 +11,8 @@ package enum Nearness: Comparable, Sendable {
     case near
 }
 
-/// The rows of the user `$2` through which the viewer `$1` may have met them, each counted up to
-/// `$3`.
+/// The rows of the user `$2` through which the viewer `$1` may have met the user; each count stops
+/// at `$3`.
 enum TraceColumn: Int, SQLColumn {
     case groups, former, named, ownPublic, requests
 
@@ -23,7 +23,7 @@ enum TraceColumn: Int, SQLColumn {
         case .named: Self.count("SELECT 1 FROM introduction WHERE user_id = $2")
         case .ownPublic:
             Self.count("SELECT 1 FROM chat WHERE owner = $2 AND is_public = 1", limit: "1")
-        // Bit 2 of the permissions lets an administrator decide join requests.
+        // Bit 2 of the permissions allows an administrator to decide join requests.
         case .requests:
             """
             (SELECT count(*)
@@ -45,11 +45,12 @@ struct MeetingStatements {
     let chats: any SQLStatement
     let traces: SQLQuery<TraceColumn>
     let together: any SQLStatement
-    /// Finds a group that the first user is in and the second was in; `leftByFirst` is the reverse.
+    /// Finds a group with the first user as a member and the second as a former member;
+    /// `leftByFirst` swaps the users.
     let left: any SQLStatement
     let leftByFirst: any SQLStatement
-    /// Finds a chat that the first user is in and the second was named in; `firstNamed` is the
-    /// reverse.
+    /// Finds a chat with the first user as a member that names the second user; `firstNamed` swaps
+    /// the users.
     let named: any SQLStatement
     let firstNamed: any SQLStatement
 
@@ -57,8 +58,8 @@ struct MeetingStatements {
         let rows = "SELECT 1 FROM member WHERE user_id = $1"
         chats = try sql.prepare("SELECT \(TraceColumn.count(rows, limit: "$2"))")
         traces = try sql.query("SELECT \(TraceColumn.list)")
-        // Scans the rows of the first user and looks up those of the second; SQLite keeps the order of a
-        // CROSS JOIN. Readers of a channel do not see each other.
+        // Scans the rows of the first user and looks up the rows of the second user; SQLite keeps
+        // the order of a CROSS JOIN. Members of a channel do not see each other.
         together = try sql.prepare(
             """
             SELECT 1
@@ -87,10 +88,10 @@ struct MeetingStatements {
     }
 }
 
-/// Decides what the viewer may learn of each user in one request.
+/// Decides how much the viewer may learn about each user of one request.
 ///
-/// Users are decided in the order of the request. After `maxComparedRows` compared rows, everybody who is
-/// not a contact counts as a stranger.
+/// Evaluates users in the order of the request. After `maxComparedRows` compared rows, every user
+/// who is not a contact counts as a stranger.
 package struct Meetings {
     package let viewer: UserID
     /// The viewer's number of chats, at most `maxComparedChats`; nil until it is needed.
@@ -106,7 +107,8 @@ package struct Meetings {
 
     /// Whether a user is at least as near to the viewer as `wanted`.
     ///
-    /// Unknown users take the same statements as strangers, so that timing reveals little about who exists.
+    /// Unknown users run the same statements as strangers, so that timing reveals little about
+    /// which users exist.
     ///
     /// - Parameter contact: the viewer's row for the user; nil if the id is unassigned.
     package mutating func isAtLeast(
@@ -144,13 +146,13 @@ package struct Meetings {
 }
 
 extension Contact {
-    /// The nearness that the contact alone gives; a former contact stays met.
+    /// The nearness that the contact alone gives; a former contact still counts as met.
     var nearness: Nearness {
         isAdded || isPartner ? .near : wasMet ? .met : .stranger
     }
 }
 
-/// The rows of a user through which others may have met them, counted up to a limit.
+/// The rows of a user through which other users may have met the user, counted up to a limit.
 private struct Traces {
     var groups: Int64 = 0
     var former: Int64 = 0

@@ -31,7 +31,7 @@ struct PasswordStatements {
     }
 }
 
-/// A password as it is stored: its hash with a salt of its own.
+/// A password as stored: its hash and the salt of this hash.
 package struct HashedPassword: Equatable, Sendable {
     package let salt: [UInt8]
     package let hash: [UInt8]
@@ -41,7 +41,7 @@ package struct HashedPassword: Equatable, Sendable {
 
     /// The input of scrypt; the raw values are those of the column `version`.
     package enum Version: Int64, Sendable {
-        /// The password's bytes: trailing NULs do not change the hash.
+        /// The password's bytes. Trailing NULs do not change the hash.
         case plain = 0
         /// The SHA-256 of the password's bytes.
         case digested = 1
@@ -54,13 +54,14 @@ package struct HashedPassword: Equatable, Sendable {
         self.version = version
     }
 
-    /// False for a password that shares its hash with another one by trailing NULs: it is always
-    /// wrong.
+    /// Whether the hash can belong to `password`. A plain hash ignores trailing NULs, so a password
+    /// that ends with NUL is always wrong.
     package func mayBe(_ password: String) -> Bool {
         version == .digested || password.utf8.last != 0
     }
 
-    /// Whether both were hashed in the same way, so that equal hashes mean equal passwords.
+    /// Whether both were hashed with the same parameters, so that equal hashes mean equal
+    /// passwords.
     package func isComparable(to other: HashedPassword) -> Bool {
         salt == other.salt && logRounds == other.logRounds && version == other.version
     }
@@ -80,12 +81,12 @@ extension ReadTransaction {
     /// The range of the operator's limit, as base-2 logarithms.
     private static let logRounds: ClosedRange<Int64> = 1...20
 
-    /// Returns the second factor of a user; nil for none.
+    /// Returns the second factor of a user; nil if the user has none.
     package func password(of user: UserID) throws -> PasswordRecord? {
         try store.passwords.ofUser.one {
             $0.bind(1, user.rawValue)
         } read: { row in
-            // The row decides how many rounds hashing takes, so a damaged row must not pass.
+            // The row determines the number of hashing rounds, so a damaged row must be rejected.
             let logRounds = row.int(.logRounds)
             guard Self.logRounds.contains(logRounds) else {
                 throw ImpossibleRow("password \(user): log_rounds", logRounds)
@@ -118,7 +119,8 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// Sets or replaces the second factor of a user; whatever the previous one opened becomes void.
+    /// Sets or replaces the second factor of a user, and voids everything that the previous one
+    /// opened.
     package func setPassword(
         _ password: HashedPassword,
         hint: Text?,
@@ -138,14 +140,14 @@ extension WriteTransaction {
         try voidTracks(of: user)
     }
 
-    /// Removes the second factor of a user; whatever it opened becomes void.
+    /// Removes the second factor of a user, and voids everything that it opened.
     package func removePassword(of user: UserID) throws {
         writes += 1
         try store.passwords.delete.run { $0.bind(1, user.rawValue) }
         try voidTracks(of: user)
     }
 
-    /// Stores how many wrong attempts there were since `time` (Unix milliseconds).
+    /// Stores the number of wrong attempts since `time` (Unix milliseconds).
     package func setPasswordTries(_ tries: Int, since time: Int64, of user: UserID) throws {
         writes += 1
         try store.passwords.setTries.run {
@@ -155,14 +157,13 @@ extension WriteTransaction {
         }
     }
 
-    /// Voids challenges, and the tracks on which the old second factor was given or its change
-    /// prepared.
+    /// Voids challenges, and the tracks that checked the old second factor or prepared its change.
     private func voidTracks(of user: UserID) throws {
         try voidChallenges(of: user)
         try store.tracks.endSettingsOfUser.run { $0.bind(1, user.rawValue) }
     }
 
-    /// Voids the results of a code that are not a login yet: challenges, and tokens for a login.
+    /// Voids the intermediate results of a code: challenges and login tokens.
     func voidChallenges(of user: UserID) throws {
         try store.tracks.deleteAfterCodeOfUser.run { $0.bind(1, user.rawValue) }
     }

@@ -27,7 +27,7 @@ struct PeopleStatements {
         )
     }
 
-    /// Fills the table in a store from before the table existed.
+    /// Fills the table in a store that is older than the table.
     @Sendable
     static func indexNames(on sql: any SQLConnection) throws(SQLError) {
         let add = try sql.prepare(Self.add)
@@ -55,7 +55,7 @@ struct PeopleStatements {
 }
 
 extension WriteTransaction {
-    /// Replaces the words by which the user is found with those of a new name.
+    /// Replaces the search words of the user by the words of a new name.
     package func indexName(of user: UserID, firstName: String, lastName: String?) throws {
         try store.people.forget.run { $0.bind(1, user.rawValue) }
         let name = [firstName, lastName ?? ""].joined(separator: " ")
@@ -69,13 +69,13 @@ enum WordColumn: Int, SQLColumn {
 
 /// The statements that find named items, with these columns, by the words of their names.
 struct NameStatements<Item: SQLColumn> {
-    /// Finds the row at which a page starts, by the number of rows before it.
+    /// Finds the row at which a page starts, by the number of preceding rows.
     let place: SQLQuery<SQLPair<WordColumn, IDColumn>>
     let page: SQLQuery<SQLPair<Item, WordColumn>>
 
     /// - Parameters:
     ///   - table: the words, each with an id in the column `id`.
-    ///   - owners: the items.
+    ///   - owners: the table of the named items.
     init(_ sql: any SQLConnection, table: String, id: String, owners: String) throws {
         place = try sql.query(
             """
@@ -94,20 +94,20 @@ struct NameStatements<Item: SQLColumn> {
     }
 }
 
-/// The results of a name search, and how far it has scanned.
+/// The results of a name search, and the search's progress.
 package struct NamePage<Found> {
     /// The results, each with the number of rows up to it.
     package var found: [(item: Found, rows: Int)] = []
-    /// The number of rows scanned, on this page and before.
+    /// The number of rows scanned so far, including earlier pages.
     package var rows: Int
     /// Whether the search stopped before the last row.
     package var isCut = false
 }
 
 extension ReadTransaction {
-    /// Returns the people whose names contain, for each word of `query`, a word that starts with
-    /// it. They are ordered by the word that the longest query word found; blocked accounts are
-    /// omitted.
+    /// Returns people by name. For each word of `query`, a name contains a word that starts with
+    /// this query word. The results are ordered by the name word that the longest query word
+    /// matched. Blocked accounts are omitted.
     ///
     /// - Parameters:
     ///   - rows: the number of rows that earlier pages scanned.
@@ -130,10 +130,10 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the items with one or two names that contain, for each word of `query`, a word that
-    /// starts with it.
+    /// Returns items with one or two names. For each word of `query`, a name contains a word that
+    /// starts with this query word.
     ///
-    /// - Parameter names: returns the names of an item; nil for an item that must not be found.
+    /// - Parameter names: returns the names of an item; nil omits the item.
     func named<Item, Found>(
         _ query: SearchQuery,
         by statements: NameStatements<Item>,
@@ -153,7 +153,7 @@ extension ReadTransaction {
             $0.bindBlob(1, word)
             $0.bind(2, id)
             $0.bindBlob(3, end)
-            // One row above the limit shows that there are more.
+            // One row above the limit shows that more rows follow.
             $0.bind(4, Int64(limits.maxScannedRows) + 1)
         } while: { row in
             guard page.found.count < limit, page.rows == skipped || !budget.isSpent else {
@@ -164,7 +164,8 @@ extension ReadTransaction {
             page.rows += 1
             let next = read(row.first())
             guard let names = names(next), query.matches(names.0, names.1) else { return true }
-            // If several words of a name match, only the first one counts, on whichever page it is.
+            // If several words of a name match, only the first counts, on whichever page each match
+            // lies.
             let words = SearchWords.words(of: names.0).union(SearchWords.words(of: names.1))
             let first = words.filter { $0.starts(with: longest) }
                 .min { $0.lexicographicallyPrecedes($1) }
@@ -182,7 +183,7 @@ extension ReadTransaction {
         _ query: SQLQuery<SQLPair<WordColumn, IDColumn>>
     ) throws -> (word: [UInt8], id: Int64)? {
         guard rows > 0 else { return (word, .min) }
-        // Clients may invent markers, and skipping rows takes time.
+        // Clients may invent markers, and skipping rows costs time.
         guard rows <= limits.maxSkippedNames else { return nil }
         return try query.one {
             $0.bindBlob(1, word)

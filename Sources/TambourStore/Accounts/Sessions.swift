@@ -95,7 +95,7 @@ struct SessionStatements {
     }
 }
 
-/// A login code that was requested and not used yet.
+/// A login code that was requested but not used yet.
 package struct LoginCode: Sendable {
     package let phone: Int64
     package let codeHash: [UInt8]
@@ -125,7 +125,7 @@ extension ReadTransaction {
         try store.sessions.ofUser.all({ $0.bind(1, user.rawValue) }, read: SessionRecord.init(row:))
     }
 
-    /// Returns the code request of a token from the reply to 17 (as its SHA-256).
+    /// Returns the code request of a token from the reply to opcode 17 (as its SHA-256).
     package func loginCode(tokenHash: [UInt8]) throws -> LoginCode? {
         try store.sessions.code.one {
             $0.bindBlob(1, tokenHash)
@@ -148,8 +148,8 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the number of codes sent to `phone` since `time` (Unix milliseconds) at the request
-    /// of `address`.
+    /// Returns the number of codes sent to `phone` since `time` (Unix milliseconds) that `address`
+    /// requested.
     package func loginCodes(phone: Int64, address: String, since time: Int64) throws -> Int {
         try store.sessions.codesOfPhoneFrom.oneCount {
             $0.bind(1, phone)

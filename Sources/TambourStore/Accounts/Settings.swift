@@ -1,7 +1,8 @@
 package import TambourProtocol
 import TambourSQL
 
-/// What a user lets others do and see: the settings of `SettingName` that the server enforces.
+/// The settings of `SettingName` that the server enforces: the actions and visibility that a user
+/// permits.
 package struct Privacy: Equatable, Sendable {
     package enum Audience: Int64, Sendable {
         case all = 0
@@ -21,7 +22,7 @@ package struct Privacy: Equatable, Sendable {
 
     /// Whether presence is hidden from everybody.
     package var isHidden = false
-    /// Whether others see how far the user has read.
+    /// Whether other users see how far the user has read.
     package var showsReadMark = true
     package var searchByPhone = Audience.all
     package var chatsInvite = Audience.all
@@ -139,8 +140,8 @@ struct SettingStatements {
         )
     }
 
-    /// Applies the read mark settings that users had made while the server only stored them; a
-    /// value that is not a boolean is deleted.
+    /// Applies read mark settings that users made before the server enforced them. A value that is
+    /// not a boolean is deleted.
     @Sendable
     static func obeyReadMarks(on sql: any SQLConnection) throws(SQLError) {
         let name = Array("SHOW_READ_MARK".utf8)
@@ -178,10 +179,10 @@ extension ReadTransaction {
         )
     }
 
-    /// Returns the settings of the user's chats by the chat id that the user sees; every value is a
+    /// Returns the settings of the user's chats by the chat id that the user sees. Every value is a
     /// map.
     ///
-    /// - Parameter room: the bytes that they may take; settings that do not fit are omitted.
+    /// - Parameter room: the maximum number of bytes; settings that do not fit are omitted.
     package func chatSettings(
         of user: UserID,
         room: Int = .max
@@ -210,7 +211,7 @@ extension ReadTransaction {
         }
     }
 
-    /// Whether others may see how far the user has read.
+    /// Whether other users may see how far the user has read.
     func showsReadMark(of user: UserID) throws -> Bool {
         let privacy = try store.settings.privacy.oneInt { $0.bind(1, user.rawValue) }
         return privacy.map { Privacy(column: $0).showsReadMark } ?? false
@@ -250,10 +251,11 @@ extension WriteTransaction {
         try statement.run()
     }
 
-    /// Records that settings of `account` have changed, and stores its privacy. If who sees the
-    /// phone changed, users who have the account as a contact receive it at their next login.
+    /// Records that settings of `account` have changed, and stores its privacy. After a change of
+    /// the phone's visibility, users who have the account as a contact receive it at their next
+    /// login.
     ///
-    /// - Returns: the version of the settings; clients hold its hash.
+    /// - Returns: the version of the settings. Clients store the hash of this version.
     package func settingsChanged(of account: Account, privacy: Privacy) throws -> Int64 {
         writes += 1
         // Two changes within one batch get two versions.

@@ -93,7 +93,7 @@ struct TrackStatements {
     }
 }
 
-/// A process of several requests, identified by a secret.
+/// A process of several requests; a secret identifies it.
 package struct Track: Sendable {
     package enum Kind: Int64, Sendable {
         /// Setting, changing or removing the caller's password.
@@ -107,15 +107,15 @@ package struct Track: Sendable {
     }
 
     package let kind: Kind
-    /// The owner; for a QR login the user who approved it, nil before.
+    /// The owner. For a QR login: the user who approved it, nil before the approval.
     package let user: UserID?
-    /// The session that opened it, or approved the QR login that led to it; nil for none.
+    /// The session that opened the track or approved its QR login; nil if there is no such session.
     package let session: SessionID?
-    /// Unix milliseconds, like all expiry times here.
+    /// Unix milliseconds, like all expiry times in this file.
     package let expires: Int64
-    /// Whether the old password was given.
+    /// Whether the user gave the correct old password.
     package let isChecked: Bool
-    /// The address that a code was sent to.
+    /// The address to which a code was sent.
     package let email: String?
     package let isEmailChecked: Bool
     package let codeHash: [UInt8]
@@ -139,7 +139,7 @@ package struct Track: Sendable {
 }
 
 extension ReadTransaction {
-    /// Returns the track of a secret (as its SHA-256), unless it has expired by `now`.
+    /// Returns the track of a secret (as its SHA-256), if it has not expired by `now`.
     package func track(idHash: [UInt8], now: Int64) throws -> Track? {
         let track = try store.tracks.byID.one({ $0.bindBlob(1, idHash) }, read: Track.init(row:))
         guard let track, track.expires > now else { return nil }
@@ -166,7 +166,7 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the number of e-mail codes that the account of `user` caused after `time` (Unix
+    /// Returns the number of e-mail codes that the account of `user` requested after `time` (Unix
     /// milliseconds).
     package func emailCodes(of user: UserID, since time: Int64) throws -> Int {
         try store.tracks.emailCodesOf.oneCount {
@@ -186,7 +186,7 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// Opens a track and deletes those older than `keptSince` (Unix milliseconds).
+    /// Opens a track and deletes tracks older than `keptSince` (Unix milliseconds).
     package func createTrack(
         _ kind: Track.Kind,
         idHash: [UInt8],
@@ -209,7 +209,7 @@ extension WriteTransaction {
         try insert.run()
     }
 
-    /// Records that the old password was given.
+    /// Records that the user gave the correct old password.
     package func checkTrack(_ idHash: [UInt8]) throws {
         try run(store.tracks.check, idHash)
     }
@@ -224,7 +224,7 @@ extension WriteTransaction {
         try run(store.tracks.approve, idHash)
     }
 
-    /// Stores a code sent to an e-mail address; the previous one becomes void.
+    /// Stores a code sent to an e-mail address; the previous code becomes void.
     package func setEmailCode(
         _ codeHash: [UInt8],
         to email: String,

@@ -3,19 +3,19 @@ import TambourProtocol
 /// The source of ids for new users.
 ///
 /// A user id is random and below 2^43, so users cannot be found by counting. JavaScript and JSON
-/// represent it exactly, and a dialog's id (`A xor B`) stays below 2^43 as well. Ids of older
-/// stores count from 1 and stay.
+/// represent such an id exactly, and a dialog's id (`A xor B`) stays below 2^43 as well. Older
+/// stores keep their ids, which count from 1.
 package struct UserIDSource: Sendable {
     private static let bits = 43
     private static let bytes = 6
-    /// With two billion users one id in 4,000 is taken: this many in a row mean a broken random
-    /// source.
+    /// With two billion users, one id in 4,000 is taken. This number of taken ids in a row means a
+    /// broken random source.
     static let maxTries = 64
 
-    /// Returns any number; the id is its last 43 bits.
+    /// Returns any number; its low 43 bits become the id.
     private let next: @Sendable () -> UInt64
 
-    /// A source of ids that nobody can guess.
+    /// A source of unpredictable ids.
     ///
     /// - Parameter randomBytes: returns the requested number of unpredictable bytes.
     package static func random(
@@ -24,7 +24,7 @@ package struct UserIDSource: Sendable {
         Self { randomBytes(bytes).reduce(0) { $0 << 8 | UInt64(truncatingIfNeeded: $1) } }
     }
 
-    /// - Parameter next: returns any number; the id is its last 43 bits.
+    /// - Parameter next: returns any number; its low 43 bits become the id.
     package init(_ next: @escaping @Sendable () -> UInt64) {
         self.next = next
     }
@@ -37,9 +37,10 @@ package struct UserIDSource: Sendable {
 }
 
 extension WriteTransaction {
-    /// Returns an id that no account has or had; rows of erased accounts stay.
+    /// Returns an id that no account has or had; the rows of erased accounts stay and keep their
+    /// ids taken.
     ///
-    /// - Throws: `UserIDsExhausted` when the source returns only ids that are taken.
+    /// - Throws: `UserIDsExhausted` if the source returns only taken ids.
     func newUserID() throws -> UserID {
         for _ in 0..<UserIDSource.maxTries {
             guard let id = userIDs.candidate(), try reader.account(id) == nil else { continue }

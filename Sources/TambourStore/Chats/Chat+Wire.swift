@@ -21,14 +21,15 @@ extension RoleTable.Options {
 }
 
 extension RoleTable.Permissions {
-    /// The rights that an owner is shown to have, as in captures of the service.
+    /// The rights that the wire shows for an owner, as in captures of the service.
     package static let ofOwner = Self(rawValue: 2047)
-    /// The rights of a new administrator when none are named: all except appointing administrators.
+    /// The rights of a new administrator if the request names no rights: all except appointing
+    /// administrators.
     package static let ofNewAdmin: Self = [.members, .info, .pin, .post, .edit, .delete]
 }
 
 extension WireMap where Key == UserID, Value == AnyValue {
-    /// Returns the rights of each administrator and of the owner, who has all of them.
+    /// Returns the rights of each administrator, and all rights for the owner.
     package static func admins(
         _ admins: [Admin],
         owner: UserID

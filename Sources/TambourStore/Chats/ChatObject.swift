@@ -1,9 +1,8 @@
 package import TambourProtocol
 
-/// Everything that the wire's `Chat` is made of: the one place that builds it.
+/// The parts of the wire's `Chat`; the only place that builds this object.
 ///
-/// What everybody who shows a chat has to decide on has no default: a field that is forgotten does
-/// not compile.
+/// A field that every caller must decide has no default, so a forgotten field does not compile.
 package struct ChatObject {
     package let id: ChatID
     package let kind: ChatKind
@@ -17,22 +16,22 @@ package struct ChatObject {
     package let modified: Int64
     /// The time of the newest message, or of the chat itself before the first, Unix milliseconds.
     package let lastEvent: Int64
-    /// The read marks that are shown, by member; in big chats those of a few members at most.
+    /// The visible read marks by member; big chats contain the marks of at most a few members.
     package let participants: IDMap<UserID, Int64>
-    /// Nil to omit them: for tombstones, and for saved messages before the first one.
+    /// Nil omits the details: for tombstones, and for saved messages before the first message.
     package let details: Details?
-    /// Nil to omit them.
+    /// Nil omits the administrators.
     package let admins: [Admin]?
     package let messages: Messages?
-    /// When the receiver's scheduled messages last changed, and when sending one last failed, Unix
-    /// milliseconds; 0 for never.
+    /// Two times in Unix milliseconds, 0 for never: the last change of the receiver's scheduled
+    /// messages, and the last failure to send one of them.
     package var delayed: (updated: Int64, failed: Int64) = (0, 0)
 
     package struct Details {
         let title: Text?
         let description: Text?
         let memberCount: Int
-        /// Nil to omit them.
+        /// Nil omits the options.
         let options: RoleTable.Options?
         /// The public name, or the invitation if the receiver may see it.
         let link: Text?
@@ -60,13 +59,13 @@ package struct ChatObject {
         }
     }
 
-    /// What the receiver is shown of the messages.
+    /// The messages and counts that the receiver sees.
     package struct Messages {
         let last: Message?
         /// The id of the message before the last one; nil to omit it.
         let previous: MessageID?
         let pinned: Message?
-        /// How many are unread; nil to omit the number.
+        /// The number of unread messages; nil omits the number.
         let unread: Int64?
 
         package init(last: Message?, previous: MessageID?, pinned: Message?, unread: Int64?) {
@@ -103,7 +102,7 @@ package struct ChatObject {
         self.messages = messages
     }
 
-    /// The object as it is sent.
+    /// The object for the wire.
     package var wire: Chat {
         let shown = kind.isJoined ? details : nil
         return Chat(

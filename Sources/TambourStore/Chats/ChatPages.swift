@@ -1,25 +1,26 @@
 package import TambourProtocol
 import TambourSQL
 
-/// Where a page of chats starts: chats are ordered by their last event, newest first, then by id.
+/// The start of a page of chats. Chats are ordered by their last event, newest first, then by id.
 ///
-/// On the wire it is a number. For a page that ends between two milliseconds it is the time of its
-/// last chat, and the next page starts before that time. For a page that ends inside a millisecond
-/// bit 62 is set:
+/// On the wire the cursor is a number. After a page that ends between two milliseconds, it is the
+/// time of the page's last chat, and the next page starts before that time. After a page that ends
+/// inside a millisecond, bit 62 is set:
 ///
 ///     0 1 | time, 42 bits, Unix milliseconds | remaining, 20 bits
 ///
 /// `remaining` counts the chats of that millisecond that no page has contained yet. They come last
-/// in the order, so a chat that meanwhile moves to a newer time makes no other chat miss its page.
+/// in the order, so a chat that meanwhile moves to a newer time does not remove another chat from
+/// its page.
 package struct ChatCursor: Equatable, Sendable {
     private static let remainingBits: Int64 = 20
     private static let insideMillisecond: Int64 = 1 << 62
     private static let maxTime: Int64 = (1 << 42) - 1
     private static let maxRemaining: Int64 = (1 << remainingBits) - 1
 
-    /// The newest time on the page, Unix milliseconds.
+    /// The newest possible time on the page, Unix milliseconds.
     let time: Int64
-    /// The number of chats of `time` that are left; nil for all of them.
+    /// The number of remaining chats of `time`; nil for all of them.
     let remaining: Int64?
 
     /// The first page.
@@ -60,13 +61,13 @@ package struct ChatCursor: Equatable, Sendable {
 extension ReadTransaction {
     /// Returns the most recently active chats from `cursor` on, newest first.
     ///
-    /// Chats of one millisecond stay on one page where they fit, because some clients use the time
-    /// of the last chat as the marker. Otherwise the page ends inside the millisecond, and the
-    /// marker says where. A page also ends at `pageEnd`.
+    /// Chats of one millisecond share a page if they fit, because some clients use the time of the
+    /// last chat as the marker. Otherwise the page ends inside the millisecond, and the marker
+    /// contains the position. A page also ends at `pageEnd`.
     ///
     /// - Parameters:
-    ///   - limit: the number of chats; up to `maxChatsPage` more when they share the last one's
-    ///     millisecond.
+    /// - limit: the number of chats; up to `maxChatsPage` more if they share the millisecond of the
+    ///   last chat.
     ///   - budget: the page's size in bytes; nil for a whole reply. The page always contains the
     ///     first chat.
     /// - Returns: the page and the marker of the next one, 0 at the end.
@@ -97,7 +98,7 @@ extension ReadTransaction {
             return (chats, chats.isEmpty ? 0 : times[chats.count - 1])
         }
         if let before = times[..<last].lastIndex(where: { $0 != cut }) {
-            // The millisecond that does not fit starts the next page.
+            // The chats of the incomplete millisecond start the next page.
             return (Array(chats[...before]), times[before])
         }
         let taken = cut == cursor.time ? skipped + chats.count : chats.count
@@ -105,14 +106,14 @@ extension ReadTransaction {
         return (chats, ChatCursor(at: cut, remaining: Int64(remaining)).marker)
     }
 
-    /// Returns how many chats of the cursor's millisecond earlier pages contained.
+    /// Returns the number of chats of the cursor's millisecond that earlier pages contained.
     func skippedChats(of viewer: UserID, _ cursor: ChatCursor) throws -> Int {
         guard let remaining = cursor.remaining else { return 0 }
         let count = try chatCount(of: viewer, lastActiveAt: cursor.time)
         return max(0, count - Int(clamping: remaining))
     }
 
-    /// Returns how many of the user's chats had their last event at `time` (Unix milliseconds).
+    /// Returns the number of the user's chats with their last event at `time` (Unix milliseconds).
     package func chatCount(of viewer: UserID, lastActiveAt time: Int64) throws -> Int {
         let count = try store.chats.tiedCount.oneInt {
             $0.bind(1, viewer.rawValue)
@@ -121,7 +122,7 @@ extension ReadTransaction {
         return Int(clamping: count ?? 0)
     }
 
-    /// Returns the chats that a page may hold, plus one after it if there is one.
+    /// Returns the chats that a page may hold, plus the next chat if it exists.
     private func candidates(
         for viewer: UserID,
         _ cursor: ChatCursor,

@@ -1,10 +1,10 @@
 package import TambourProtocol
 
-/// The target of a draft or a scheduled message. A dialog is identified by the other user, whether
-/// it exists yet or not.
+/// The target of a draft or a scheduled message. The other user identifies a dialog, so the dialog
+/// need not exist yet.
 package enum ChatPlace: Hashable, Sendable {
     case group(ChatKey)
-    /// The other user of a dialog; for saved messages the user themselves.
+    /// The other user of a dialog; the user's own id for saved messages.
     case user(UserID)
 
     /// Groups have negative keys and users positive ids, so one column holds both.
@@ -19,7 +19,7 @@ package enum ChatPlace: Hashable, Sendable {
         self = peer < 0 ? .group(ChatKey(peer)) : .user(UserID(peer))
     }
 
-    /// The place of `chat` from the view of `user`, whether the chat exists or not.
+    /// Creates the place of `chat`, as seen by `user`; the chat need not exist.
     package init(_ chat: ChatID, for user: UserID) {
         if let partner = chat.partner(of: user) {
             self = .user(partner)

@@ -35,7 +35,7 @@ struct ChatPurgeStatements {
     let part: SQLQuery<PurgePartColumn>
 
     init(_ sql: any SQLConnection) throws {
-        // A pending purge never shrinks.
+        // The range of a pending purge never shrinks.
         put = try sql.prepare(
             """
             INSERT INTO chat_purge (chat, sender, up_to) VALUES ($1, $2, $3)
@@ -71,12 +71,13 @@ struct ChatPurgeStatements {
 }
 
 extension WriteTransaction {
-    /// Deletes for all the messages up to `last`: those among the newest `purgedRowsPerStep` rows
-    /// at once, the rest in later steps, even after a restart.
+    /// Deletes messages up to `last` for all users. Deletes those among the newest
+    /// `purgedRowsPerStep` rows at once, and the remaining messages in later steps, even after a
+    /// restart.
     ///
     /// - Parameter senders: deletes only these users' messages and no events; nil deletes
     ///   everything.
-    /// - Returns: the ids of the messages deleted at once, smallest first.
+    /// - Returns: the ids of the messages deleted at once, ascending.
     package func remove(
         upTo last: MessageID,
         sentBy senders: [UserID]?,
@@ -103,10 +104,10 @@ extension WriteTransaction {
         }
     }
 
-    /// Runs one step of the deletions that `remove(upTo:sentBy:in:)` left, one chat after another
-    /// in turn.
+    /// Runs one step of the deletions that `remove(upTo:sentBy:in:)` left, alternating between
+    /// chats.
     ///
-    /// - Returns: the deleted messages, none for a chat without members; nil when no work is left.
+    /// - Returns: the deleted messages, empty for a chat without members; nil if no work is left.
     package func purgeMessages(limit: Int) throws -> (chat: ChatState, removed: [MessageID])? {
         guard let (key, last) = try nextChatPurge() else { return nil }
         purgedChat = key
@@ -115,14 +116,14 @@ extension WriteTransaction {
             try advance(key, from: last, to: MessageID(0))
             return try purgeMessages(limit: limit)
         }
-        // Nobody searches a chat without members, so its index may be wrong in between.
+        // Nobody searches a chat without members, so its index may be incomplete between steps.
         if chat.memberCount == 0, try dropWords(of: chat, limit: limit) { return (chat, []) }
         return (chat, try removePart(upTo: last, of: chat, limit: limit))
     }
 
     /// Runs the chat's purge for the newest `limit` rows up to `last`.
     ///
-    /// - Returns: the removed messages, none for a chat without members.
+    /// - Returns: the removed messages, empty for a chat without members.
     private func removePart(
         upTo last: MessageID,
         of chat: ChatState,
@@ -160,7 +161,7 @@ extension WriteTransaction {
         }
     }
 
-    /// Records that everything after `rest` is removed; 0 when nothing is left.
+    /// Records that all messages after `rest` are removed; 0 means that the purge is complete.
     private func advance(_ chat: ChatKey, from last: MessageID, to rest: MessageID) throws {
         let statement = rest.rawValue > 0 ? store.chatPurges.move : store.chatPurges.drop
         statement.bind(1, chat.rawValue)
@@ -176,7 +177,7 @@ extension WriteTransaction {
         } > 0
     }
 
-    /// Returns the id before the newest `limit` rows up to a message; 0 when fewer rows are left.
+    /// Returns the id before the newest `limit` rows up to a message; 0 if fewer rows are left.
     private func place(
         beforePartUpTo last: MessageID,
         in chat: ChatState,

@@ -1,14 +1,14 @@
 package import TambourEvents
 package import TambourProtocol
 
-/// A member as the engine caches it; its row is written once per batch.
+/// A member as the engine caches it; the row is written at most once per batch.
 package final class MemberState {
     package let userID: UserID
     package let joined: Int64
     /// Read mark, Unix milliseconds; 0 for never.
     package private(set) var readTime: Int64
-    /// The read mark that others see; it differs from `readTime` if the member hides it or once
-    /// did.
+    /// The read mark that other users see. It differs from `readTime` if the member hides the mark
+    /// or has hidden it before.
     package private(set) var shownTime: Int64
     /// Dense number of the newest message at or below the read mark.
     package private(set) var readNumber: Int64
@@ -17,14 +17,14 @@ package final class MemberState {
     private(set) var isBig: Bool
     /// The member's rights as an administrator.
     package private(set) var permissions: RoleTable.Permissions
-    /// The last message that is not visible to the member; everything up to it is hidden.
+    /// The last message before the member's view of the chat; it and all earlier messages are
+    /// hidden.
     package private(set) var floor: MessageID
     /// The dense number of the newest message when the member hid the chat; 0 for never.
     package private(set) var hiddenNumber: Int64
-    /// The number of messages after the read mark that do not count as unread; nil when not
-    /// counted.
+    /// The number of messages after the read mark that do not count as unread; nil if unknown.
     private var subtracted: (count: Int64, readNumber: Int64, removals: Int)?
-    /// The part of the row that is newer here than on disk.
+    /// The columns of the row that are newer in this cache than on disk.
     private(set) var unsaved = Unsaved.nothing
 
     enum Unsaved: Comparable {
@@ -58,7 +58,7 @@ package final class MemberState {
         self.hiddenNumber = hiddenNumber
     }
 
-    /// Returns the number of unread messages; nil when it has to be counted in the store.
+    /// Returns the number of unread messages; nil if the store must count them.
     func unread(in chat: ChatState) -> Int64? {
         let candidates = chat.head.number - readNumber
         guard candidates > 0 else { return 0 }
@@ -73,7 +73,7 @@ package final class MemberState {
         subtracted = (chat.head.number - readNumber - unread, readNumber, chat.removals)
     }
 
-    /// Drops the cached count because messages were hidden from the member.
+    /// Drops the cached count after messages were hidden from the member.
     func forgetUnread() {
         subtracted = nil
     }
@@ -107,7 +107,7 @@ package final class MemberState {
         shownTime = time
     }
 
-    /// - Returns: true when the row was unchanged before.
+    /// - Returns: true if the row had no unsaved changes before.
     func mustSave(_ what: Unsaved) -> Bool {
         defer { unsaved = max(unsaved, what) }
         return unsaved == .nothing
@@ -162,22 +162,22 @@ package struct ChatDetails: Equatable, Sendable {
     }
 }
 
-/// A chat as the engine caches it: the head of its messages and the members loaded so far.
+/// A chat as the engine caches it: the newest message and the members loaded so far.
 ///
-/// Lives in the writer's cache and is used by the engine only. It is discarded when a batch that
-/// touched it does not commit.
+/// The writer's cache holds it, and only the engine uses it. The cache discards it if a batch that
+/// changed it does not commit.
 package final class ChatState {
     /// 0 for comments that are not stored yet.
     package private(set) var key: ChatKey
     package let kind: ChatKind
-    /// The two users of a dialog, `low < high`; the same user twice in saved messages; nil in chats
-    /// that people join.
+    /// The two users of a dialog, `low < high`; the same user twice in saved messages; nil in
+    /// groups and channels.
     let pair: (low: UserID, high: UserID)?
-    /// The post that these are the comments on; nil for other chats.
+    /// The post of these comments; nil for other chats.
     package let post: Post?
     private var ownDetails: ChatDetails
     package let created: Int64
-    /// Whether the chat is above the fan-out threshold, so that changes move the chat's own clock
+    /// Whether the chat is above the fan-out threshold; changes then move the chat's own clock
     /// instead of every member's row. A big chat stays big.
     package private(set) var isBig: Bool
     package internal(set) var head: ChatHead
@@ -185,12 +185,12 @@ package final class ChatState {
     var isClockDirty = false
     /// Increases with each removal of messages.
     var removals = 0
-    /// Whether messages of this batch are not in the table yet.
+    /// Whether this batch has messages that are not in the table yet.
     var hasPendingMessages = false
     /// Every member of a small chat; the members of a big chat loaded so far.
     var members: [UserID: MemberState]
     private var ownMemberIDs: [UserID]
-    /// In a dialog: the users who have blocked the other.
+    /// In a dialog: the users who have blocked their partner.
     private var blockers: Set<UserID>
 
     /// The post under which comments are written.
@@ -227,7 +227,7 @@ package final class ChatState {
         self.blockers = blockers
     }
 
-    /// Whether somebody other than `user` has blocked them in this dialog.
+    /// Whether the other user of this dialog has blocked `user`.
     package func isShut(for user: UserID) -> Bool {
         blockers.contains { $0 != user }
     }
@@ -249,8 +249,8 @@ package final class ChatState {
     /// The properties that members may change; comments share those of their channel.
     package var details: ChatDetails { post?.channel.details ?? ownDetails }
 
-    /// The users who may be notified of what happens here, in the order of their ids; for comments
-    /// the members of the channel.
+    /// The users who may be notified of changes in this chat, in the order of their ids; for
+    /// comments, the members of the channel.
     package var memberIDs: [UserID] { post?.channel.memberIDs ?? ownMemberIDs }
 
     package var owner: UserID { details.owner }
@@ -261,7 +261,7 @@ package final class ChatState {
         self.key = key
     }
 
-    // These mirror changes of the rows; only `Members+Writing.swift` calls them.
+    // These methods mirror changes of the rows; only `Members+Writing.swift` calls them.
 
     func set(_ details: ChatDetails) {
         ownDetails = details.detached

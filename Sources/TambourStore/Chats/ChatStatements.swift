@@ -3,7 +3,7 @@ import TambourSQL
 enum ChatColumn: Int, SQLColumn {
     case id, kind, lowUser, highUser, owner, title, created, memberCount, ctHead, description
     case options, pinned, link, reactions, isPublic
-    /// Read from a member's row: the limit may have changed since the chat was created.
+    /// Read from a member's row, because the threshold may have changed since the chat was created.
     case big
 
     var sql: String {
@@ -31,7 +31,7 @@ enum ChatViewColumn: Int, SQLColumn {
     }
 }
 
-/// When the chat had its last event.
+/// The time of the chat's last event.
 enum ChatActivityColumn: Int, SQLColumn {
     case active
 
@@ -43,7 +43,7 @@ enum ChatActivityColumn: Int, SQLColumn {
     }
 }
 
-/// The columns shown before joining.
+/// The columns shown to users who have not joined.
 enum ChatCardColumn: Int, SQLColumn {
     case id, kind, owner, title, created, memberCount, description, isPublic, link, options
 }
@@ -110,8 +110,8 @@ struct ChatStatements {
             ORDER BY m.ct DESC, m.chat LIMIT $4
             """
         )
-        // A change in a big chat moves the chat's own clock, not every member's row: the query reads
-        // one row per big chat.
+        // A change in a big chat moves only the chat's own clock, so the query reads one row per
+        // big chat.
         changedBigViews = try sql.query(
             """
             \(viewsOfUser) AND m.big = 1 AND (m.ct > $2 OR c.ct_head > $2)

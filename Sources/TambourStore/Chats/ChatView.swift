@@ -6,10 +6,10 @@ import TambourSQL
 package struct ChatView: Sendable {
     package private(set) var key: ChatKey
     package private(set) var kind: ChatKind
-    /// The post of `channel` that this chat holds the comments on; nil for other chats.
+    /// For comments: the post and its channel; nil for other chats.
     package private(set) var post: (channel: ChatKey, id: MessageID)?
     package let viewer: UserID
-    /// The other user of a dialog, the viewer in saved messages, nil in chats that people join.
+    /// The other user of a dialog; the viewer in saved messages; nil in groups and channels.
     package let partner: UserID?
     package let owner: UserID
     package let title: Text?
@@ -22,14 +22,15 @@ package struct ChatView: Sendable {
     package let readNumber: Int64
     /// Commit clock of the last change that the viewer can see.
     package let modified: Int64
-    /// Whether the chat is above the fan-out threshold, so that changes move the chat's own clock.
+    /// Whether the chat is above the fan-out threshold; changes then move the chat's own clock.
     package let isBig: Bool
     package let description: Text?
     package let options: RoleTable.Options
     package let pinned: MessageID?
     /// The viewer's rights as an administrator.
     package let permissions: RoleTable.Permissions
-    /// The last message that is not visible to the viewer; everything up to it is hidden.
+    /// The last message before the viewer's view of the chat; it and all earlier messages are
+    /// hidden.
     package let floor: MessageID
     /// The public name, or the invitation if the viewer may see it.
     package let link: Text?

@@ -2,7 +2,8 @@ package import TambourProtocol
 import TambourSQL
 
 extension ReadTransaction {
-    /// Returns the key of the dialog of two users, or of the saved messages when they are the same.
+    /// Returns the key of the dialog of two users; for the same user twice, the key of the saved
+    /// messages.
     package func pairKey(_ a: UserID, _ b: UserID) throws -> ChatKey? {
         let key = try store.chats.byPair.oneInt {
             $0.bind(1, min(a.rawValue, b.rawValue))
@@ -11,8 +12,9 @@ extension ReadTransaction {
         return key.map { ChatKey($0) }
     }
 
-    /// Returns the creation time of the dialog at `place`, counted from the newest, among those
-    /// that `user` began after `time` (both Unix milliseconds); nil when there are fewer.
+    /// Considers the dialogs that `user` began after `time`, newest first, and returns the creation
+    /// time of the dialog at `place`, counted from 1. Nil if there are fewer; all times are in Unix
+    /// milliseconds.
     package func dialog(begunBy user: UserID, after time: Int64, place: Int) throws -> Int64? {
         try store.chats.begun.oneInt {
             $0.bind(1, user.rawValue)
@@ -21,13 +23,15 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the chat that `wireID` names for `viewer`, if it exists and the viewer is a member.
+    /// Returns the chat that `wireID` means for `viewer`; nil if it is unknown or the viewer is not
+    /// a member.
     package func view(_ wireID: ChatID, for viewer: UserID) throws -> ChatView? {
         guard let key = try key(wireID, for: viewer) else { return nil }
         return try view(key, for: viewer)
     }
 
-    /// Returns the key that `wireID` has for `viewer`; does not check membership of groups.
+    /// Returns the key of the chat that `wireID` means for `viewer`; does not check membership of
+    /// groups.
     func key(_ wireID: ChatID, for viewer: UserID) throws -> ChatKey? {
         guard let partner = wireID.partner(of: viewer) else { return ChatKey(wireID.rawValue) }
         return try pairKey(viewer, partner)
@@ -42,11 +46,11 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the chats that changed for `viewer` after `since` (commit clock): small chats, then
-    /// big ones, each with the newest change first.
+    /// Returns the chats that changed for `viewer` after `since` (commit clock): first small chats,
+    /// then big chats, each with the newest change first.
     ///
     /// - Parameters:
-    ///   - end: the last commit clock that is included.
+    /// - end: the last included commit clock.
     ///   - limit: the maximum number of small chats.
     package func changedViews(
         for viewer: UserID,
@@ -72,15 +76,15 @@ extension ReadTransaction {
         return small + big
     }
 
-    /// Passes to `take` the groups of `viewer` that all of `users` are in, the most recently active
+    /// Passes to `take` the groups that `viewer` shares with all of `users`, most recently active
     /// first.
     ///
     /// - Parameters:
-    ///   - cursor: where to start.
-    ///   - take: accepts a group; returns false when the page has no room for it. An empty page
-    ///     always has room.
-    /// - Returns: where to continue when the page is full or the request has read its limit of
-    ///   rows; nil at the end.
+    /// - cursor: the start of the page.
+    /// - take: accepts a group; returns false if the page has no room for it. An empty page always
+    ///   has room.
+    /// - Returns: the start of the next page if the page is full or the request has read its limit
+    ///   of rows; nil at the end.
     package func commonGroups(
         of viewer: UserID,
         and users: Set<UserID>,
@@ -90,13 +94,13 @@ extension ReadTransaction {
         guard !users.isEmpty else { return nil }
         let skipped = try skippedChats(of: viewer, cursor)
         var scan = ScanBudget(limits)
-        // When the chats scanned so far were last active.
+        // The last active times of the chats scanned so far.
         var times: [Int64] = []
         var next: ChatCursor?
         try store.chats.pageOfViews.each {
             $0.bind(1, viewer.rawValue)
             $0.bind(2, cursor.time)
-            // One row above the limit shows that there are more.
+            // One row above the limit shows that more rows follow.
             $0.bind(3, Int64(limits.maxScannedRows) + 1)
             $0.bind(4, Int64(skipped))
         } while: { row in
@@ -135,9 +139,9 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the dialog partners among the `limit` most recently changed chats that changed after
-    /// `since` (commit clock), and when the store last recorded each as online (Unix milliseconds,
-    /// 0 for never). Partners who block the viewer or hide their presence are omitted.
+    /// Scans the `limit` most recently changed chats that changed after `since` (commit clock).
+    /// Returns their dialog partners, each with the last recorded online time (Unix milliseconds, 0
+    /// for never). Omits partners who block the viewer or hide their presence.
     package func recentPartners(
         of viewer: UserID,
         since: Int64,
@@ -152,8 +156,8 @@ extension ReadTransaction {
         }
     }
 
-    /// Counts the messages of the chat that the viewer has not read, without removed and hidden
-    /// ones.
+    /// Counts the messages of the chat that the viewer has not read; excludes removed and hidden
+    /// messages.
     package func unread(
         in chat: ChatKey,
         viewer: UserID,
@@ -225,13 +229,13 @@ extension ReadTransaction {
                 )
             )
         )
-        // Any new message makes the chat active again.
+        // Any new message makes a hidden chat active.
         if view.hiddenNumber > 0, view.hiddenNumber == head.number { chat.status = .hidden }
         chat.delayed = (view.delayedUpdated, view.delayedFailed)
         return chat.wire
     }
 
-    /// Returns the pinned message; nil also when it was deleted or is not visible to the viewer.
+    /// Returns the pinned message; nil also if it was deleted or is not visible to the viewer.
     private func pinnedMessage(of view: ChatView) throws -> Message? {
         guard let id = view.pinned,
             let record = try visibleRecord(id, in: view.key, for: view.viewer, above: view.floor)

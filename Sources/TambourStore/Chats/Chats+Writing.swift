@@ -2,10 +2,10 @@ package import TambourProtocol
 import TambourSQL
 
 extension WriteTransaction {
-    /// Returns the chat that `wireID` names for `user`, who must be a member of it.
+    /// Returns the chat that `wireID` means for `user`, if the user is a member.
     ///
-    /// - Returns: nil both for an unknown chat and for one that `user` is not in: the two look
-    ///   alike.
+    /// - Returns: nil for an unknown chat and also if `user` is not a member; callers cannot
+    ///   distinguish the two.
     package func chat(_ wireID: ChatID, visibleTo user: UserID) throws -> ChatState? {
         let key: ChatKey?
         if let partner = wireID.partner(of: user) {
@@ -19,14 +19,14 @@ extension WriteTransaction {
         return chat
     }
 
-    /// Returns the dialog of two users, or the saved messages of one; nil until it is created.
+    /// Returns the dialog of two users, or the saved messages of one user; nil if it is not stored.
     package func chat(of a: UserID, and b: UserID) throws -> ChatState? {
         guard let key = try pairKey(a, b) else { return nil }
         return try chat(key)
     }
 
-    /// Returns the member's state; nil when `user` is not a member. The members of comments are
-    /// those of the channel.
+    /// Returns the member's state; nil if `user` is not a member. The members of comments are the
+    /// members of the channel.
     package func member(_ user: UserID, of chat: ChatState) throws -> MemberState? {
         let chat = chat.post?.channel ?? chat
         if let member = chat.members[user] { return member }
@@ -55,7 +55,7 @@ extension WriteTransaction {
 
     func chat(_ key: ChatKey) throws -> ChatState? {
         if let chat = chats[key] { return chat }
-        // The query is reset before the channel of comments runs it again.
+        // The query must be reset before loading the channel of comments runs it again.
         let stored = try store.chats.byID.one {
             $0.bind(1, key.rawValue)
         } read: {
@@ -92,7 +92,7 @@ extension WriteTransaction {
         return members
     }
 
-    /// Creates the dialog of two users, or the saved messages of one.
+    /// Creates the dialog of two users, or the saved messages of one user.
     package func createPairChat(_ a: UserID, _ b: UserID, by creator: UserID) throws -> ChatState {
         writes += 1
         lastChatKey += 1
@@ -108,8 +108,8 @@ extension WriteTransaction {
         )
     }
 
-    /// Creates a group or a channel; its id is `-(ct * 4096 + n)`, unique and within 53 bits for
-    /// JSON clients. In the ids of channels `n` begins at `ChatID.channelBit`.
+    /// Creates a group or a channel. Its id is `-(ct * 4096 + n)`, which is unique and within 53
+    /// bits for JSON clients. In the ids of channels, `n` starts at `ChatID.channelBit`.
     ///
     /// - Parameter members: without duplicates, including the owner.
     package func createGroup(
@@ -139,7 +139,8 @@ extension WriteTransaction {
         title: Text?,
         memberIDs: [UserID]
     ) throws -> ChatState {
-        // A channel is big from the start, so a post costs the same for any number of readers.
+        // A channel is big from the start, so the cost of a post does not depend on the number of
+        // members.
         let isBig = kind == .channel || memberIDs.count > store.limits.fanOutMembers
         try store.chats.insert.run {
             $0.bind(1, key.rawValue)
@@ -202,13 +203,13 @@ extension WriteTransaction {
     }
 
     func touch(_ member: MemberState, in chat: ChatState) {
-        // Comments do not change the channel's readers.
+        // Comments do not change the rows of the channel's members.
         guard chat.kind != .comments else { return }
         member.touch(ct)
         save(.clock, of: member, in: chat)
     }
 
-    /// Schedules these columns of a member's row for the next flush.
+    /// Schedules the columns `what` of a member's row for the next flush.
     func save(_ what: MemberState.Unsaved, of member: MemberState, in chat: ChatState) {
         if member.mustSave(what) { dirtyMembers.append((chat.key, member)) }
     }

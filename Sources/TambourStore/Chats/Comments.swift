@@ -10,8 +10,8 @@ enum PostColumn: Int, SQLColumn {
     case channel, post
 }
 
-/// The statements for comments: the post of each chat of kind `comments`, who has written or
-/// reacted there, and whom a channel bans from commenting.
+/// The statements for comments: the post of each chat of kind `comments`, the users who wrote or
+/// reacted there, and the users whom a channel bans from commenting.
 struct CommentStatements {
     let ofPost: SQLQuery<CommentThreadColumn>
     let post: SQLQuery<PostColumn>
@@ -81,7 +81,8 @@ struct CommentStatements {
 }
 
 extension ReadTransaction {
-    /// Returns the key of the comments on a post and their number; nil before the first comment.
+    /// Returns the key of the comments on a post and the number of comments; nil before the first
+    /// comment.
     func comments(
         on post: MessageID,
         of channel: ChatKey
@@ -94,16 +95,16 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the comments on a post of a channel as its viewer sees them; nil for a post that is
-    /// unknown or hidden from the viewer.
+    /// Returns the comments on a post of a channel as the channel's viewer sees them; nil if the
+    /// post is unknown to or hidden from the viewer.
     package func comments(on post: MessageID, in channel: ChatView) throws -> ChatView? {
         guard try sees(post, in: channel) else { return nil }
-        // Nothing is stored under the key 0.
+        // The key 0 has no stored rows.
         let key = try comments(on: post, of: channel.key)?.key ?? ChatKey(0)
         return channel.comments(on: post, key: key)
     }
 
-    /// Returns the number of comments on a post; nil for a post that is unknown or hidden from the
+    /// Returns the number of comments on a post; nil if the post is unknown to or hidden from the
     /// viewer.
     package func commentCount(of post: MessageID, in channel: ChatView) throws -> Int64? {
         guard try sees(post, in: channel) else { return nil }
@@ -136,7 +137,7 @@ extension ReadTransaction {
     /// Returns a page of the users whom a channel bans from commenting, in the order of their ids.
     ///
     /// - Parameter isWanted: returns whether an account belongs on the page.
-    /// - Returns: the members and where the next page starts; nil at the end.
+    /// - Returns: the members, and the start of the next page; nil at the end.
     package func banned(
         from channel: ChatKey,
         after marker: UserID,
@@ -165,10 +166,11 @@ extension MessageRecord {
 }
 
 extension WriteTransaction {
-    /// Returns the comments on a post of a channel; nil for a post that is unknown or hidden from
+    /// Returns the comments on a post of a channel; nil if the post is unknown to or hidden from
     /// `user`.
     ///
-    /// Before the first comment the result is not stored; the first comment stores it.
+    /// Before the first comment, the returned chat has no stored rows; the first comment stores
+    /// them.
     package func comments(
         on post: MessageID,
         in channel: ChatState,
@@ -211,7 +213,7 @@ extension WriteTransaction {
         return ChatState.Post(channel: channel, id: post.id)
     }
 
-    /// Stores comments that have no rows yet, under a new key.
+    /// Stores comments that have no rows yet under a new key.
     func storeComments(_ chat: ChatState, on post: ChatState.Post) throws {
         guard chat.key.rawValue == 0 else { return }
         lastChatKey += 1
@@ -235,7 +237,7 @@ extension WriteTransaction {
         }
     }
 
-    /// Adds to the count of comments on a post; a negative number counts deleted ones.
+    /// Adds to the number of comments on a post; deletion passes a negative number.
     func count(comments: Int, on post: ChatState.Post) throws {
         try store.comments.addComments.run {
             $0.bind(1, post.channel.key.rawValue)
@@ -244,8 +246,8 @@ extension WriteTransaction {
         }
     }
 
-    /// Records that a user has written, reacted or hidden something under a post, so that export
-    /// and erasure of the user find it.
+    /// Records that a user has written, reacted or hidden something under a post. Export and
+    /// erasure of the user depend on this record.
     package func noteCommenter(_ user: UserID, in chat: ChatState) throws {
         try store.comments.noteCommenter.run {
             $0.bind(1, user.rawValue)
@@ -280,7 +282,7 @@ extension WriteTransaction {
         }
     }
 
-    /// Lifts all bans from commenting in a channel.
+    /// Lifts all bans on commenting in a channel.
     package func unbanAll(from channel: ChatState) throws {
         writes += 1
         try store.comments.unbanAll.run { $0.bind(1, channel.key.rawValue) }
@@ -300,7 +302,7 @@ extension WriteTransaction {
         while count < limit, let key = try firstComments(of: channel),
             let comments = try chat(key)
         {
-            // A post costs many statements even with few comments.
+            // A post costs many statements even if it has few comments.
             if posts == store.limits.erasedChatsPerStep { return limit }
             count += try eraseDeserted(comments, limit: limit - count)
             posts += 1

@@ -9,8 +9,8 @@ enum FolderOrderColumn: Int, SQLColumn {
     case ids, sync
 }
 
-/// The statements for folders: one encoded row per folder, and one row with the order of all and
-/// the mark of the last change.
+/// The statements for folders: one encoded row per folder, and one row with the order of all
+/// folders and the cursor of the last change.
 struct FolderStatements {
     let changed: SQLQuery<FolderColumn>
     let byID: SQLQuery<FolderColumn>
@@ -47,8 +47,8 @@ struct FolderStatements {
 package struct FolderOrder: Equatable, Sendable {
     /// The ids of all folders, including the folder of all chats.
     package var ids: [Text]
-    /// The mark of the last change: increases with each, close to the commit clock; 0 before the
-    /// first.
+    /// The cursor of the last change. It increases with each change and stays close to the commit
+    /// clock; 0 before the first change.
     package var sync: Int64
 
     package init(ids: [Text], sync: Int64) {
@@ -68,7 +68,7 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the folders that changed after a mark, in no particular order.
+    /// Returns the folders that changed after a cursor, in no particular order.
     package func folders(of user: UserID, since: Int64) throws -> [Folder] {
         try store.folders.changed.all {
             $0.bind(1, user.rawValue)
@@ -96,8 +96,8 @@ extension WriteTransaction {
     /// Stores the result of one change of a user's folders.
     ///
     /// - Parameters:
-    ///   - order: all folders after the change, with its mark.
-    ///   - changed: a folder that is new or changed.
+    /// - order: all folders after the change, with the new cursor.
+    /// - changed: the new or changed folder.
     ///   - deleted: the ids of deleted folders.
     package func setFolders(
         of user: UserID,

@@ -55,14 +55,14 @@ extension WriteTransaction {
         try reader.hasRequest(of: user, in: chat.key)
     }
 
-    /// Returns the number of chats that `user` has asked to join.
+    /// Returns the number of chats to which `user` has a pending join request.
     package func requestCount(of user: UserID) throws -> Int {
         try store.joinRequests.count.oneCount { $0.bind(1, user.rawValue) }
     }
 
     /// Withdraws the request of `user`.
     ///
-    /// - Returns: false when `user` has no request there.
+    /// - Returns: false if `user` has no request in this chat.
     package func takeBackRequest(of user: UserID, in chat: ChatID) throws -> Bool {
         let removed = try store.joinRequests.remove.run {
             $0.bind(1, chat.rawValue)
@@ -90,11 +90,11 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns a page of users who ask to join, in the order of their ids, reading until it is
-    /// full.
+    /// Returns a page of users with join requests, in the order of their ids. Reads until the page
+    /// is full.
     ///
     /// - Parameter isWanted: returns whether an account belongs on the page.
-    /// - Returns: the members and where the next page starts; nil at the end.
+    /// - Returns: the members, and the start of the next page; nil at the end.
     package func joinRequests(
         of chat: ChatKey,
         after marker: UserID,

@@ -4,7 +4,7 @@ enum MemberColumn: Int, SQLColumn {
     case userID, joined, readTime, readN, ct, big, permissions, floor, hiddenN, shownTime
 }
 
-/// What others see of a member.
+/// The data of a member that other users see.
 enum MembershipColumn: Int, SQLColumn {
     case shownTime, permissions
 }
@@ -72,7 +72,7 @@ struct MemberStatements {
         self.ofChat = try sql.query("SELECT \(MemberColumn.list) \(ofChat) ORDER BY user_id")
         idsOfChat = try sql.query("SELECT \(UserIDColumn.list) \(ofChat) ORDER BY user_id")
         marksOfChat = try sql.query("SELECT \(MarkColumn.list) \(ofChat) ORDER BY user_id")
-        // In a big chat, the index alone answers this query.
+        // In a big chat, the index alone suffices for this query.
         readersOfBig = try sql.prepare(
             """
             SELECT count(*) FROM (
@@ -88,9 +88,9 @@ struct MemberStatements {
             FROM member m JOIN account a ON a.id = m.user_id
             WHERE m.chat = $1 AND m.user_id > $2
             """
-        // `m.user_id` is the column of the index: by `a.id` SQLite would sort all members.
+        // `m.user_id` is the column of the index; with `a.id`, SQLite would sort all members.
         pageOfChat = try sql.query("\(accountsOfChat) ORDER BY m.user_id LIMIT $3")
-        // The owner's row does not contain the owner's rights, so it is found by its key.
+        // The owner's row does not contain the owner's rights, so the query finds it by its key.
         pageOfAdmins = try sql.query(
             """
             \(accountsOfChat) AND m.permissions > 0

@@ -29,12 +29,12 @@ extension ReadTransaction {
         return admins
     }
 
-    /// Returns a page of members in the order of their ids, reading until it is full.
+    /// Returns a page of members in the order of their ids. Reads until the page is full.
     ///
     /// - Parameters:
     ///   - onlyAdmins: omits members without rights in a group.
     ///   - isWanted: returns whether an account belongs on the page.
-    /// - Returns: the members and where the next page starts; nil at the end.
+    /// - Returns: the members, and the start of the next page; nil at the end.
     package func members(
         of view: ChatView,
         after marker: UserID,
@@ -68,10 +68,11 @@ extension ReadTransaction {
         }
     }
 
-    /// Reads rows with accounts until there are `limit` members, the reply is full, or the request
+    /// Reads rows with accounts until `limit` members are found, the reply is full, or the request
     /// has read its limit of rows.
     ///
-    /// - Parameter query: binds the chat, the last user of the page before, and the number of rows.
+    /// - Parameter query: its parameters are the chat, the last user of the previous page, and the
+    ///   number of rows.
     func page<Column>(
         of query: SQLQuery<Column>,
         in chat: ChatKey,
@@ -90,7 +91,7 @@ extension ReadTransaction {
         try query.each {
             $0.bind(1, chat.rawValue)
             $0.bind(2, marker.rawValue)
-            // One row above the limit shows that there are more.
+            // One row above the limit shows that more rows follow.
             $0.bind(3, limits.maxScannedRows + 1)
         } while: { row in
             if scan.isSpent, let lastSeen {
@@ -113,8 +114,7 @@ extension ReadTransaction {
     }
 
     /// Returns tombstones of the chats that `viewer` left or was removed from after `since` (commit
-    /// clock), the newest first. They contain nothing later than the viewer's last moment in the
-    /// chat.
+    /// clock), newest first. A tombstone contains no data from after the viewer's membership.
     package func leftChats(
         of viewer: UserID,
         since: Int64,
@@ -140,8 +140,8 @@ extension ReadTransaction {
     }
 
     /// Returns the read marks that the viewer sees, by user, and the administrators of a group
-    /// without its owner, in the order of their ids. Up to the fan-out threshold there is a mark
-    /// for every member, above it only the viewer's own.
+    /// without its owner, in the order of their ids. A chat up to the fan-out threshold has a mark
+    /// for every member; a bigger chat has only the viewer's own mark.
     package func people(
         of view: ChatView
     ) throws -> (participants: IDMap<UserID, Int64>, admins: [Admin]) {
@@ -151,8 +151,8 @@ extension ReadTransaction {
         return try everybody(in: view)
     }
 
-    /// Returns the read marks of all members as the viewer sees them, even where `people` returns
-    /// only the viewer's own.
+    /// Returns the read marks of all members as the viewer sees them, even for a chat where
+    /// `people` returns only the viewer's own mark.
     package func marks(of view: ChatView) throws -> IDMap<UserID, Int64> {
         try everybody(in: view).participants
     }

@@ -1,15 +1,15 @@
 package import TambourProtocol
 import TambourSQL
 
-/// Membership of chats, and what members may change about a chat.
+/// Changes the membership of chats, and the properties that members may change.
 ///
-/// Rows and caches change at once; a failed batch discards both. These changes are rare, so they
-/// flush the pending write-back first.
+/// Rows and caches change at the same time; a failed batch discards both. These changes are rare,
+/// so they flush the pending write-back first.
 extension WriteTransaction {
-    /// Adds users who are not members. Earlier messages are read for them, or hidden without
-    /// `showingHistory`.
+    /// Adds users who are not members. Earlier messages count as read for them; without
+    /// `showingHistory` they are hidden.
     ///
-    /// A chat that grows above the fan-out threshold becomes big here.
+    /// A chat that grows above the fan-out threshold becomes big.
     package func add(_ ids: [UserID], to chat: ChatState, showingHistory: Bool) throws {
         guard !ids.isEmpty else { return }
         writes += 1
@@ -19,14 +19,14 @@ extension WriteTransaction {
         }
         let floor = showingHistory ? MessageID(0) : chat.head.id
         var added: [MemberState] = []
-        // Joining says nothing about reading, so others see the same mark.
+        // Joining reveals no reading, so other users see the same mark.
         let read = chat.head.number == 0 ? 0 : chat.head.id.timeMs
         for id in ids {
             let before = try revive(id, in: chat)
             let member = MemberState(
                 userID: id,
-                // Even when the clock has not moved, a device that was offline must see that this
-                // is a new membership.
+                // Even if the clock has not moved, a device that was offline must recognize a new
+                // membership.
                 joined: max(ct, before.map { $0 + 1 } ?? 0),
                 readTime: read,
                 shownTime: read,
@@ -45,10 +45,10 @@ extension WriteTransaction {
         touch(chat)
     }
 
-    /// Deletes the record of a former membership and returns when it began; nil when there was
-    /// none.
+    /// Deletes the record of a former membership and returns when that membership began; nil if
+    /// there is no record.
     private func revive(_ user: UserID, in chat: ChatState) throws -> Int64? {
-        // A statement that writes runs to its end.
+        // A writing statement must run to its end, so this reads all rows.
         try store.members.revive.all {
             $0.bind(1, user.rawValue)
             $0.bind(2, chat.key.rawValue)
@@ -57,8 +57,8 @@ extension WriteTransaction {
         }.last
     }
 
-    /// Removes members: their next delta contains a tombstone, and after that the chat is unknown
-    /// to them.
+    /// Removes members. Their next delta contains a tombstone; after that, the chat is unknown to
+    /// them.
     package func remove(_ ids: [UserID], from chat: ChatState) throws {
         guard !ids.isEmpty else { return }
         writes += 1
@@ -84,7 +84,7 @@ extension WriteTransaction {
         touch(chat)
     }
 
-    /// Removes everyone from a group or channel with five statements, whatever the number of
+    /// Removes everyone from a group or channel with five statements, regardless of the number of
     /// members.
     package func removeEverybody(from chat: ChatState) throws {
         writes += 1
@@ -142,7 +142,7 @@ extension WriteTransaction {
         touch(chat)
     }
 
-    /// Hides everything up to a message from one member and marks it as read.
+    /// Hides all messages up to `last` from one member and marks them as read.
     package func clear(_ chat: ChatState, upTo last: MessageID, for user: UserID) throws {
         guard let member = try member(user, of: chat) else { return }
         let floor = min(last, chat.head.id)
@@ -170,7 +170,7 @@ extension WriteTransaction {
         return true
     }
 
-    /// Makes a chat that one member hid visible again.
+    /// Makes a chat that one member has hidden visible.
     ///
     /// - Returns: whether the chat was hidden.
     package func bringBack(_ chat: ChatState, for user: UserID) throws -> Bool {
@@ -193,7 +193,7 @@ extension WriteTransaction {
         touch(member, in: chat)
     }
 
-    /// Returns the users who are notified of what happens in a chat, in the order of their ids. For
+    /// Returns the users who are notified of changes in a chat, in the order of their ids. For
     /// comments these are the members of the channel who see the post.
     package func audience(of chat: ChatState) throws -> [UserID] {
         guard let post = chat.post else { return chat.memberIDs }
@@ -208,16 +208,16 @@ extension WriteTransaction {
     }
 
     /// Returns the users who cannot see a message: their view of the chat begins after it, or they
-    /// deleted it for themselves. Some of them may have left.
+    /// deleted it for themselves. The result may include former members.
     package func outsiders(of id: MessageID, in chat: ChatState) throws -> Set<UserID> {
-        // Not all members of a big chat are loaded.
+        // A big chat does not have all its members in the cache.
         guard !chat.isBig else { return try reader.outsiders(of: id, in: chat.key) }
         let late = chat.members.values.filter { $0.floor >= id }.map(\.userID)
         return try reader.hiders(of: id, in: chat.key).union(late)
     }
 
-    /// Returns the members who cannot see a message because their view of the chat begins after it,
-    /// each with the last message that is hidden from them.
+    /// Returns the members who cannot see a message because their view of the chat begins after it.
+    /// Each comes with the last message that is hidden from the member.
     package func floors(
         from id: MessageID,
         in chat: ChatState
@@ -249,7 +249,7 @@ extension WriteTransaction {
         try flushedReader().admins(of: chat.key)
     }
 
-    /// Makes the chat's own clock record changes from now on; the members' rows stay as they are.
+    /// From this call on, the chat's own clock records changes; the members' rows stay unchanged.
     private func makeBig(_ chat: ChatState) throws {
         try store.members.makeBig.run { $0.bind(1, chat.key.rawValue) }
         chat.makeBig()
@@ -264,7 +264,8 @@ extension WriteTransaction {
 }
 
 extension ReadTransaction {
-    /// Returns the users who cannot see a message, for a chat whose members are not all loaded.
+    /// Returns the users who cannot see a message, for a chat that does not have all its members in
+    /// the cache.
     package func outsiders(of id: MessageID, in chat: ChatKey) throws -> Set<UserID> {
         try users(store.members.floored, .userID, of: id, in: chat)
             .union(hiders(of: id, in: chat))

@@ -1,7 +1,8 @@
 package import TambourProtocol
 import TambourSQL
 
-/// The statements for the card shown before joining, and for `chat_word`, which finds public chats.
+/// The statements for the card shown before joining, and for `chat_word`, the search index of
+/// public chats.
 struct PublicChatStatements {
     let addWord: any SQLStatement
     let forgetWords: any SQLStatement
@@ -33,11 +34,11 @@ struct PublicChatStatements {
     }
 }
 
-/// A chat as shown to users who are not members: without messages and members.
+/// A chat as users who are not members see it: without messages and members.
 package struct ChatCard: Sendable {
     package let key: ChatKey
     package let chat: Chat
-    /// Whether following the link only requests to join.
+    /// Whether following the link only creates a join request.
     package let asksFirst: Bool
 
     init(row: SQLRow<ChatCardColumn>) {
@@ -73,7 +74,7 @@ package struct ChatCard: Sendable {
 }
 
 extension WriteTransaction {
-    /// Replaces the words by which a public chat is found with those of its new name and title.
+    /// Replaces the search words of a public chat by the words of its new name and title.
     func indexName(of chat: ChatState, as details: ChatDetails) throws {
         try store.publicChats.forgetWords.run { $0.bind(1, chat.key.rawValue) }
         guard details.isPublic else { return }
@@ -94,8 +95,9 @@ extension ReadTransaction {
         try store.chats.byLink.one({ $0.bindWords(1, link) }, read: ChatCard.init(row:))
     }
 
-    /// Returns the public chats whose title or name contains, for each word of `query`, a word that
-    /// starts with it. They are ordered by the word that the longest query word found.
+    /// Returns public chats by title or name. For each word of `query`, the title or name contains
+    /// a word that starts with this query word. The results are ordered by the word that the
+    /// longest query word matched.
     ///
     /// - Parameters:
     ///   - rows: the number of rows that earlier pages scanned.
@@ -118,7 +120,7 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the public chats that `user` is not in, those with the most members first.
+    /// Returns the public chats that `user` is not a member of, largest first.
     package func largestPublicChats(but user: UserID, limit: Int) throws -> [ChatCard] {
         try store.publicChats.largest.all {
             $0.bind(1, user.rawValue)

@@ -1,7 +1,7 @@
 package import TambourProtocol
 
 extension RoleTable {
-    /// A user's role in a chat, and the facts about it that the table of roles may check.
+    /// A user's role in a chat, and the facts that the table of roles may check.
     package struct Place: Sendable {
         package var kind: Kind
         package var role: Role
@@ -22,7 +22,7 @@ extension RoleTable {
 
         /// The place of a user in a chat.
         ///
-        /// The user who created a dialog has no more rights in it than the other.
+        /// The creator of a dialog has the same rights in it as the other user.
         /// - Parameter isBanned: whether the channel of these comments bans the user from
         ///   commenting.
         package init(

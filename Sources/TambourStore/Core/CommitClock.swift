@@ -14,13 +14,14 @@ package struct CommitStamp: Sendable {
     }
 }
 
-/// The clock of commits, in Unix milliseconds, and the only source of the `time` a login returns.
+/// The clock of commits, in Unix milliseconds. It is the only source of the `time` that a login
+/// returns.
 ///
 /// `ct = max(wall, last)`: commits never go backwards, and many may share a millisecond. Two rules
-/// keep a login's `time` below everything that can still appear:
+/// keep a login's `time` below the `ct` of every commit that is not visible yet:
 ///
-/// - it is `min(ct of the commit in flight, or the next one could get) - 1`;
-/// - it stays within the lease that the last commit left on disk. A restart starts above that
+/// - It is `min(ct of the commit in flight, or the next one could get) - 1`.
+/// - It stays within the lease that the last commit left on disk. A restart starts above that
 ///   lease, so a wall clock set back across a restart cannot give a later commit a smaller `ct`.
 package final class CommitClock: Sendable {
     private struct State {
@@ -29,7 +30,8 @@ package final class CommitClock: Sendable {
         var leaseEnd: Int64
     }
 
-    /// How far a login's `time` may run ahead of the wall at the last commit, in milliseconds.
+    /// The maximum lead of a login's `time` over the wall clock at the last commit, in
+    /// milliseconds.
     private let lease: Int64
     private let state: Mutex<State>
 
@@ -37,18 +39,19 @@ package final class CommitClock: Sendable {
     ///   store.
     package init(persistedLeaseEnd: Int64, leaseMs: Int) {
         lease = Int64(leaseMs)
-        // A `time` of the last run may equal the end of the lease; this run starts above it.
+        // A `time` of the previous run may equal the end of the lease, so this run starts above it.
         let start = persistedLeaseEnd == 0 ? 0 : persistedLeaseEnd + 1
         state = Mutex(State(last: start, inFlight: nil, leaseEnd: persistedLeaseEnd))
     }
 
-    /// Begins a commit and stamps it. One commit at a time: the engine is the only caller.
+    /// Begins a commit and stamps it. The engine is the only caller and runs one commit at a time.
     package func begin(wall: Int64) -> CommitStamp {
         state.withLock { state in
             precondition(state.inFlight == nil, "the engine commits one batch at a time")
             let ct = max(wall, state.last)
-            // Counted from the wall clock: a commit clock that a restart has set ahead takes no
-            // further lease. Otherwise repeated restarts would drive it away from the wall clock.
+            // The lease counts from the wall clock, so a commit clock that a restart has set ahead
+            // does not extend the lease. Otherwise repeated restarts would move the clock away from
+            // the wall clock.
             let stamp = CommitStamp(ct: ct, leaseEnd: max(ct, wall + lease))
             state.last = ct
             state.inFlight = stamp
@@ -58,7 +61,7 @@ package final class CommitClock: Sendable {
 
     /// Ends the commit in flight.
     ///
-    /// - Parameter committed: false when it was rolled back and nothing reached the disk.
+    /// - Parameter committed: false if the commit was rolled back and nothing reached the disk.
     package func end(committed: Bool) {
         state.withLock { state in
             guard let stamp = state.inFlight else { return }
@@ -67,8 +70,8 @@ package final class CommitClock: Sendable {
         }
     }
 
-    /// Returns the newest time below which nothing can appear any more. Read it before opening a
-    /// snapshot.
+    /// Returns the newest time below the `ct` of every commit that is not visible yet. Call it
+    /// before opening a snapshot.
     package func safeTime(wall: Int64) -> Int64 {
         state.withLock { state in
             if let stamp = state.inFlight { return min(stamp.ct - 1, state.leaseEnd) }
@@ -77,13 +80,13 @@ package final class CommitClock: Sendable {
         }
     }
 
-    /// Makes all later commits come after `moment`, even while the wall clock is before it.
+    /// Gives all later commits a `ct` after `moment`, even while the wall clock is before it.
     package func settle(through moment: Int64) {
         state.withLock { $0.last = max($0.last, moment + 1) }
     }
 
-    /// Returns the stamp of an event that is sent but not committed: above every `time` handed out
-    /// so far.
+    /// Returns the stamp of an event that is sent but not committed. It is above every `time`
+    /// returned so far.
     package func now(wall: Int64) -> Int64 {
         state.withLock { state in
             let now = max(wall, state.last)
@@ -92,7 +95,7 @@ package final class CommitClock: Sendable {
         }
     }
 
-    /// Returns how far the clock is ahead of the wall clock, in milliseconds; 0 when it is not.
+    /// Returns the lead of this clock over the wall clock, in milliseconds; 0 if it has none.
     package func drift(wall: Int64) -> Int64 {
         state.withLock { max(0, $0.last - wall) }
     }

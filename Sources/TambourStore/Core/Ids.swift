@@ -1,7 +1,8 @@
 /// The key of a chat inside the store; it is never sent to clients.
 ///
-/// Groups and channels use their wire id (negative). Dialogs and saved messages get a positive
-/// number of their own, because the wire's dialog id (`A xor B`) is unique only for one user.
+/// Groups and channels use their wire id (negative). Dialogs and saved messages get a separate
+/// positive number, because a dialog's wire id (`A xor B`) is unique only among the chats of one
+/// user.
 package struct ChatKey: Hashable, Comparable, Sendable {
     package let rawValue: Int64
 

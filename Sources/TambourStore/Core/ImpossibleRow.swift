@@ -1,6 +1,7 @@
-/// A stored number that no server writes, with which a request or a start cannot continue.
+/// The error for a stored number that no server writes. The request or the start of the server
+/// fails.
 package struct ImpossibleRow: Error, Equatable, CustomStringConvertible {
-    /// The row and its column, as `meta ct_lease`.
+    /// The row and its column, such as `meta ct_lease`.
     package let place: String
     package let value: Int64
 

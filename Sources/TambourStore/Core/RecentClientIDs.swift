@@ -2,36 +2,35 @@ import TambourProtocol
 
 /// A cache that recognizes most new client ids without reading the disk.
 ///
-/// Clients count their ids up or take them from the clock, so a new id is larger than nearly all
-/// existing ones. The cache holds every (cid, sender) of the store whose cid is above `bound` and
-/// below `ceiling`, and perhaps some from rolled-back batches. A pair in that range that it does
-/// not hold is not in the store either.
+/// Clients count their ids up or derive them from the clock, so a new id is larger than nearly all
+/// existing ids. The cache holds every stored pair (cid, sender) with a cid above `bound` and below
+/// `ceiling`, and perhaps pairs from rolled-back batches. A pair in that range that the cache does
+/// not hold is not in the store.
 struct RecentClientIDs {
     private struct Entry: Hashable {
         let cid: Int64
         let sender: UserID
     }
 
-    /// Microseconds since 1970 until the year 2041. Ids from here on are random, and so many of
-    /// them would displace those of the clock. It is constant: if it moved, the cache would lack
-    /// ids admitted before.
+    /// Microseconds since 1970 until the year 2041. Larger ids are random; caching them would
+    /// displace the ids that come from the clock. The ceiling is constant: if it rose, the cache
+    /// would lack stored ids between the two values.
     static let ceiling: Int64 = 1 << 51
 
     private let kept: Int
     private var entries: Set<Entry> = []
-    /// Nil while all ids fit.
+    /// Nil while the cache holds all ids.
     private var bound: Int64?
 
     /// - Parameters:
-    ///   - newest: the pairs with the `kept` largest cids of the store below the ceiling, largest
-    ///     first.
-    ///   - kept: the minimum number of pairs to hold; at twice that number the smaller half is
-    ///     dropped.
+    ///   - newest: the stored pairs with the `kept` largest cids below the ceiling, largest first.
+    ///   - kept: the minimum number of pairs to hold. At twice that number, the cache drops the
+    ///     smaller half.
     init(newest: [(cid: Int64, sender: UserID)], kept: Int) {
         self.kept = kept
         entries.reserveCapacity(newest.count)
         for pair in newest { entries.insert(Entry(cid: pair.cid, sender: pair.sender)) }
-        // Other pairs may share the last one's cid.
+        // Pairs outside the list may have the same cid as the last pair.
         if newest.count >= kept { raiseBound(to: newest.last?.cid) }
     }
 

@@ -7,13 +7,13 @@ package enum ChatKind: Int64, CaseIterable, Sendable {
     case saved = 1
     case group = 2
     case channel = 3
-    /// The comments on one post of a channel, whose members and rights are the channel's.
+    /// The comments on one post of a channel; members and rights are the channel's.
     case comments = 4
 
-    /// Whether it is a dialog or saved messages: nobody joins or leaves.
+    /// Whether it is a dialog or saved messages, which users cannot join or leave.
     package var isPair: Bool { self == .dialog || self == .saved }
 
-    /// Whether people join and leave. The first message then says who created the chat.
+    /// Whether users join and leave. The first message then records who created the chat.
     package var isJoined: Bool { self == .group || self == .channel }
 }
 
@@ -21,7 +21,7 @@ package enum ChatKind: Int64, CaseIterable, Sendable {
 package enum StoredStatus: Int64, Sendable {
     case plain = 0
     case edited = 1
-    /// Deleted for all. The row stays without its content, so ids and numbers never decrease.
+    /// Deleted for all users. The row stays without its content, so ids and numbers never decrease.
     case removed = 2
 }
 
@@ -37,18 +37,18 @@ package struct Account: Sendable {
     /// Commit clock of the last change of the profile.
     package let updated: Int64
     package let isBlocked: Bool
-    /// Whether only the id is left; an erased account counts as blocked.
+    /// Whether only the id remains; an erased account counts as blocked.
     package let isErased: Bool
     /// When the user was last online, Unix milliseconds; 0 for never.
     package let seen: Int64
     /// The user's description of themselves.
     package let description: String?
     package let privacy: Privacy
-    /// Increases with every change of the user's settings; 0 before the first.
+    /// Increases with every change of the user's settings; 0 before the first change.
     package let settingsVersion: Int64
 }
 
-/// A login: the user, the device, and when it was last seen.
+/// A login: the user, the device, and its last use.
 package struct SessionRecord: Sendable {
     package let id: SessionID
     package let userID: UserID
@@ -61,7 +61,7 @@ package struct SessionRecord: Sendable {
     /// The name of the client's dialect; empty for none.
     package let dialect: String
 
-    /// An upper estimate of the bytes it takes in the reply to 96.
+    /// An upper estimate of the session's bytes in the reply to opcode 96.
     package var wireSizeEstimate: Int {
         96 + client.utf8.count + info.utf8.count + address.utf8.count
     }
@@ -77,7 +77,7 @@ package struct MessageRecord: Sendable {
     package let cid: Int64
     package let device: DeviceID
     package var status: StoredStatus
-    /// Commit clock of the last edit or removal, 0 for none.
+    /// Commit clock of the last edit or removal; 0 if the message never changed.
     package var updated: Int64
     package var replyTo: MessageID?
     package var text: Text
@@ -85,9 +85,9 @@ package struct MessageRecord: Sendable {
     package var attaches: Packed<[Attach]>?
     /// The snapshot of the forwarded message, encoded as on the wire.
     package var forward: Packed<MessageLink>?
-    /// The counters of its reactions, encoded as on the wire; nil for none.
+    /// The counters of its reactions, encoded as on the wire; nil if there are no reactions.
     package var reactions: Packed<ReactionInfo>?
-    /// Nil when there is no poll among the attachments.
+    /// Nil if no attachment is a poll.
     package var poll: PollMark?
 
     package var content: MessageContent {
@@ -105,14 +105,14 @@ package struct MessageRecord: Sendable {
 
 /// The content of a message, as its author wrote it.
 ///
-/// A handler builds it from a `NewMessage`; the store adds id, number and state to make a
-/// `MessageRecord`. A scheduled message holds one, too.
+/// A handler builds it from a `NewMessage`; the store adds id, number and state to form a
+/// `MessageRecord`. A scheduled message contains it too.
 package struct MessageContent: Sendable {
     package var cid: Int64
     package var text: Text
     package var elements: Packed<[Element]>?
     package var attaches: Packed<[Attach]>?
-    /// Nil when there is no poll among the attachments.
+    /// Nil if no attachment is a poll.
     package var poll: PollMark?
     package var replyTo: MessageID?
     package var forward: Packed<MessageLink>?

@@ -1,7 +1,7 @@
 import TambourProtocol
 import TambourSQL
 
-// The lists of one column that several SELECTs return.
+// Single columns that several SELECTs return.
 
 enum ChatKeyColumn: Int, SQLColumn {
     case chat
@@ -23,16 +23,16 @@ extension SQLRow {
     /// Returns the count; 0 for NULL.
     func count(_ column: Column) -> Int { Int(count: int(column)) }
 
-    /// Returns the integer; nil for 0, which stands for none.
+    /// Returns the integer; nil for 0, which means absent.
     func nonZero(_ column: Column) -> Int64? {
         let value = int(column)
         return value == 0 ? nil : value
     }
 
-    /// Returns users' text; empty for NULL.
+    /// Returns a user's text; empty for NULL.
     func text(_ column: Column) -> Text { Text(unchecked: Bytes(bytes(column))) }
 
-    /// Returns users' text; nil for NULL.
+    /// Returns a user's text; nil for NULL.
     func optionalText(_ column: Column) -> Text? { isNull(column) ? nil : text(column) }
 
     /// Returns an encoded value; nil for NULL.
@@ -42,17 +42,17 @@ extension SQLRow {
 }
 
 extension SQLStatement {
-    /// Reads the count that a SELECT of one column returns; 0 for NULL, and when there is no row.
+    /// Reads the count that a SELECT of one column returns; 0 for NULL or no row.
     func oneCount(_ bind: (any SQLStatement) throws -> Void = { _ in }) throws -> Int {
         Int(count: try oneInt(bind) ?? 0)
     }
 
-    /// Binds users' text: UTF-8 as bytes, which may contain zeros.
+    /// Binds a user's text: UTF-8 as bytes, which may contain zeros.
     func bindWords(_ index: Int, _ words: Text?) {
         bindBlob(index, words?.bytes)
     }
 
-    /// Binds users' text: UTF-8 as bytes, which may contain zeros.
+    /// Binds a user's text: UTF-8 as bytes, which may contain zeros.
     func bindWords(_ index: Int, _ words: String?) {
         bindBlob(index, words.map { [UInt8]($0.utf8) })
     }

@@ -1,13 +1,13 @@
 package import TambourProtocol
 
-/// The rows and bytes that one request may still read while it searches.
+/// The rows and bytes that one request may still read during a search.
 ///
 /// A read that may find nothing counts every row that it scans. It stops when the budget is spent,
-/// and its reply says where the next request continues.
+/// and its reply contains the start of the next request.
 package struct ScanBudget {
     /// The number of rows left, across all tables.
     private(set) package var rows: Int
-    /// The number of bytes left to decode: texts, attachments, forwards.
+    /// The remaining number of bytes to decode: texts, attachments, forwards.
     private(set) package var bytes: Int
 
     package init(_ limits: Limits) {
@@ -15,10 +15,10 @@ package struct ScanBudget {
         bytes = limits.maxScannedBytes
     }
 
-    /// Whether too little is left for another lookup.
+    /// Whether the budget is too small for another lookup.
     package var isSpent: Bool { rows < Self.leastRows || bytes <= 0 }
 
-    /// The number of rows that a lookup needs to find its start.
+    /// The number of rows that a lookup needs to find its first result.
     private static let leastRows = 8
 
     mutating func take(rows: Int, bytes: Int = 0) {
@@ -26,6 +26,7 @@ package struct ScanBudget {
         self.bytes -= bytes
     }
 
-    /// Returns how many rows one lookup may read; at least one, so that each lookup makes progress.
+    /// Returns the number of rows that one lookup may read: at least one, so that each lookup
+    /// progresses.
     func share(atMost rows: Int) -> Int { max(1, min(rows, self.rows)) }
 }

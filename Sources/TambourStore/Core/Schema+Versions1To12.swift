@@ -1,7 +1,7 @@
 import TambourSQL
 
 extension Schema {
-    /// The first migrations.
+    /// The migrations up to version 12.
     static let versions1To12: [Migration] = [
         Migration(
             1,

@@ -1,11 +1,11 @@
 import TambourProtocol
 package import TambourSQL
 
-/// The migrations of the messenger's tables, oldest first. Append only: a released migration never
-/// changes.
+/// The migrations of the messenger's tables, oldest first. New migrations are appended; a released
+/// migration never changes.
 ///
-/// Users' texts are UTF-8 in a blob: PostgreSQL's text type rejects a zero byte, which is a legal
-/// character. `docs/data.md` explains what is stored where and why.
+/// Users' texts are UTF-8 in a blob, because PostgreSQL's text type rejects a zero byte, which is a
+/// legal character. `docs/data.md` explains the tables and their reasons.
 package enum Schema {
     package static let migrations = versions1To12 + laterVersions
 

@@ -72,31 +72,32 @@ package final class StoreConnection {
         erasure = try ErasureStatements(sql)
     }
 
-    /// Brings the schema of `sql` up to date.
+    /// Migrates the schema of `sql` to the current version.
     package static func migrate(_ sql: any SQLConnection) throws {
         try MigrationRunner.migrate(sql, with: Schema.migrations)
     }
 
     // MARK: - Restored backups
 
-    /// Returns the commit clock up to which marks date from before a restored backup. Clients with
-    /// such marks may hold data that the store has lost, including pushes received after their
-    /// marks. 0 when no backup was ever restored.
+    /// Returns the commit clock up to which clients' sync times date from before a restored backup;
+    /// 0 if no backup was ever restored. Clients with such a sync time may hold data that the store
+    /// has lost, including pushes received after that time.
     package func restored() throws -> Int64 {
         try meta.value(Self.restoredKey) ?? 0
     }
 
-    /// Returns the commit clock up to which marks date from before messages recorded when they
-    /// changed; 0 for never.
+    /// Returns the commit clock up to which sync times date from before the store recorded the time
+    /// of message changes; 0 if there are none.
     package func changesUnknown() throws -> Int64 {
         try meta.value(Self.changesUnknownKey) ?? 0
     }
 
     /// Records that the store is a backup that is restored at `now` (Unix ms).
     package func noteRestore(at now: Int64) throws {
-        // Marks handed out before the restore may be ahead of the wall clock by a lease. If the
-        // wall clock was set back, they may be ahead by as much as the backup's clock is, and by a
-        // little more where `settle` moved the clock since. New marks start above all of these.
+        // Sync times issued before the restore may be ahead of the wall clock by a lease. If the
+        // wall clock was set back, they may be ahead by the lead of the backup's clock, and by a
+        // little more where `settle` has moved the clock since the backup. New sync times start
+        // above all of these.
         let lease = try meta.value(Self.leaseKey) ?? 0
         let end = max(try restored(), max(now, lease) + Int64(limits.commitLeaseMs))
         try sql.transaction(.immediate) {
@@ -105,12 +106,12 @@ package final class StoreConnection {
         }
     }
 
-    /// The key in `meta` of the end of the clock's lease.
+    /// The key in `meta` for the end of the clock's lease.
     static let leaseKey = "ct_lease"
     private static let restoredKey = "restored"
     private static let changesUnknownKey = "changes_unknown"
 
-    /// The number of rows that statements returned so far; counted rows weigh less.
+    /// The number of rows that statements returned so far, plus a fraction of the counted rows.
     package var rowsRead: Int { sql.rowsStepped + rowsCounted / Self.countedRowsPerRow }
 
     /// The number of rows that the database counts in the time it takes to return one.
@@ -152,7 +153,7 @@ struct MetaStatements {
     }
 }
 
-/// A read: over a snapshot on a reader, or inside the engine's transaction after a flush.
+/// A read over a snapshot on a reader, or inside the engine's transaction after a flush.
 package struct ReadTransaction {
     let store: StoreConnection
     private let rowsBefore: Int
@@ -167,8 +168,8 @@ package struct ReadTransaction {
     /// The number of rows read so far.
     package var rowsRead: Int { store.rowsRead - rowsBefore }
 
-    /// The number of rows at which a page that starts now ends: the end of the step, or half a step
-    /// from now if that is later.
+    /// The value of `rowsRead` at which a page that starts now must end: the end of the step, or
+    /// half a step from now if that is later.
     package var pageEnd: Int {
         max(limits.rowsPerReadStep, rowsRead + limits.rowsPerReadStep / 2)
     }

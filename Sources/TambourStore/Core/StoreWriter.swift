@@ -2,10 +2,10 @@ package import TambourEvents
 import TambourProtocol
 import TambourSQL
 
-/// The single writer of a store: caches chats, opens a transaction per batch, and writes back at
-/// its end.
+/// The single writer of a store. It caches chats, opens a transaction per batch, and writes changed
+/// cache entries back at the end of the batch.
 ///
-/// Owned by the engine and used on its queue only.
+/// The engine owns it and uses it only on the engine's queue.
 package final class StoreWriter {
     package let connection: StoreConnection
     private let transaction: WriteTransaction
@@ -13,7 +13,7 @@ package final class StoreWriter {
 
     /// - Parameters:
     ///   - userIDs: the source of ids for new users.
-    ///   - firstCounter: the start of the 16-bit counter in message ids; any value will do.
+    /// - firstCounter: the start of the 16-bit counter in message ids; any value is valid.
     package init(
         _ connection: StoreConnection,
         userIDs: UserIDSource,
@@ -29,7 +29,8 @@ package final class StoreWriter {
     package func persistedLeaseEnd() throws -> Int64 {
         let clock = try time("ct")
         if let leaseEnd = try time(StoreConnection.leaseKey) { return leaseEnd }
-        // Older commits did not store the end of their lease; it was counted from the clock.
+        // Older commits did not store the end of their lease; its length was counted from the
+        // commit clock.
         return clock.map { $0 + Int64(connection.limits.commitLeaseMs) } ?? 0
     }
 
@@ -53,10 +54,10 @@ package final class StoreWriter {
         return transaction
     }
 
-    /// Writes back what the batch changed and commits it.
+    /// Writes the changes of the batch back and commits it.
     ///
     /// - Returns: the events of the batch, in the order of its commands.
-    /// - Throws: any error of the store; then call `rollback`.
+    /// - Throws: any error of the store; the caller must then call `rollback`.
     package func commit() throws -> [Event] {
         try transaction.flush()
         try connection.meta.set("ct", transaction.ct)
@@ -65,13 +66,13 @@ package final class StoreWriter {
         return transaction.close()
     }
 
-    /// Ends a batch that wrote nothing, without waiting for the disk.
+    /// Ends a batch without writes, without waiting for the disk.
     package func finishUnwritten() {
         connection.sql.rollback()
         _ = transaction.close()
     }
 
-    /// Drops the batch and the whole cache, which may contain its changes.
+    /// Discards the batch and the whole cache, which may contain changes of the batch.
     package func rollback() {
         connection.sql.rollback()
         transaction.abandon()

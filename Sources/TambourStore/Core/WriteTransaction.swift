@@ -4,13 +4,14 @@ import TambourSQL
 
 /// A batch of commands inside one database transaction.
 ///
-/// Handlers make every check before the first write. Rows that several commands touch (members, big
-/// chats' clocks) are held here and written once; messages are inserted in order at the end.
+/// Handlers make every check before the first write. The transaction holds rows that several
+/// commands change (members, big chats' clocks) and writes each row once; it inserts messages in
+/// order at the end.
 package final class WriteTransaction {
     let store: StoreConnection
     let userIDs: UserIDSource
-    /// The transaction's state without pending write-back: up to date for rows that are never held
-    /// back (accounts, sessions, codes).
+    /// The transaction's state without pending write-back. It is up to date for rows that are
+    /// written at once (accounts, sessions, codes).
     package let reader: ReadTransaction
 
     /// The commit clock of this batch, Unix milliseconds.
@@ -50,10 +51,10 @@ package final class WriteTransaction {
     /// The number of users known to be listed, and of sessions known to be open, some 50 bytes
     /// each; a full cache is cleared.
     private static let cachedUsers = 100_000
-    /// The number of client ids known without a lookup; more would only help clients whose clocks
-    /// lag by minutes.
+    /// The number of client ids known without a lookup. A larger cache would help only clients with
+    /// clocks that lag by minutes.
     private static let recentClientIDs = 16_384
-    /// The key in `meta` of the newest session's id.
+    /// The key in `meta` for the newest session's id.
     static let lastSessionKey = "last_session"
 
     struct Pair: Hashable {
@@ -88,12 +89,13 @@ package final class WriteTransaction {
         func last(_ table: String, _ statement: any SQLStatement) throws -> Int64 {
             try possible(statement.oneInt() ?? 0, table)
         }
-        // The next id follows this one.
+        // The server derives the next id from this one.
         func possible(_ id: Int64, _ table: String) throws -> Int64 {
             guard id <= StoreCheck.ids.upperBound else { throw ImpossibleRow("\(table): id", id) }
             return id
         }
-        // Session rows are deleted, so `meta` holds the newest id; older stores have only the rows.
+        // Session rows are deleted, so `meta` stores the newest id; older stores have only the
+        // rows.
         let rememberedSession = try possible(
             store.meta.value(lastSessionKey) ?? 0,
             "meta last_session"
@@ -111,13 +113,13 @@ package final class WriteTransaction {
         self.ct = ct
     }
 
-    /// Queues an event, which leaves after the commit.
+    /// Queues an event, which is sent after the commit.
     package func emit(_ event: Event) {
         writes += 1
         events.append(event)
     }
 
-    /// Returns a reader of the transaction's own state, including all of this batch's writes.
+    /// Flushes pending writes and returns a reader that sees all writes of this batch.
     package func flushedReader() throws -> ReadTransaction {
         try flush()
         return reader
@@ -141,8 +143,8 @@ package final class WriteTransaction {
         touched.removeAll(keepingCapacity: true)
     }
 
-    /// Writes the changed columns of a member's row. Most rows belong to readers of a group: a
-    /// message moves only their clock, which touches the fewest indexes.
+    /// Writes the changed columns of a member's row. Most rows belong to readers of a group; a
+    /// message moves only their clock, which changes the fewest indexes.
     private func write(_ member: MemberState, of chat: ChatKey) throws {
         let statement: any SQLStatement
         switch member.unsaved {

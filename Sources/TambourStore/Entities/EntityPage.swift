@@ -9,7 +9,8 @@ package struct EntityPage {
 }
 
 extension ReadTransaction {
-    /// Returns at least one entity if there is any; entities that do not fit are not decoded.
+    /// Returns at least one entity if any exists; entities that do not fit the page are not
+    /// decoded.
     func page(
         _ query: SQLQuery<EntityColumn>,
         limit: Int,
@@ -37,7 +38,7 @@ extension ReadTransaction {
 }
 
 extension Entity {
-    /// An upper estimate of the bytes it takes on the wire.
+    /// An upper estimate of the entity's bytes on the wire.
     package var wireSizeEstimate: Int {
         Self.wireSizeEstimate(
             ofType: type.rawValue.utf8.count,

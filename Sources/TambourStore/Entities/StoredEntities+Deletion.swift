@@ -27,7 +27,7 @@ struct EntityPurgeStatements {
     }
 }
 
-/// A deleted entity with descendants that may still have to be deleted.
+/// A deleted entity whose descendants may still have to be deleted.
 package struct EntityPurge: Sendable {
     package let user: UserID
     package let parent: Int64
@@ -52,13 +52,12 @@ package struct EntityPurge: Sendable {
 }
 
 extension ReadTransaction {
-    /// Whether entities of a user still have to be deleted because an ancestor was.
+    /// Whether a user has pending deletions of entities below a deleted entity.
     package func hasEntityPurges(of user: UserID) throws -> Bool {
         try store.entityPurges.any.hasRow { $0.bind(1, user.rawValue) }
     }
 
-    /// Returns the pending deletion that covers an entity below `parent`; nil when the entity
-    /// stays.
+    /// Returns the pending deletion that covers an entity below `parent`; nil if the entity stays.
     ///
     /// Call it only for users with pending deletions.
     package func purge(of user: UserID, at parent: Int64?) throws -> EntityPurge? {
@@ -80,8 +79,8 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// Records that descendants of an entity may have to be deleted; a later step does it, even
-    /// after a restart.
+    /// Records that descendants of an entity may have to be deleted. A later step deletes them,
+    /// even after a restart.
     package func putEntityPurge(_ purge: EntityPurge) throws {
         writes += 1
         mayHavePurges = true
@@ -94,10 +93,10 @@ extension WriteTransaction {
         }
     }
 
-    /// Records that nothing is left to delete, until the next `putEntityPurge`.
+    /// Records that no purge is pending, until the next `putEntityPurge`.
     package func noteNoPurges() { mayHavePurges = false }
 
-    /// Returns an unfinished purge; users take turns.
+    /// Returns a pending purge, alternating between users.
     package func nextEntityPurge() throws -> EntityPurge? {
         for after in [purgedUser.rawValue, .min] {
             let purge = try store.entityPurges.next.one {
@@ -112,7 +111,7 @@ extension WriteTransaction {
         return nil
     }
 
-    /// Records that nothing is left below an entity.
+    /// Records that the purge below an entity is complete.
     package func dropEntityPurge(of user: UserID, at parent: Int64) throws {
         let dropped = try store.entityPurges.drop.run {
             $0.bind(1, user.rawValue)
@@ -159,7 +158,7 @@ extension WriteTransaction {
                 fields: [:]
             )
         }
-        // RETURNING yields the rows in no particular order.
+        // RETURNING yields the rows in an unspecified order.
         return tombstones.sorted { $0.id < $1.id }
     }
 

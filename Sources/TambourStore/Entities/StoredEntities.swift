@@ -5,17 +5,17 @@ import TambourSQL
 
 /// The number of a user's entities, and the newest id.
 package struct EntityCounts: Equatable, Sendable {
-    /// Entities that are not deleted, without elements of series.
+    /// Live entities, not counting elements of series.
     package var live: Int64 = 0
     package var elements: Int64 = 0
     package var lastID: Int64 = 0
-    /// Replies kept for devices that lost them.
+    /// Replies kept for devices that lost the original reply.
     package var replies: Int64 = 0
 }
 
-/// The place of an entity in a page's order: the next page starts after it.
+/// The place of an entity in a page's order; the next page starts after this place.
 package struct EntityPlace: Equatable, Sendable {
-    /// The commit clock; for an element its position.
+    /// The commit clock of the change; for an element, its position in the series.
     package let position: Int64
     package let id: Int64
 
@@ -25,7 +25,7 @@ package struct EntityPlace: Equatable, Sendable {
     }
 }
 
-/// The reply to a device's operation.
+/// The stored reply to an operation of a device.
 package struct EntityReply: Equatable, Sendable {
     /// SHA-256 of the operation.
     package let digest: Bytes
@@ -40,7 +40,7 @@ package struct EntityReply: Equatable, Sendable {
 
 enum EntityColumn: Int, SQLColumn {
     case id, type, parent, version, modified, device, creator, createdBy, deleted, content, stamps
-    /// Where the entity stands in a page's order.
+    /// The entity's place in a page's order.
     case place
 
     var sql: String {
@@ -84,8 +84,8 @@ struct EntityStatements {
         let select = "SELECT \(EntityColumn.list) FROM object WHERE user_id = $1"
         byID = try sql.query("\(select) AND id = $2")
         byCreation = try sql.query("\(select) AND creator = $2 AND created_by = $3")
-        // SQLite estimates ten entities per user and would read all of them; a range makes it use
-        // the index.
+        // SQLite estimates ten entities per user and would read all of them; the range makes SQLite
+        // use the index.
         twin = try sql.query(
             """
             \(select) AND parent = $2 AND natural_key BETWEEN $3 AND $3 AND deleted = 0 AND id <> $4
@@ -121,7 +121,8 @@ struct EntityStatements {
             """
         )
         // Follows the rules of `EntityRules.cascade` without reading the entities' contents.
-        // Ordered by `id` alone, or with an equal type, SQLite would read all entities of the user.
+        // With `ORDER BY id` alone, or with `type` compared for equality, SQLite would read all
+        // entities of the user.
         deleteChildren = try sql.query(
             """
             UPDATE object SET
@@ -192,7 +193,7 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the entity that a device created by an operation.
+    /// Returns the entity that an operation of a device created.
     package func entity(
         createdBy operation: Int64,
         on device: DeviceID,
@@ -236,8 +237,8 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the entities that changed after a place, the oldest change first, without elements
-    /// of series.
+    /// Returns the entities that changed after a place, oldest change first, without elements of
+    /// series.
     ///
     /// - Parameters:
     ///   - isLive: omits deleted entities.
@@ -258,9 +259,9 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns elements of a series after a place and up to a position, in their order.
+    /// Returns elements of a series after a place and up to a position, in the order of the series.
     ///
-    /// - Parameter room: the bytes that they may take on the wire.
+    /// - Parameter room: the maximum number of bytes on the wire.
     package func elements(
         of type: EntityType,
         below parent: Int64,
@@ -285,7 +286,7 @@ extension ReadTransaction {
         try store.entities.counts.one {
             $0.bind(1, user.rawValue)
         } read: { row in
-            // The next entity's id follows this one.
+            // The server derives the next entity's id from this one.
             guard StoreCheck.messages.contains(row.int(.lastID)) else {
                 throw ImpossibleRow("object_count \(user): last_id", row.int(.lastID))
             }
@@ -298,7 +299,8 @@ extension ReadTransaction {
         } ?? EntityCounts()
     }
 
-    /// Returns the reply to a device's operation; nil when there was none, or too long ago.
+    /// Returns the stored reply to an operation of a device; nil if there is none, or it has been
+    /// deleted.
     package func entityReply(
         to operation: Int64,
         of device: DeviceID,
@@ -334,8 +336,8 @@ extension WriteTransaction {
     /// Stores an entity in place of its previous version.
     ///
     /// - Parameters:
-    ///   - key: its natural key; nil for a type without one.
-    ///   - position: for an element, its position in the series.
+    /// - key: the natural key; nil for a type without a natural key.
+    /// - position: the position in the series; only for an element.
     package func putEntity(
         _ stored: StoredEntity,
         key: EntityKey?,
@@ -391,7 +393,7 @@ extension WriteTransaction {
         }
     }
 
-    /// Deletes the replies to a user's devices from before a time (commit clock), the oldest first.
+    /// Deletes the replies to a user's devices from before a time (commit clock), oldest first.
     ///
     /// - Returns: the number of deleted replies, at most `limit`.
     package func forgetEntityReplies(
@@ -408,7 +410,7 @@ extension WriteTransaction {
     }
 }
 
-/// A hash of the values of a natural key, which may have any length, for the index.
+/// A hash of the values of a natural key. Values may have any length, so the index stores the hash.
 package struct EntityKey: Hashable, Sendable {
     package let bytes: Bytes
 
@@ -421,7 +423,7 @@ package struct EntityKey: Hashable, Sendable {
 }
 
 extension EntityID {
-    /// - Precondition: The id was assigned by the server.
+    /// - Precondition: The server assigned the id.
     package var number: Int64 {
         guard case .server(let number) = self else {
             preconditionFailure("a local id leaves its device in operations alone")

@@ -1,17 +1,19 @@
 package import TambourProtocol
 
-/// An entity as the server stores it: the part that is sent, and what its rules need besides.
+/// An entity as the server stores it: the data sent to devices, and the data that only the rules
+/// need.
 package struct StoredEntity: Hashable, Sendable {
-    /// A tombstone whose type uses `updateWins` still has its fields here; `copy` is without them.
+    /// A tombstone of a type that uses `updateWins` still contains its fields here; `copy` omits
+    /// them.
     package var entity: Entity
     /// The device of the last accepted change.
     package var device: Int64
-    /// When each field of a `merge` type last changed. A field without a stamp has not changed
+    /// The last change of each field of a `merge` type. A field without a stamp has not changed
     /// since its creation.
     package var stamps: [String: Stamp]
-    /// The device that created it. Together with `entity.createdBy` it is unique, and kept as long
-    /// as the entity or its tombstone. So the first result of a creation is found after its reply
-    /// was deleted.
+    /// The device that created the entity. Together with `entity.createdBy` it is unique, and it is
+    /// kept as long as the entity or its tombstone. The server therefore finds the first result of
+    /// a creation even after deleting the reply.
     package var creator: Int64
 
     package init(
@@ -26,7 +28,7 @@ package struct StoredEntity: Hashable, Sendable {
         self.creator = creator
     }
 
-    /// The order of a change among others of the same entity.
+    /// The data that orders a change among the changes of the same entity.
     package struct Stamp: Hashable, Sendable {
         /// The entity's version after the change.
         package var version: Int64
@@ -54,15 +56,15 @@ extension StoredEntity {
         Stamp(version: entity.version, modified: entity.modified, device: device)
     }
 
-    /// The reply to its creation, rebuilt from stored data.
+    /// The reply to the entity's creation, rebuilt from stored data.
     package var creationResult: EntityResult {
         .applied(.init(id: entity.id, version: 1, modified: entity.modified))
     }
 }
 
 extension StoredEntity.Stamp {
-    /// Whether last-writer-wins prefers this change. The later time wins; between equal times the
-    /// higher device wins, and for one device the later change.
+    /// Whether last-writer-wins prefers this change to `other`. The later time wins. At equal times
+    /// the higher device id wins; for the same device, this change wins.
     package func wins(over other: Self) -> Bool {
         (modified, device) >= (other.modified, other.device)
     }

@@ -6,7 +6,7 @@ struct AttachedStatements {
     let newer: SQLQuery<ScannedMessageColumn>
 
     init(_ sql: any SQLConnection) throws {
-        // The same condition as in the partial index `message_attached`.
+        // Must equal the condition of the partial index `message_attached`.
         let select = """
             SELECT \(MessageColumn.list(of: "m")), \(IsHiddenColumn.list) FROM message m
             WHERE m.chat = $1 AND m.id > $3 AND m.id <= $4
@@ -17,10 +17,10 @@ struct AttachedStatements {
     }
 }
 
-/// Messages with attachments on one side of a position, the nearest first.
+/// Messages with attachments before or after a position, nearest first.
 package struct AttachedPage: Sendable {
     package var messages: [MessageRecord] = []
-    /// The last message scanned; nil when nothing is left on this side.
+    /// The last message scanned; nil if no messages remain in this direction.
     package var reached: MessageID?
 
     package init() {}
@@ -54,10 +54,11 @@ extension ReadTransaction {
         }
     }
 
-    /// Rows read at once: PostgreSQL sends all rows that a statement selects.
+    /// The number of rows read per statement, because PostgreSQL sends all rows that a statement
+    /// selects.
     private static let rowsPerLook = 64
 
-    /// - Parameter range: returns the range of the messages beyond the last one scanned.
+    /// - Parameter range: returns the id range beyond the last scanned message.
     private func page(
         _ query: SQLQuery<ScannedMessageColumn>,
         in view: ChatView,

@@ -9,10 +9,10 @@ package struct DelayedRecord: Sendable {
     package internal(set) var id: MessageID
     package let device: DeviceID
     package var attributes: DelayedAttributes
-    /// Whether it was due and could not be sent; it then waits for its sender to change or delete
+    /// Whether it was due but could not be sent. It then waits until its sender changes or deletes
     /// it.
     package var hasFailed = false
-    /// Commit clock of the last edit, 0 for none.
+    /// Commit clock of the last edit; 0 if it was never edited.
     package var updated: Int64 = 0
     package var content: MessageContent
 
@@ -36,7 +36,7 @@ package struct DelayedRecord: Sendable {
         self.content = content
     }
 
-    /// Returns the message object for the sender. Its time is when it is due.
+    /// Returns the message object for the sender. Its time is the due time.
     package func message(link: Packed<MessageLink>?) -> Message {
         let chatID = place.wireID(for: sender)
         return Message(
@@ -56,7 +56,7 @@ package struct DelayedRecord: Sendable {
         )
     }
 
-    /// An upper estimate of the bytes it takes on the wire, without the message it replies to.
+    /// An upper estimate of the bytes on the wire, without the message that this one replies to.
     package var wireSizeEstimate: Int {
         280 + content.text.bytes.count + (content.elements?.bytes.count ?? 0)
             + (content.attaches?.bytes.count ?? 0) + (content.forward?.bytes.count ?? 0)
@@ -148,7 +148,8 @@ struct DelayedStatements {
             )
             """
         )
-        // Commits may share a millisecond: a list that changes twice in one is reported twice.
+        // Commits may share a millisecond; each change of a list still gets its own time, so both
+        // are reported.
         let time =
             "CASE WHEN delayed_updated < $3 THEN CAST($3 AS bigint) ELSE delayed_updated + 1 END"
         let note = "UPDATE member SET delayed_updated = \(time)"
@@ -208,7 +209,7 @@ extension DelayedRecord {
 }
 
 extension ReadTransaction {
-    /// Returns the messages `user` has scheduled for a place, the next to be sent first.
+    /// Returns the messages that `user` has scheduled for a place, earliest first.
     package func delayed(of user: UserID, for place: ChatPlace) throws -> [DelayedRecord] {
         try store.delayed.ofPlace.all({ $0.bind(user, place) }, read: DelayedRecord.init(row:))
     }
@@ -242,8 +243,7 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the id of the message that `user` scheduled from `device` under `cid` and has
-    /// deleted since.
+    /// Returns the id of a deleted message that `user` had scheduled from `device` under `cid`.
     package func deletedDelayed(
         cid: Int64,
         of user: UserID,
@@ -258,8 +258,8 @@ extension ReadTransaction {
         return id.map { MessageID($0) }
     }
 
-    /// Returns the number of other messages scheduled for a place, and about how many bytes they
-    /// take on the wire.
+    /// Returns the number of messages scheduled for a place, except one, and an estimate of their
+    /// bytes on the wire.
     package func delayedSize(
         of user: UserID,
         for place: ChatPlace,
@@ -278,7 +278,7 @@ extension ReadTransaction {
         try store.delayed.count.oneCount { $0.bind(1, user.rawValue) }
     }
 
-    /// Returns the messages due by `time` (Unix milliseconds), the longest overdue first.
+    /// Returns the messages due by `time` (Unix milliseconds), earliest first.
     package func dueDelayed(at time: Int64, limit: Int) throws -> [DelayedRecord] {
         try store.delayed.due.all {
             $0.bind(1, time)
@@ -288,11 +288,11 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns when the next message is due, Unix milliseconds; nil when none is scheduled.
+    /// Returns the earliest due time, Unix milliseconds; nil if no message is scheduled.
     package func nextDelayedTime() throws -> Int64? { try store.delayed.next.oneInt() }
 
-    /// Returns the message object for the wire; it embeds the current version of the message it
-    /// replies to.
+    /// Returns the message object for the wire. A reply embeds the current version of the message
+    /// that it answers.
     package func message(_ record: DelayedRecord) throws -> Message {
         let wireID = record.place.wireID(for: record.sender)
         guard let replyTo = record.content.replyTo, let view = try view(wireID, for: record.sender)
@@ -319,8 +319,8 @@ extension WriteTransaction {
     /// Stores a message until it is due.
     ///
     /// - Parameters:
-    ///   - record: the message, without an id yet.
-    ///   - chat: nil when the dialog does not exist yet.
+    /// - record: the message, still without an id.
+    /// - chat: nil if the dialog does not exist yet.
     /// - Returns: the row as stored.
     package func schedule(_ record: DelayedRecord, in chat: ChatState?) throws -> DelayedRecord {
         counter &+= 1
@@ -330,7 +330,7 @@ extension WriteTransaction {
         return stored
     }
 
-    /// Replaces a scheduled message; a message that could not be sent is retried.
+    /// Replaces a scheduled message; if its sending had failed, the server will retry it.
     ///
     /// - Returns: the row as stored.
     package func edit(_ record: DelayedRecord, in chat: ChatState?) throws -> DelayedRecord {
@@ -349,10 +349,10 @@ extension WriteTransaction {
         emit(.delayed(until: record.attributes.timeToFire))
     }
 
-    /// Deletes scheduled messages, or removes them because they are sent.
+    /// Deletes scheduled messages, either on request or because they are being sent.
     ///
-    /// - Parameter keepingKeys: whether each `cid` stays taken: no other row holds the `cid` of a
-    ///   deleted message.
+    /// - Parameter keepingKeys: whether each `cid` stays taken. Use it for deleted messages,
+    ///   because no other row holds their `cid`.
     package func deleteDelayed(
         _ ids: [MessageID],
         of user: UserID,
@@ -381,7 +381,7 @@ extension WriteTransaction {
         try note(user, in: chat, by: store.delayed.noteUpdate)
     }
 
-    /// Records that a message could not be sent; the message stays.
+    /// Records that a message could not be sent. The message stays stored.
     package func fail(_ record: DelayedRecord, in chat: ChatState?) throws {
         writes += 1
         try store.delayed.fail.run {
@@ -392,7 +392,7 @@ extension WriteTransaction {
         try note(record.sender, in: chat, by: store.delayed.noteFailure)
     }
 
-    /// Shows, in a dialog that has just been created, the messages its two users scheduled before.
+    /// Adds to a new dialog the messages that its two users scheduled before it existed.
     func showDelayed(of a: UserID, and b: UserID, in chat: ChatState) throws {
         for (user, partner) in a == b ? [(a, a)] : [(a, b), (b, a)]
         where try reader.delayedSize(of: user, for: .user(partner), without: MessageID(0)).count > 0
@@ -401,8 +401,8 @@ extension WriteTransaction {
         }
     }
 
-    /// Deletes the scheduled messages of a user who leaves. Their keys stay taken, so nothing is
-    /// sent if the user returns and an outbox retries.
+    /// Deletes the scheduled messages of a user who leaves. Their keys stay taken, so the server
+    /// sends no message if the user returns and an outbox retries.
     func forgetDelayed(of user: UserID, for place: ChatPlace) throws {
         store.delayed.keepAll.bind(1, user.rawValue)
         store.delayed.keepAll.bind(2, place.peer)
@@ -414,8 +414,7 @@ extension WriteTransaction {
         }
     }
 
-    /// Deletes the oldest keys of deleted messages, so that at most as many stay as messages may be
-    /// scheduled.
+    /// Deletes the oldest keys of deleted messages, so that no more than `maxDelayed` remain.
     private func forgetOldestKeys(of user: UserID) throws {
         try store.delayed.forgetKeys.run {
             $0.bind(1, user.rawValue)
@@ -423,13 +422,12 @@ extension WriteTransaction {
         }
     }
 
-    /// Deletes all messages scheduled for a group or channel that has ended.
+    /// Deletes all messages scheduled for a deleted group or channel.
     func forgetDelayed(for place: ChatPlace) throws {
         try store.delayed.deleteAllOfPlace.run { $0.bind(1, place.peer) }
     }
 
-    /// Records the change of the list for the sender's other devices, which see it at their next
-    /// login.
+    /// Records the change of the list; the sender's other devices receive it at their next login.
     private func note(
         _ user: UserID,
         in chat: ChatState?,

@@ -6,12 +6,12 @@ package struct DraftRecord: Sendable {
     package let place: ChatPlace
     /// Commit clock of the last change.
     package let ct: Int64
-    /// When it was saved, Unix milliseconds; 0 when it was discarded.
+    /// The time of saving, Unix milliseconds; 0 if it was discarded.
     package let saved: Int64
     package let text: Text
     package let elements: Packed<[Element]>?
     package let replyTo: MessageID?
-    /// When its dialog was created; 0 for groups and for dialogs that do not exist yet.
+    /// The creation time of the draft's dialog; 0 for groups and for dialogs that do not exist yet.
     package let dialogCreated: Int64
 
     package var isSaved: Bool { saved > 0 }
@@ -21,11 +21,11 @@ package struct DraftRecord: Sendable {
         Draft(text: text, elements: elements, replyTo: replyTo, time: saved, saveTime: saved)
     }
 
-    /// An upper estimate of the bytes it takes on the wire.
+    /// An upper estimate of the draft's bytes on the wire.
     package var wireSizeEstimate: Int { 120 + text.bytes.count + (elements?.bytes.count ?? 0) }
 }
 
-/// The columns of `draft d` and of the dialog it is for, `chat c`.
+/// The columns of `draft d` and of its dialog `chat c`.
 enum DraftColumn: Int, SQLColumn {
     case peer, ct, saved, text, elements, replyTo, dialogCreated
 
@@ -106,7 +106,7 @@ extension DraftRecord {
 }
 
 extension ReadTransaction {
-    /// Returns the draft of `user` for a place, or its tombstone; nil when there never was one.
+    /// Returns the draft of `user` for a place, or its tombstone; nil if there is neither.
     package func draft(of user: UserID, for place: ChatPlace) throws -> DraftRecord? {
         try store.drafts.byPlace.one {
             $0.bind(1, user.rawValue)
@@ -116,8 +116,8 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the drafts saved or discarded after `since` and up to `end` (commit clock), the
-    /// newest change first.
+    /// Returns the drafts saved or discarded after `since` and up to `end` (commit clock), newest
+    /// change first.
     package func changedDrafts(
         of user: UserID,
         since: Int64,
@@ -167,7 +167,7 @@ extension WriteTransaction {
         }
     }
 
-    /// Discards a draft, if there is one; the next delta contains its tombstone.
+    /// Discards a draft if it exists; the next delta contains its tombstone.
     package func discardDraft(of user: UserID, for place: ChatPlace) throws {
         writes += 1
         try store.drafts.discard.run {
@@ -178,7 +178,7 @@ extension WriteTransaction {
         }
     }
 
-    /// Discards everyone's drafts in a group or channel.
+    /// Discards all users' drafts in a group or channel.
     func discardDrafts(for place: ChatPlace) throws {
         try store.drafts.discardAll.run {
             $0.bind(1, place.peer)
@@ -187,8 +187,8 @@ extension WriteTransaction {
         }
     }
 
-    /// Reports drafts, saved under the user before their dialog existed, under the chat from now
-    /// on.
+    /// Marks the drafts of a new dialog as changed. Clients saw them under the other user; from now
+    /// on they see them under the chat.
     func moveDrafts(of a: UserID, and b: UserID) throws {
         for (user, partner) in [(a, b), (b, a)] {
             try store.drafts.touch.run {

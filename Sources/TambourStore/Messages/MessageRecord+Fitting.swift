@@ -1,16 +1,17 @@
 import TambourProtocol
 
 extension MessageRecord {
-    /// The bytes of the message's own content, without what it replies to or forwards.
+    /// The bytes of the message's own content, without the answered or forwarded message.
     private var contentBytes: Int {
         text.bytes.count + (elements?.bytes.count ?? 0) + (attaches?.bytes.count ?? 0)
     }
 
-    /// The message as it is served: as stored, or without the parts that exceed the limits.
+    /// The message as served to readers: parts that exceed the limits are omitted.
     ///
     /// Older servers stored larger messages. Their rows stay unchanged for the operator. Readers
-    /// get the text and whatever else fits: poll votes are omitted first, then formatting
-    /// attributes, formatting, attachments from the last one on, and the content of a forward.
+    /// get the text and all parts that fit. Parts are omitted in this order: poll votes, formatting
+    /// attributes, formatting, attachments from the last to the first, and the content of a
+    /// forward.
     func fitting(_ limits: Limits) -> MessageRecord {
         let limit = limits.maxMessageContentBytes
         let forwardLimit = limits.maxMessageBytes - limit
@@ -25,7 +26,7 @@ extension MessageRecord {
                 kept.removeLast()
                 record.attaches = kept.isEmpty ? nil : Packed(Array(kept))
             }
-            // Votes are found through the poll's attachment.
+            // Readers find votes through the poll's attachment.
             if !kept.contains(where: { $0.type == .poll }) { record.poll = nil }
         }
         func fits(_ link: Packed<MessageLink>?) -> Bool { link?.bytes.count ?? 0 <= forwardLimit }
@@ -37,12 +38,12 @@ extension MessageRecord {
 }
 
 extension Packed<MessageLink> {
-    /// The link whose message has formatting without attributes; nil when the bytes are not a link.
+    /// The link with a message whose formatting has no attributes; nil if the bytes are not a link.
     fileprivate var withoutAttributes: Self? {
         changed { $0.elements = $0.elements?.withoutAttributes }
     }
 
-    /// The link whose message has only its text.
+    /// The link with a message that has only its text.
     fileprivate var textAlone: Self? {
         changed {
             $0.elements = nil
@@ -59,7 +60,7 @@ extension Packed<MessageLink> {
 }
 
 extension Packed<[Element]> {
-    /// The formatting without attributes, whose size is unlimited; nil when the bytes are not
+    /// The formatting without attributes, which have no size limit; nil if the bytes are not
     /// formatting.
     fileprivate var withoutAttributes: Self? {
         guard let elements = stored else { return nil }
@@ -74,7 +75,7 @@ extension Packed<[Element]> {
 }
 
 extension Packed<[Attach]> {
-    /// The attachments without the poll's voters; nil when the bytes are not attachments.
+    /// The attachments without the poll's voters; nil if the bytes are not attachments.
     fileprivate var withoutVotes: Self? {
         guard var attaches = stored else { return nil }
         for index in attaches.indices {

@@ -5,7 +5,7 @@ enum MessageColumn: Int, SQLColumn {
     case forward, reactions, poll
 }
 
-/// Whether the reader, `$2`, hid the message `m` for themselves.
+/// Whether the reader `$2` hid the message `m` for themselves.
 enum IsHiddenColumn: Int, SQLColumn {
     case isHidden
 
@@ -19,7 +19,7 @@ enum IsHiddenColumn: Int, SQLColumn {
     }
 }
 
-/// The columns of a message that may be removed or hidden from the reader.
+/// The columns of a message that may be removed, or hidden from the reader.
 typealias ScannedMessageColumn = SQLPair<MessageColumn, IsHiddenColumn>
 
 enum MessageNumberColumn: Int, SQLColumn {
@@ -35,7 +35,7 @@ enum MessageChangeColumn: Int, SQLColumn {
 }
 
 struct MessageStatements {
-    /// The value that selects the senders named by the chat's purges.
+    /// The value that selects the senders whom the chat's purges name.
     static let purgedSenders: Int64 = -1
     private static let notHidden = """
         NOT EXISTS (
@@ -58,8 +58,8 @@ struct MessageStatements {
     let forward: SQLQuery<MessageColumn>
     let edit: any SQLStatement
     let remove: any SQLStatement
-    /// Binds the chat, the id before the range, the last id, and the sender: a user, 0 for all, or
-    /// `purgedSenders`.
+    /// Parameters: the chat, the id before the range, the last id, and the sender (a user, 0 for
+    /// all users, or `purgedSenders`).
     let inRange: SQLQuery<MessageNumberColumn>
     let removeInRange: any SQLStatement
     let hide: any SQLStatement
@@ -132,8 +132,8 @@ struct MessageStatements {
             SET status = 2, updated = $3, changed = $3, text = $4, elements = NULL,
                 attaches = NULL, forward = NULL, reply_to = 0, reactions = NULL, poll = 0
             """
-        // Selects one sender, the senders named by a purge, or everything. Messages without a
-        // device are events, and so is the message that created a group.
+        // Selects one sender, the senders whom a purge names, or everything. Messages without a
+        // device are events; the message that created a group is an event too.
         let inRange = """
             chat = $1 AND id > $2 AND id <= $3 AND status <> 2
               AND (CAST($4 AS bigint) = 0 OR device <> 0 AND (n > 1 OR chat > 0)
@@ -154,8 +154,8 @@ struct MessageStatements {
             WHERE chat = $1 AND id = $2
             """
         )
-        // SQLite starts its scan at the first bound it finds: this must be the mark, not the bound
-        // of the partial index.
+        // SQLite starts its scan at the first bound in the statement, so the cursor must precede
+        // the bound of the partial index.
         changes = try sql.query(
             """
             SELECT \(MessageChangeColumn.list(of: "m")) FROM message m

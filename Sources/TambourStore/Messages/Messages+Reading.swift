@@ -17,12 +17,12 @@ extension ReadTransaction {
             ?? .empty
     }
 
-    /// The newest message at or before `time` (Unix milliseconds), removed or not.
+    /// Returns the newest message at or before `time` (Unix milliseconds), even if removed.
     package func head(of chat: ChatKey, at time: Int64) throws -> ChatHead {
         try head(of: chat, upTo: MessageID.last(at: time)) ?? .empty
     }
 
-    /// The newest message at or before `id`, removed or not.
+    /// Returns the newest message at or before `id`, even if removed.
     func head(of chat: ChatKey, upTo id: MessageID) throws -> ChatHead? {
         try store.messages.numberAt.one {
             $0.bind(1, chat.rawValue)
@@ -32,7 +32,7 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the id before `id` in its chat, even of a removed message.
+    /// Returns the id before `id` in the chat, even of a removed message.
     package func previousID(of id: MessageID, in chat: ChatKey) throws -> MessageID? {
         let previous = try store.messages.previous.oneInt {
             $0.bind(1, chat.rawValue)
@@ -72,8 +72,8 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the pairs with the largest cids below `ceiling`, largest first; the index alone
-    /// answers this.
+    /// Returns the pairs with the largest cids below `ceiling`, largest first. The query reads only
+    /// the index.
     func newestClientIDs(below ceiling: Int64, limit: Int) throws -> [(cid: Int64, sender: UserID)]
     {
         try store.messages.newestCIDs.all {
@@ -84,8 +84,8 @@ extension ReadTransaction {
         }
     }
 
-    /// Whether `sender` has used `cid` at all. Nearly every cid is new, and the index alone answers
-    /// this.
+    /// Whether `sender` has used `cid` in any chat. Nearly every cid is new, and this query reads
+    /// only the index.
     private func hasSent(cid: Int64, sender: UserID) throws -> Bool {
         try store.messages.anyCID.hasRow {
             $0.bind(1, cid)
@@ -117,8 +117,8 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the message as `viewer` sees it; nil when it is removed, hidden, unknown, or not
-    /// above `floor`.
+    /// Returns the message as `viewer` sees it; nil if it is removed, hidden, unknown, or not above
+    /// `floor`.
     package func visibleRecord(
         _ id: MessageID,
         in chat: ChatKey,
@@ -131,11 +131,11 @@ extension ReadTransaction {
         return record
     }
 
-    /// Returns the messages of a chat that changed for the viewer, each at its last change, oldest
-    /// first.
+    /// Returns the messages of a chat that changed for the viewer, ordered by their last change,
+    /// oldest first.
     ///
     /// - Parameters:
-    ///   - mark: the change after which to start: its time, commit clock, and its message.
+    /// - mark: the change before the page: its time (commit clock) and its message.
     ///   - limit: the maximum number of changes.
     package func changes(
         in view: ChatView,
@@ -157,15 +157,15 @@ extension ReadTransaction {
     /// Returns a page of `backward` messages at or before `from` and `forward` messages after it.
     ///
     /// - Parameters:
-    ///   - floor: the last message that is not visible to the viewer.
+    /// - floor: the last message before the viewer's view of the chat.
     ///   - from: Unix milliseconds.
-    ///   - earliest: the time of the oldest message allowed, Unix milliseconds.
-    ///   - latest: the time of the newest message allowed, Unix milliseconds.
-    ///   - pageLimit: the number of messages in both directions together; `forward` gets what
-    ///     `backward` leaves.
+    /// - earliest: the minimum time of a message, Unix milliseconds.
+    /// - latest: the maximum time of a message, Unix milliseconds.
+    /// - pageLimit: the number of messages in both directions together; `forward` gets the
+    ///   remainder after `backward`.
     ///   - budget: the page's size in bytes; nil for a whole reply. The page always contains the
     ///     nearest message of each direction.
-    /// - Returns: the messages, oldest first. A page over the budget is cut where it is farthest
+    /// - Returns: the messages, oldest first. A page over the budget loses the messages farthest
     ///   from `from`.
     package func history(
         of chat: ChatKey,
@@ -208,7 +208,7 @@ extension ReadTransaction {
             more: &page.more
         )
         if room <= 0, !newer.isEmpty {
-            // The page is full, and requested messages are left out.
+            // The page is full, and requested messages are omitted.
             newer = []
             page.more = true
         }
@@ -253,12 +253,12 @@ extension ReadTransaction {
         return messages
     }
 
-    /// Returns the message object for the wire; without a viewer one encoding serves everybody.
+    /// Returns the message object for the wire. Without a viewer, one encoding serves all members.
     ///
-    /// A reply embeds the current version of the message it answers. The link is omitted when that
-    /// message is gone or not visible to the viewer.
-    /// - Parameter viewpoint: the viewer whose own reaction and votes are included, and who must
-    ///   see the answered message.
+    /// A reply embeds the current version of the answered message. The link is omitted if that
+    /// message is deleted or not visible to the viewer.
+    /// - Parameter viewpoint: the viewer whose reaction and votes are included, and to whom the
+    ///   answered message must be visible.
     package func message(
         _ record: MessageRecord,
         at address: MessageAddress,
@@ -282,8 +282,8 @@ extension ReadTransaction {
         )
     }
 
-    /// Returns the link to the current version of the answered message; nil when it is gone or not
-    /// visible to the viewer.
+    /// Returns the link to the current version of the answered message; nil if that message is
+    /// deleted or not visible to the viewer.
     func reply(
         to id: MessageID,
         in chat: ChatKey,

@@ -3,10 +3,9 @@ package import TambourProtocol
 import TambourSQL
 
 extension WriteTransaction {
-    /// Returns the message that (sender, device, chat, cid) stored before, in this batch or
-    /// earlier.
+    /// Returns the message stored under (sender, device, chat, cid) in this batch or earlier.
     ///
-    /// - Parameter chat: nil asks for the message that created a group.
+    /// - Parameter chat: nil looks up the message that created a group.
     package func sent(
         cid: Int64,
         from sender: UserID,
@@ -20,7 +19,8 @@ extension WriteTransaction {
             return try reader.creations(cid: cid, sender: sender, device: device).first
         }
         return try reader.records(cid: cid, sender: sender, device: device, in: chat.key)
-            // In a group, one more message may use the cid that created it.
+            // In a group, one further message may use the cid of the message that created the
+            // group.
             .first { !chat.kind.isJoined || $0.number > 1 }
     }
 
@@ -29,7 +29,7 @@ extension WriteTransaction {
         try chat(record.chat)
     }
 
-    /// Appends a message. Its time is `max(ct, last + 1)`, and its sender has read it.
+    /// Appends a message. Its time is `max(ct, last + 1)`; it counts as read by its sender.
     ///
     /// - Returns: the stored row and the id of the previous message in the chat.
     package func append(
@@ -90,7 +90,7 @@ extension WriteTransaction {
         }
         if record.number % SearchIndex.step == 0 { searchBacklog.chats.insert(chat.key) }
         member.setRead(time: time, number: record.number)
-        // Writing reveals that the sender was there, even if they hide their read mark.
+        // Writing reveals the sender's presence, even if they hide their read mark.
         member.setShown(time)
         save(.marks, of: member, in: chat)
         touch(chat)
@@ -98,7 +98,7 @@ extension WriteTransaction {
         return (record, previous)
     }
 
-    /// Returns a message of the chat as `user` sees it; nil when removed, hidden or unknown.
+    /// Returns a message of the chat as `user` sees it; nil if it is removed, hidden or unknown.
     package func message(
         _ id: MessageID,
         in chat: ChatState,
@@ -109,7 +109,7 @@ extension WriteTransaction {
         return try reader.visibleRecord(id, in: chat.key, for: user, above: member.floor)
     }
 
-    /// Returns the row itself, even of a removed message.
+    /// Returns the stored row, even of a removed message.
     package func record(_ id: MessageID, in chat: ChatState) throws -> MessageRecord? {
         if chat.hasPendingMessages { try flushMessages() }
         return try reader.record(id, in: chat.key)
@@ -120,8 +120,8 @@ extension WriteTransaction {
         return try reader.previousID(of: record.id, in: chat.key)
     }
 
-    /// Returns the message object for the wire. Without a viewer it is meant for everybody;
-    /// `outsiders` then returns the users who may not see the link of a reply.
+    /// Returns the message object for the wire. Without a viewer the object is meant for all
+    /// members; `outsiders` then returns the users who may not see the link of a reply.
     package func message(
         _ record: MessageRecord,
         in chat: ChatState,
@@ -130,7 +130,7 @@ extension WriteTransaction {
     ) throws -> Message {
         if record.replyTo != nil, chat.hasPendingMessages { try flushMessages() }
         let viewpoint = try viewer.map { viewer in
-            // Somebody who has left sees nothing.
+            // A former member sees no answered message.
             Viewpoint(
                 user: viewer,
                 floor: try member(viewer, of: chat)?.floor ?? MessageID(.max)
@@ -149,7 +149,7 @@ extension WriteTransaction {
     /// - Parameters:
     ///   - old: the current row.
     ///   - new: the edited row, with the same id.
-    /// - Returns: the row as stored, with its status and time of change.
+    /// - Returns: the stored row, with its new status and time of change.
     package func edit(
         _ old: MessageRecord,
         to new: MessageRecord,
@@ -179,17 +179,17 @@ extension WriteTransaction {
         return edited
     }
 
-    /// Returns the time for a change of a message, never before it was sent: send times run ahead
+    /// Returns the time for a change of a message, never before its send time. Send times run ahead
     /// of the clock when many messages are sent within a millisecond.
     func nextUpdate(of record: MessageRecord) -> Int64 {
         max(nextUpdate(after: record.updated), record.id.timeMs)
     }
 
-    /// Returns the time for a change that follows one at `last`. It is later even in the same
+    /// Returns the time for a change that follows a change at `last`. It is later even in the same
     /// transaction, because clients keep the later of two versions.
     func nextUpdate(after last: Int64) -> Int64 { max(ct, last + 1) }
 
-    /// Deletes messages for all: clears the content and keeps the rows.
+    /// Deletes messages for all users: clears their content and keeps the rows.
     package func remove(_ records: [MessageRecord], in chat: ChatState) throws {
         guard !records.isEmpty else { return }
         if chat.hasPendingMessages { try flushMessages() }
@@ -209,16 +209,16 @@ extension WriteTransaction {
         touch(chat)
     }
 
-    /// Deletes the data that depends on messages deleted for all.
+    /// Deletes the data that depends on messages deleted for all users.
     private func noteRemoved(_ ids: [MessageID], from chat: ChatState) throws {
         if let post = chat.post { try count(comments: -ids.count, on: post) }
         try purgeComments(on: ids, of: chat)
     }
 
-    /// Deletes for all the messages after `first` up to and including `last`.
+    /// Deletes, for all users, the messages after `first` up to and including `last`.
     ///
     /// - Parameter sender: deletes only this user's messages and no events; nil deletes everything.
-    /// - Returns: the ids, smallest first.
+    /// - Returns: the ids, ascending.
     package func remove(
         after first: MessageID,
         upTo last: MessageID,
@@ -228,7 +228,7 @@ extension WriteTransaction {
         try remove(chat, [first.rawValue, last.rawValue, sender?.rawValue ?? 0])
     }
 
-    /// Deletes for all the messages of the senders that a purge removes up to `last`.
+    /// Deletes, for all users, the messages up to `last` whose senders a purge names.
     func removePurged(
         after first: MessageID,
         upTo last: MessageID,
@@ -237,7 +237,7 @@ extension WriteTransaction {
         try remove(chat, [first.rawValue, last.rawValue, MessageStatements.purgedSenders])
     }
 
-    /// Deletes messages of a chat without members; its index is deleted separately.
+    /// Deletes messages of a chat without members; the index is deleted separately.
     func removeDeserted(
         after first: MessageID,
         upTo last: MessageID,
@@ -246,7 +246,7 @@ extension WriteTransaction {
         _ = try removeRows(chat, [first.rawValue, last.rawValue, 0])
     }
 
-    /// - Parameter bounds: the parameters of `MessageStatements.inRange` after the chat.
+    /// - Parameter bounds: the parameters of `MessageStatements.inRange` that follow the chat.
     private func remove(_ chat: ChatState, _ bounds: [Int64]) throws -> [MessageID] {
         let removed = try removeRows(chat, bounds)
         try noteStale(removed.map(\.number), in: chat.key)
@@ -287,7 +287,7 @@ extension WriteTransaction {
         }
     }
 
-    /// Deletes messages for `user` alone.
+    /// Deletes messages for `user` only.
     package func hide(_ ids: [MessageID], in chat: ChatState, for user: UserID) throws {
         guard !ids.isEmpty, let member = try member(user, of: chat) else { return }
         writes += 1
@@ -305,9 +305,9 @@ extension WriteTransaction {
 
     // MARK: - Read marks
 
-    /// Records that `user` has read up to `time` (Unix milliseconds). The mark that others see
-    /// rises too, unless the user hides it or one user of a dialog has blocked the other. It may
-    /// therefore lag behind the private mark.
+    /// Records that `user` has read up to `time` (Unix milliseconds). The mark that other users see
+    /// rises too, unless the user hides it or one user of a dialog has blocked the other. The
+    /// visible mark may therefore lag behind the private mark.
     package func raiseRead(to time: Int64, of user: UserID, in chat: ChatState) throws {
         guard let member = try member(user, of: chat) else { return }
         if time > member.readTime { try setRead(time, of: member, in: chat) }
@@ -318,8 +318,8 @@ extension WriteTransaction {
         }
     }
 
-    /// Marks messages after `time` (Unix milliseconds) as unread for the user alone; others still
-    /// see them as read.
+    /// Marks messages after `time` (Unix milliseconds) as unread for the user only; other users
+    /// still see them as read.
     package func lowerRead(to time: Int64, of user: UserID, in chat: ChatState) throws {
         guard let member = try member(user, of: chat) else { return }
         // Messages hidden from the member count as read.
@@ -327,7 +327,7 @@ extension WriteTransaction {
         if time < member.readTime { try setRead(time, of: member, in: chat) }
     }
 
-    /// Sets the mark that counts unread messages; nobody else sees it.
+    /// Sets the private mark, which counts unread messages.
     private func setRead(_ time: Int64, of member: MemberState, in chat: ChatState) throws {
         let number: Int64
         if time >= chat.head.id.timeMs {
@@ -342,8 +342,8 @@ extension WriteTransaction {
         touch(member, in: chat)
     }
 
-    /// Sets the mark that others see. In a small chat every other member's row changes, because
-    /// everyone sees it.
+    /// Sets the mark that other users see. In a small chat every other member's row changes,
+    /// because each member sees the mark.
     private func setShown(_ time: Int64, of member: MemberState, in chat: ChatState) {
         writes += 1
         member.setShown(time)
@@ -374,11 +374,11 @@ extension WriteTransaction {
         told.insert(chat.key)
     }
 
-    /// Returns the read counters, at the end of this batch, for the chats in which it notified
-    /// members of messages.
+    /// Returns the read counters at the end of this batch, for the chats in which the batch
+    /// notified members of messages.
     ///
-    /// Counts in the store for at most `maxUnreadCounts` members and omits the others.
-    /// - Parameter choose: selects the members to notify from those given.
+    /// Counts in the store for at most `maxUnreadCounts` members and omits further members.
+    /// - Parameter choose: selects the members to notify.
     package func counters(of choose: ([UserID]) -> [UserID]) throws -> [Event] {
         defer { told = [] }
         var looks = 0

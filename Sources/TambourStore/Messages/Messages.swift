@@ -32,10 +32,10 @@ extension Message {
     }
 }
 
-/// A reader of a chat and where the chat begins for them: both decide what is shown.
+/// A reader of a chat and the start of the reader's view; both determine which data is shown.
 package struct Viewpoint: Sendable {
     package let user: UserID
-    /// The last message that is not visible to the user; everything up to it is hidden.
+    /// The last message before the user's view of the chat; it and all earlier messages are hidden.
     package let floor: MessageID
 
     package init(user: UserID, floor: MessageID) {
@@ -48,11 +48,11 @@ extension ChatView {
     package var viewpoint: Viewpoint { Viewpoint(user: viewer, floor: floor) }
 }
 
-/// The newest message of a chat, removed or not.
+/// The newest message of a chat, even if removed.
 package struct ChatHead: Sendable {
     /// Zero in an empty chat.
     package var id: MessageID
-    /// Dense number of that message, 0 in an empty chat.
+    /// Dense number of this message; 0 in an empty chat.
     package var number: Int64
 
     static let empty = ChatHead(id: MessageID(0), number: 0)
@@ -74,7 +74,7 @@ package struct HistoryPage: Sendable {
 }
 
 extension MessageID {
-    /// Returns the largest id a message of that millisecond can have; safe for any 64-bit input.
+    /// Returns the largest possible message id of a millisecond; safe for any 64-bit input.
     package static func last(at time: Int64) -> MessageID {
         if time < 0 { return MessageID(0) }
         if time >= Int64.max >> 16 { return MessageID(.max) }
@@ -83,10 +83,10 @@ extension MessageID {
 }
 
 extension MessageRecord {
-    /// Returns the message object for the wire. Only the author of a post knows who wrote it, so
-    /// nobody else sees what could tell one author's posts from another's.
+    /// Returns the message object for the wire. Only the author of a post may know its author, so
+    /// the object hides from other users everything that could distinguish the authors of posts.
     ///
-    /// - Parameter viewer: nil for everybody.
+    /// - Parameter viewer: nil for all members.
     package func message(
         at address: MessageAddress,
         link: Packed<MessageLink>?,

@@ -12,8 +12,8 @@ enum PollVoteColumn: Int, SQLColumn {
     var sql: String {
         switch self {
         case .userID: "p.user_id"
-        // If it selected the time directly, SQLite would scan the votes of all answers in the order
-        // of the key.
+        // The time comes from a subquery: with a plain column, SQLite would scan the votes of all
+        // answers in the order of the key.
         case .voted:
             """
             (SELECT v.voted FROM poll_vote v
@@ -24,7 +24,7 @@ enum PollVoteColumn: Int, SQLColumn {
 }
 
 /// The statements for poll votes. The poll itself, with its counts and some of its voters, is
-/// stored among the message's attachments as it is sent, so history pages without polls cost
+/// stored in wire form among the message's attachments. History pages without polls therefore cost
 /// nothing extra.
 struct PollStatements {
     let own: SQLQuery<PollChoiceColumn>
@@ -78,9 +78,10 @@ struct PollStatements {
     }
 }
 
-/// What a message stores about its poll besides the public attachments; the column `poll`.
+/// The private data of a message's poll, in the column `poll`; public data is in the attachments.
 package struct PollMark: Hashable, Sendable {
-    /// Bit 0 is set, and bit n is set if the answer n is right. 0 means no poll.
+    /// Bit 0 is always set, and bit n is set if answer n is right. The column contains 0 if there
+    /// is no poll.
     package let rawValue: Int64
 
     init?(rawValue: Int64) {
@@ -88,7 +89,7 @@ package struct PollMark: Hashable, Sendable {
         self.rawValue = rawValue
     }
 
-    /// - Parameter right: the right answer of a quiz, from 1 to 62; nil for none.
+    /// - Parameter right: the right answer of a quiz, from 1 to 62; nil if there is none.
     package init(right: Int64?) {
         rawValue = 1 | (right.map { 1 << $0 } ?? 0)
     }
@@ -98,7 +99,7 @@ package struct PollMark: Hashable, Sendable {
     }
 }
 
-/// The options of a poll; bits of the reference protocol.
+/// The options of a poll, as bits of the reference protocol.
 package struct PollSettings: OptionSet, Sendable {
     package let rawValue: Int64
 
@@ -113,7 +114,7 @@ package struct PollSettings: OptionSet, Sendable {
     package static let all = Self(rawValue: 63)
 }
 
-/// An answer that a user chose, and when, in Unix milliseconds.
+/// An answer that a user chose, and the time of the vote in Unix milliseconds.
 package struct PollChoice: Hashable, Sendable {
     package let answer: Int64
     package let voted: Int64
@@ -147,7 +148,7 @@ extension Attach {
 }
 
 extension MessageRecord {
-    /// The poll among the attachments, as everybody receives it.
+    /// The poll among the attachments, as all members receive it.
     package var pollAttach: Attach? {
         guard poll != nil else { return nil }
         return attaches?.stored?.first { $0.type == .poll }
@@ -177,7 +178,7 @@ extension ReadTransaction {
 
     /// Returns a page of the users who chose an answer, in the order of their ids.
     ///
-    /// - Returns: the votes and where the next page starts; nil at the end.
+    /// - Returns: the votes, and the start of the next page; nil at the end.
     package func votes(
         for answer: Int64,
         in record: MessageRecord,
@@ -204,7 +205,7 @@ extension ReadTransaction {
         return (votes, next)
     }
 
-    /// Returns the first users who voted, in the order of their ids.
+    /// Returns the first voters, in the order of their ids.
     fileprivate func voters(in record: MessageRecord, limit: Int) throws -> [UserID] {
         try store.polls.voters.all {
             $0.bind(1, record.chat.rawValue)
@@ -216,8 +217,8 @@ extension ReadTransaction {
     }
 
     /// Returns the message with the parts of its poll that only `viewer` may see: the viewer's
-    /// votes and, once the viewer has voted, the right answer. Returns it unchanged if there are
-    /// none.
+    /// votes and, once the viewer has voted, the right answer. Without such parts, returns it
+    /// unchanged.
     package func record(_ record: MessageRecord, seenBy viewer: UserID?) throws -> MessageRecord {
         guard let mark = record.poll, let viewer else { return record }
         let choices = try choices(of: viewer, in: record)
@@ -231,7 +232,7 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// Returns an id that no poll had before.
+    /// Returns an id that no earlier poll has.
     package func newPollID() -> Int64 {
         counter &+= 1
         return MessageID(timeMs: ct, counter: counter).rawValue
@@ -314,7 +315,7 @@ extension WriteTransaction {
         try statement.run()
     }
 
-    /// Returns a percentage, rounded to the nearest.
+    /// Returns a percentage, rounded to the nearest integer.
     private static func rate(_ count: Int64, of total: Int64) -> Int64 {
         total == 0 ? 0 : (count * 100 + total / 2) / total
     }

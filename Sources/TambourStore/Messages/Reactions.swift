@@ -9,7 +9,7 @@ enum UserReactionColumn: Int, SQLColumn {
     case userID, reaction
 }
 
-/// The statements for reactions. The counters, which everybody sees, are a column of `message`, so
+/// The statements for reactions. The counters, which all members see, are a column of `message`, so
 /// history pages without reactions cost nothing extra.
 struct ReactionStatements {
     let own: SQLQuery<ReactionColumn>
@@ -45,7 +45,7 @@ struct ReactionStatements {
 }
 
 extension ReadTransaction {
-    /// Returns the emoji with which `user` reacted to the message; nil for none.
+    /// Returns the emoji with which `user` reacted to the message; nil if the user did not react.
     package func reaction(of user: UserID, to record: MessageRecord) throws -> Text? {
         guard record.reactions != nil else { return nil }
         return try store.reactions.own.one {
@@ -57,14 +57,15 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the reactions to a message as `viewer` sees them; an empty list if there are none.
+    /// Returns the reactions to a message as `viewer` sees them; empty if there are none.
     package func reactionInfo(of record: MessageRecord, for viewer: UserID) throws -> ReactionInfo {
         var info = try record.counters(limits: limits)
         info.yourReaction = try reaction(of: viewer, to: record)
         return info
     }
 
-    /// Returns the reactions that a message carries; the stored bytes when nothing has to be added.
+    /// Returns the reactions of a message, including the viewer's own reaction. Without one,
+    /// returns the stored bytes.
     func reactions(
         to record: MessageRecord,
         for viewer: UserID?
@@ -79,7 +80,7 @@ extension ReadTransaction {
 
     /// Returns a page of the users who reacted, in the order of their ids.
     ///
-    /// - Returns: the reactions and where the next page starts; nil at the end.
+    /// - Returns: the reactions, and the start of the next page; nil at the end.
     package func reactions(
         to record: MessageRecord,
         after marker: UserID,
@@ -106,7 +107,7 @@ extension ReadTransaction {
 }
 
 extension MessageRecord {
-    /// Returns the counters without anybody's own reaction.
+    /// Returns the counters without a viewer's own reaction.
     package func counters(limits: Limits) throws -> ReactionInfo {
         try reactions?.value(limits: limits) ?? ReactionInfo()
     }
@@ -115,7 +116,7 @@ extension MessageRecord {
 extension WriteTransaction {
     /// Sets the emoji with which `user` reacts to a message; nil withdraws the reaction.
     ///
-    /// - Parameter counters: all counters of the message after the change, without anybody's own
+    /// - Parameter counters: all counters of the message after the change, without a viewer's own
     ///   reaction.
     package func setReaction(
         _ reaction: Text?,
@@ -141,7 +142,7 @@ extension WriteTransaction {
         touch(chat)
     }
 
-    /// Deletes the reactions and votes of all messages up to `last`, which are gone.
+    /// Deletes the reactions and votes of all messages up to `last`; these messages are deleted.
     func dropReactions(upTo last: MessageID, in chat: ChatState) throws {
         for statement in [store.reactions.dropUpTo, store.polls.dropUpTo] {
             statement.bind(1, chat.key.rawValue)

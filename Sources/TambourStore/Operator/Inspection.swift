@@ -2,11 +2,12 @@ package import TambourEvents
 package import TambourProtocol
 import TambourSQL
 
-/// A chat as administrators see it: without its messages.
+/// A chat as administrators see it, without its messages.
 package struct InspectedChat: Sendable {
     package let key: ChatKey
     package let kind: ChatKind
-    /// The two users of a dialog; the same user twice in saved messages; nil in groups.
+    /// The two users of a dialog; the same user twice in saved messages; nil in groups and
+    /// channels.
     package let pair: (low: UserID, high: UserID)?
     package let owner: UserID
     package let title: Text?
@@ -16,7 +17,7 @@ package struct InspectedChat: Sendable {
     package let memberCount: Int64
     package let options: RoleTable.Options
     package let link: Text?
-    /// The newest message, removed or not.
+    /// The newest message, even if removed.
     package let head: ChatHead
 
     fileprivate init(row: SQLRow<InspectedChatColumn>) {
@@ -64,7 +65,7 @@ package struct InspectedMember: Sendable {
     package let permissions: RoleTable.Permissions
 }
 
-/// How many rows the store has for one user.
+/// The number of rows that the store has for one user.
 package struct UserCounts: Equatable, Sendable {
     package let sessions: Int64
     package let devices: Int64
@@ -78,7 +79,8 @@ package struct UserCounts: Equatable, Sendable {
     package let reports: Int64
 }
 
-// Rare queries of administrators: prepared on demand, so that readers keep no statements for them.
+// Rare queries of administrators. They are prepared on demand, so readers do not keep their
+// statements.
 extension ReadTransaction {
     /// Returns chats in the order of their keys, groups before dialogs, starting after `key`.
     package func inspectedChats(after key: ChatKey?, limit: Int) throws -> [InspectedChat] {
@@ -93,7 +95,7 @@ extension ReadTransaction {
         ) { InspectedChat(row: $0) }
     }
 
-    /// Returns the chats of one user, in the same order.
+    /// Returns the chats of one user, in the order of `inspectedChats(after:limit:)`.
     package func inspectedChats(of user: UserID, after key: ChatKey?, limit: Int) throws
         -> [InspectedChat]
     {
@@ -161,10 +163,10 @@ extension ReadTransaction {
         )
     }
 
-    /// Reads the rows of a SELECT that is prepared for one use.
+    /// Prepares a SELECT for one use and reads its rows.
     ///
     /// - Parameters:
-    ///   - rest: what follows the list of columns.
+    /// - rest: the SQL after the list of columns.
     ///   - values: the values of `$1`, `$2` ….
     func select<Column, Row>(
         _ columns: Column.Type,

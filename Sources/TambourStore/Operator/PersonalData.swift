@@ -7,7 +7,7 @@ package struct FormerChat: Sendable {
     package let key: ChatKey
     /// Unix milliseconds.
     package let joined: Int64
-    /// When the membership ended, commit clock.
+    /// The end of the membership, commit clock.
     package let left: Int64
 }
 
@@ -53,7 +53,7 @@ private enum AttemptColumn: Int, SQLColumn {
     }
 }
 
-// The data stored about one person, for `tambourd admin export`.
+// The data stored about one user, for `tambourd admin export`.
 extension ReadTransaction {
     package func chatKeys(of user: UserID) throws -> [ChatKey] {
         try select(
@@ -98,7 +98,7 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the messages that `user` wrote in a chat and that still exist, smallest id first,
+    /// Returns the existing messages that `user` wrote in a chat, in the order of their ids,
     /// starting after `id`.
     package func ownMessages(
         of user: UserID,
@@ -150,7 +150,7 @@ extension ReadTransaction {
         ) { DelayedRecord(row: $0) }
     }
 
-    /// Returns the chats that `user` has asked to join.
+    /// Returns the chats to which `user` has a pending join request.
     package func joinRequests(by user: UserID) throws -> [(chat: ChatKey, asked: Int64)] {
         try select(
             OwnRequestColumn.self,
@@ -159,7 +159,7 @@ extension ReadTransaction {
         ) { (ChatKey($0.int(.chat)), $0.int(.asked)) }
     }
 
-    /// Returns the messages that `user` has deleted only for themselves.
+    /// Returns the messages that `user` has deleted only for their own view.
     package func hiddenMessages(of user: UserID, in chat: ChatKey) throws -> [MessageID] {
         try select(
             MessageIDColumn.self,
@@ -178,7 +178,7 @@ extension ReadTransaction {
         ) { (DeviceID($0.int(.id)), $0.string(.installation)) }
     }
 
-    /// Returns the open reports that `user` made, in the order they arrived.
+    /// Returns the open reports that `user` made, oldest first.
     package func reports(by user: UserID) throws -> [Report] {
         try select(ReportColumn.self, "FROM report WHERE reporter = $1 ORDER BY id", user.rawValue)
         {
@@ -186,8 +186,8 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns a user's login codes, password changes and similar attempts that are in progress or
-    /// still counted.
+    /// Returns a user's attempts, such as login codes and password changes, that are in progress or
+    /// still count against a limit.
     package func attempts(of account: Account) throws -> [(kind: String, created: Int64)] {
         try select(
             AttemptColumn.self,

@@ -34,7 +34,8 @@ struct ReportStatements {
 
 /// A report for administrators to check.
 package struct Report: Sendable {
-    /// The reported item. It is referenced, not copied: deleting the item removes it here too.
+    /// The reported item. The report references the item and does not copy it, so deleting the item
+    /// also removes it from the report.
     package enum Subject: Hashable, Sendable {
         case user(UserID)
         case chat(ChatKey)
@@ -44,7 +45,8 @@ package struct Report: Sendable {
     package let id: Int64
     package let reporter: UserID
     package let subject: Subject
-    /// A number from COMPLAIN_REASONS_GET, or any other number the client sent; 0 for none.
+    /// A number from COMPLAIN_REASONS_GET, or any other number that the client sent; 0 if it sent
+    /// none.
     package let reason: Int64
     /// The reporter's text, as sent.
     package let words: Text
@@ -73,9 +75,9 @@ extension WriteTransaction {
         }
     }
 
-    /// Removes a report from the list.
+    /// Removes a report from the moderation list.
     ///
-    /// - Returns: false when it is not on the list.
+    /// - Returns: false if the report is not on the list.
     package func closeReport(_ id: Int64) throws -> Bool {
         guard try store.reports.remove.run({ $0.bind(1, id) }) > 0 else { return false }
         writes += 1
@@ -95,7 +97,7 @@ extension Report.Subject {
 }
 
 extension ReadTransaction {
-    /// Whether a user has an open report about something.
+    /// Whether a user has an open report about this subject.
     package func hasReported(_ subject: Report.Subject, by reporter: UserID) throws -> Bool {
         let (chat, message, user) = subject.columns
         return try store.reports.known.hasRow {
@@ -111,7 +113,7 @@ extension ReadTransaction {
         try store.reports.count.oneCount { $0.bind(1, reporter.rawValue) }
     }
 
-    /// Returns reports in the order they arrived, starting after `id`.
+    /// Returns reports, oldest first, starting after `id`.
     package func reports(after id: Int64, limit: Int) throws -> [Report] {
         try store.reports.page.all {
             $0.bind(1, id)

@@ -5,7 +5,7 @@ import TambourSQL
 package struct TableSize: Equatable, Sendable {
     package let table: String
     package let rows: Int64
-    /// The bytes of its pages; nil where the database does not report them.
+    /// The bytes of the table's pages; nil where the database does not report them.
     package let bytes: Int64?
 
     package init(table: String, rows: Int64, bytes: Int64?) {
@@ -21,7 +21,7 @@ private enum TableNameColumn: Int, SQLColumn {
     var sql: String { "CAST(tablename AS text)" }
 }
 
-/// The bytes of a table. What is selected depends on the dialect.
+/// The bytes of a table. The selected expression depends on the dialect.
 private enum TableBytesColumn: Int, SQLColumn {
     case table, bytes
 }
@@ -31,9 +31,9 @@ private enum MeasurementColumn: Int, SQLColumn {
 }
 
 extension ReadTransaction {
-    /// Returns the size of every table, in the order of their names.
+    /// Returns the size of every table, in the order of the table names.
     ///
-    /// - Note: Reads the whole store: do not use a reader that others wait for.
+    /// - Note: Reads the whole store, so do not use a reader that serves requests.
     package func tableSizes() throws -> [TableSize] {
         let bytes = try tableBytes()
         return try tableNames().map { table in
@@ -73,10 +73,10 @@ extension ReadTransaction {
         return bytes
     }
 
-    /// Returns the sizes stored for the newest day not after `day`, or else for the first day.
+    /// Returns the stored sizes of the newest day up to `day`, or else of the first stored day.
     ///
     /// - Parameter day: days since 1970.
-    /// - Returns: nil when none are stored.
+    /// - Returns: nil if no sizes are stored.
     package func keptSizes(upTo day: Int64) throws -> (day: Int64, sizes: [TableSize])? {
         let rows = try select(
             MeasurementColumn.self,
@@ -107,7 +107,7 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// Stores the sizes of a day, in days since 1970; replaces those of the same day.
+    /// Stores the sizes of a day (in days since 1970) and replaces earlier sizes of the same day.
     package func keep(_ sizes: [TableSize], of day: Int64) throws {
         writes += 1
         let forget = try store.sql.prepare("DELETE FROM measurement WHERE day = $1")

@@ -1,12 +1,12 @@
 import TambourProtocol
 import TambourSQL
 
-// Finds numbers that no server writes: ids would overflow, and times would not fit into ids.
+// Finds numbers that no server writes: ids that would overflow, and times that do not fit into ids.
 extension StoreCheck {
-    /// The ranges of a table's columns.
+    /// The valid ranges of a table's columns.
     struct Numbers {
         let table: String
-        /// The numeric columns of a row's key.
+        /// The numeric columns of the table's key.
         let keys: [String]
         let ranges: [(column: String, range: ClosedRange<Int64>)]
 
@@ -21,36 +21,37 @@ extension StoreCheck {
         }
     }
 
-    /// The next id follows the last one and must fit.
+    /// The server derives the next id from the last one, and it must fit.
     static let ids: ClosedRange<Int64> = 1...(1 << 62)
-    /// Counts, and ids where 0 means none.
+    /// Counts, and ids where 0 means absent.
     private static let counts: ClosedRange<Int64> = 0...(1 << 62)
-    /// Negative ones are groups.
+    /// Negative keys are groups and channels.
     private static let chats: ClosedRange<Int64> = -(1 << 62)...(1 << 62)
-    /// Ids of messages and entities, which begin with a time; 0 for none.
+    /// Ids of messages and entities, which begin with a time; 0 means absent.
     static let messages: ClosedRange<Int64> = 0...(.max - 0xFFFF)
     private static let times = MessageID.times
     /// Flags, kinds and small counts.
     private static let small: ClosedRange<Int64> = 0...Int64(Int32.max)
-    /// The bits of a poll, and times where the largest number means never.
+    /// The bits of a poll, and times where the maximum means never.
     private static let positive: ClosedRange<Int64> = 0...(.max)
 
-    /// Columns that may contain any number, and who chooses it.
+    /// Columns that may contain any number; the comments say who chooses the number.
     package static let unbounded: Set<String> = [
-        // The client's, by which it recognizes its message.
+        // The client chooses it and recognizes its message by it.
         "message.cid", "delayed_message.cid", "delayed_key.cid",
-        // The client's; the server does not look it up before the draft is sent.
+        // The client chooses it; the server looks it up only when the draft is sent.
         "draft.reply_to",
-        // The client's, for people to read.
+        // The client chooses it, for human readers.
         "report.reason",
-        // A bit for each of 64 blocks.
+        // One bit for each of 64 blocks.
         "search_word.blocks",
-        // The device's: its clock, its number, its operations, its position in a series.
+        // The device chooses these: its clock, its number, its operations, its position in a
+        // series.
         "object.modified", "object.device", "object.creator", "object.created_by",
         "object.position",
         "object_purge.modified", "object_purge.device",
         "object_reply.device", "object_reply.op_id",
-        // One value for each key.
+        // Each key has its own kind of value.
         "meta.v",
     ]
 
@@ -68,7 +69,7 @@ extension StoreCheck {
             [
                 (["id"], ids), (["registered", "updated", "seen", "settings_ct"], times),
                 (["blocked", "privacy"], small),
-                // An erased account has its negated id here.
+                // An erased account has its negated id in this column.
                 (["phone"], chats),
             ]
         ),
@@ -263,13 +264,13 @@ extension StoreCheck {
         ),
     ]
 
-    /// The numbers in `meta`.
+    /// The valid ranges of the numbers in `meta`.
     private static let meta: [String: ClosedRange<Int64>] = [
         "ct": times, "ct_lease": times, "restored": times, "changes_unknown": times, "up": times,
         "spared_until": times, "last_session": counts,
     ]
 
-    /// The maximum number of reported rows of each kind.
+    /// The maximum number of reported rows per table.
     static let maxRows = 100
 
     static func impossibleNumbers(in store: StoreConnection) throws -> [String] {
@@ -284,7 +285,7 @@ extension StoreCheck {
         return problems
     }
 
-    /// Scans a table once.
+    /// Scans a table once and returns its invalid rows.
     private static func impossible(
         _ table: Numbers,
         in sql: any SQLConnection

@@ -3,12 +3,11 @@ import TambourSQL
 
 /// The invariants of every store; used by `tambourd admin check` and the crash tests.
 package enum StoreCheck {
-    /// The milliseconds ahead of the wall clock from which a commit clock must come from a wrong
-    /// clock.
+    /// The lead over the wall clock, in milliseconds, above which a commit clock must be wrong.
     private static let maxDriftMs: Int64 = 5_000
 
     /// - Parameter wall: Unix milliseconds.
-    /// - Returns: the problems, one line each; empty when there are none.
+    /// - Returns: the problems, one line each; empty if there are none.
     package static func problems(of store: StoreConnection, wall: Int64) throws -> [String] {
         var problems: [String] = []
         if let file = store.sql as? any SQLFileConnection {
@@ -79,7 +78,7 @@ package enum StoreCheck {
         return problems
     }
 
-    /// Returns valid rows that today's server would not write. No action is needed.
+    /// Returns notes on valid rows that today's server would not write. They need no action.
     package static func remarks(on store: StoreConnection) throws -> [String] {
         let limit = store.limits.maxMessageContentBytes
         let content = """

@@ -6,7 +6,7 @@ package import TambourSQL
 package struct TableDigest: Equatable, Sendable {
     package let table: String
     package let rows: Int
-    /// SHA-256 of all rows in the order of the file, as hex digits.
+    /// SHA-256 of all rows in file order, as hex digits.
     package let sha256: String
 
     package init(table: String, rows: Int, sha256: String) {
@@ -16,9 +16,9 @@ package struct TableDigest: Equatable, Sendable {
     }
 }
 
-/// Reads a whole store, to copy it and to compare the copy.
+/// Computes digests of a whole store, to verify a copy.
 package enum StoreDigest {
-    /// The error for a store whose file tambourd cannot copy.
+    /// The error for a store with a file that tambourd cannot copy.
     package struct Unsupported: Error, CustomStringConvertible {
         package init() {}
 
@@ -27,17 +27,18 @@ package enum StoreDigest {
         }
     }
 
-    /// Returns the connection as one to a file that can be copied.
+    /// Casts the connection to a connection with a file that can be copied.
     ///
-    /// - Throws: `Unsupported` for any other.
+    /// - Throws: `Unsupported` if there is no such file.
     package static func file(_ sql: any SQLConnection) throws -> any SQLFileConnection {
         guard let file = sql as? any SQLFileConnection else { throw Unsupported() }
         return file
     }
 
-    /// Returns a digest of each table, in the order of their names, and then one of the schema.
+    /// Returns a digest of each table, in the order of the names, followed by a digest of the
+    /// schema.
     ///
-    /// - Note: Reads everything; call it in a snapshot.
+    /// - Note: Reads the whole store; call it in a snapshot.
     package static func tables(of sql: any SQLConnection) throws -> [TableDigest] {
         let file = try file(sql)
         return try file.tableNames().map { try digest(of: $0, in: file) } + [schema(of: file)]

@@ -4,7 +4,7 @@ import TambourSQL
 /// A search through one chat, newest message first, that can pause after each step.
 struct ChatSearch {
     let view: ChatView
-    /// The newest message that has not been scanned has this id or a lower one.
+    /// An upper bound for the id of the newest message that has not been scanned.
     private(set) var position: MessageID
     private(set) var found: [SearchHit] = []
     private let query: SearchQuery
@@ -13,13 +13,13 @@ struct ChatSearch {
     private var area: (number: Int64, parts: Int64)?
     private var part: (number: Int64, blocks: Int64, ends: BlockEnds)?
 
-    /// Messages read in one step: a search of many chats reads few of each.
+    /// The number of messages read in one step; small, because a search may cover many chats.
     private static let messagesPerStep = 32
-    /// A shorter chat is searched by its parts directly, which saves a lookup.
+    /// A chat with fewer parts is searched by its parts directly, which saves a lookup.
     private static let firstPartWithArea: Int64 = 4
 
     private struct Index {
-        /// -1 when nothing is indexed.
+        /// -1 if no part is indexed.
         let lastPart: Int64
         let ends: BlockEnds
     }
@@ -37,7 +37,7 @@ struct ChatSearch {
         return found
     }
 
-    /// Reads some messages, or skips messages that the index rules out.
+    /// Reads some messages, or skips messages that cannot match according to the index.
     mutating func step(
         _ match: inout SearchQuery.Match,
         _ budget: inout ScanBudget,
@@ -48,7 +48,7 @@ struct ChatSearch {
             // These messages are not indexed yet.
             return try read(after: index.ends.last, &match, &budget, in: snapshot)
         }
-        // The message at the position, and the ends of its block.
+        // Accounts for reading the message at the position and the ends of its block.
         budget.take(rows: 3)
         guard let number = try snapshot.head(of: view.key, upTo: position)?.number, number > 0
         else { return go(to: view.floor) }
@@ -70,13 +70,13 @@ struct ChatSearch {
         try read(after: before, &match, &budget, in: snapshot)
     }
 
-    /// Continues below `end`, and always below the current position.
+    /// Moves the position to `end`, or to just below the current position if that is lower.
     private mutating func go(to end: MessageID) {
         position = min(end, position.before)
     }
 
-    /// Returns where to continue when a part cannot contain all words of the query; nil when it
-    /// may.
+    /// Returns the id at which to continue if a part cannot contain all words of the query; nil if
+    /// it may contain them.
     private mutating func end(
         ofPartBelow part: Int64,
         _ index: Index,
@@ -123,7 +123,7 @@ struct ChatSearch {
         return found
     }
 
-    /// Reads one step's messages from the position down to `after`, excluding it.
+    /// Reads up to `messagesPerStep` messages from the position down to `after`, excluding `after`.
     private mutating func read(
         after: MessageID,
         _ match: inout SearchQuery.Match,
@@ -158,7 +158,7 @@ struct ChatSearch {
         budget.take(rows: max(rows, 1), bytes: bytes)
     }
 
-    /// Looks for the words in a message.
+    /// Searches a message for the words.
     ///
     /// - Returns: the number of bytes read.
     private func read(
@@ -178,7 +178,7 @@ struct ChatSearch {
 }
 
 extension Int64 {
-    /// Returns the highest bit set at or below `index`; nil when none is set.
+    /// Returns the highest set bit at or below `index`; nil if no such bit is set.
     fileprivate func highestBit(upTo index: Int64) -> Int64? {
         let mask = UInt64(bitPattern: self) & (UInt64.max >> UInt64(clamping: 63 - index))
         return mask == 0 ? nil : Int64(63 - mask.leadingZeroBitCount)

@@ -1,8 +1,7 @@
 import TambourProtocol
 
 extension Array where Element: Comparable {
-    /// Returns the index of the first element that is not smaller than `bound`, in an ascending
-    /// list.
+    /// Returns the index of the first element not below `bound` in an ascending list.
     package func firstPlace(notBelow bound: Element) -> Int {
         var (low, high) = (startIndex, endIndex)
         while low < high {

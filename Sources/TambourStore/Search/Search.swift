@@ -25,7 +25,7 @@ enum StaleBlockColumn: Int, SQLColumn {
     case chat, block
 }
 
-/// The newest message up to `$2` of the chat of a member `m`.
+/// The newest message up to id `$2` in the chat of a member `m`.
 enum NewestMessageColumn: Int, SQLColumn {
     case newest
 
@@ -156,7 +156,7 @@ struct SearchStatements {
     }
 }
 
-/// A message that was found, and its chat as the caller sees it.
+/// A found message, and its chat as the caller sees it.
 package struct SearchHit: Sendable {
     package let record: MessageRecord
     package let view: ChatView
@@ -166,14 +166,14 @@ package struct SearchHit: Sendable {
 package struct SearchPage: Sendable {
     package var messages: [SearchHit] = []
     /// The id below which the next page starts; nil at the end. A page that spent its budget has
-    /// one even when it found nothing.
+    /// this id even if it found no messages.
     package var next: MessageID?
 
     package init() {}
 }
 
 extension ReadTransaction {
-    /// Returns the newest messages of a chat below `marker` that contain the words of `query`.
+    /// Returns the newest messages of a chat below `marker` that match `query`.
     package func search(
         _ query: SearchQuery,
         in view: ChatView,
@@ -195,8 +195,8 @@ extension ReadTransaction {
 
     /// Searches all chats of a user, at most `maxSearchedChats`.
     ///
-    /// Each step continues the chat whose remaining messages are newest. Therefore the results
-    /// above that message are complete wherever the search stops.
+    /// Each step advances the chat with the newest remaining message. Results newer than that
+    /// message are therefore complete, wherever the search stops.
     package func search(
         _ query: SearchQuery,
         for user: UserID,
@@ -205,13 +205,13 @@ extension ReadTransaction {
     ) throws -> SearchPage {
         var budget = ScanBudget(limits)
         var match = SearchQuery.Match(query)
-        // A heap: the chat whose remaining messages are newest comes first.
+        // A heap: the chat with the newest remaining message comes first.
         var searches = try chats(of: user, from: marker.top, query)
         let start = searches.first?.position
         var page = SearchPage()
         while let first = searches.first {
             let isEnough = page.count(above: first.position, atMost: limit + 1) > limit
-            // Advance by at least one message, or the next page would repeat this one.
+            // Advance by at least one message; otherwise the next page would repeat this page.
             if isEnough || budget.isSpent && first.position != start { break }
             try searches[0].step(&match, &budget, in: self)
             page.insert(searches[0].takeFound())
@@ -228,7 +228,7 @@ extension ReadTransaction {
         return page.cut(to: limit)
     }
 
-    /// Returns the searches of a user's chats, the newest message first.
+    /// Returns the searches of a user's chats; the chat with the newest message comes first.
     private func chats(
         of user: UserID,
         from top: MessageID,
@@ -250,8 +250,8 @@ extension ReadTransaction {
 
     /// Returns the blocks or parts in which all words of the query may occur.
     ///
-    /// The mask may include too many: an exact one would need more index rows than the messages are
-    /// worth.
+    /// The mask may include blocks without a match, because an exact mask would cost more index
+    /// rows than reading the messages.
     func mask(
         of query: SearchQuery,
         in chat: ChatKey,
@@ -262,12 +262,12 @@ extension ReadTransaction {
         var all: Int64 = -1
         let everything = try mask(of: SearchIndex.anyWord, in: chat, scale, part)
         budget.take(rows: 1)
-        // Most of the budget is for messages: a page that only reads the index makes no progress.
+        // Most of the budget is for messages; a page that reads only the index makes no progress.
         var left = budget.share(atMost: min(SearchIndex.maskRows, limits.maxScannedRows / 8))
         for word in query.rarestFirst where left > 0 {
             var any = everything
             var rows = 0
-            // Stop when the rows exclude nothing that the other words include.
+            // Stop once `any` excludes no block that `all` still includes.
             if all & ~any != 0 {
                 try store.search.masks.each {
                     $0.bind(1, chat.rawValue)
@@ -282,17 +282,17 @@ extension ReadTransaction {
                     return all & ~any != 0 && rows < left
                 }
             }
-            // A lookup that finds nothing counts too.
+            // A lookup without results also costs one row.
             budget.take(rows: max(rows, 1))
             left -= max(rows, 1)
-            // A lookup cut short by the limit excludes no block.
+            // A lookup that the limit cut short cannot exclude blocks.
             if left > 0 { all &= any }
             if all == 0 { break }
         }
         return all
     }
 
-    /// Returns the blocks or parts of one word of the index.
+    /// Returns the mask of the blocks or parts that the index lists for one word.
     func mask(
         of word: [UInt8],
         in chat: ChatKey,
@@ -307,7 +307,7 @@ extension ReadTransaction {
         } ?? 0
     }
 
-    /// Returns the last indexed part of a chat, and the last ids of its blocks.
+    /// Returns the last indexed part of a chat, with the last ids of its blocks.
     func lastIndexedPart(of chat: ChatKey) throws -> (part: Int64, ends: BlockEnds)? {
         try store.search.lastPart.one {
             $0.bind(1, chat.rawValue)
@@ -332,15 +332,15 @@ extension ReadTransaction {
 
     // MARK: - Read marks
 
-    /// Returns, for each of some times, the number of members of a big chat whose read mark is not
-    /// below it. It includes members who hide their mark, and counts at most `maxCountedReaders`.
+    /// Returns, for each time, the number of members of a big chat whose read mark is at or after
+    /// it. Includes members who hide their mark, and counts at most `maxCountedReaders`.
     ///
     /// - Parameter times: Unix milliseconds, ascending.
     package func readerCounts(inBig chat: ChatKey, notBelow times: [Int64]) throws -> [Int] {
         let statement = store.members.readersOfBig
         var count = 0
         var end = Int64.max
-        // Each read mark is counted once: between its time and the next one.
+        // Counts each read mark once, in the interval between its time and the next time.
         let counts = try times.reversed().map { time in
             count += try statement.oneCount {
                 $0.bind(1, chat.rawValue)
@@ -357,22 +357,22 @@ extension ReadTransaction {
 }
 
 extension SearchPage {
-    /// Returns the number of messages above an id, counted up to `most`.
+    /// Returns the number of messages above an id; the count stops at `most`.
     fileprivate func count(above id: MessageID, atMost most: Int) -> Int {
         var count = 0
         while count < min(most, messages.count), messages[count].record.id > id { count += 1 }
         return count
     }
 
-    /// Inserts messages, keeping the newest first.
+    /// Inserts messages and keeps the newest-first order.
     fileprivate mutating func insert(_ hits: [SearchHit]) {
         guard !hits.isEmpty else { return }
         messages += hits
         messages.sort { ($0.record.id, $0.record.chat) > ($1.record.id, $1.record.chat) }
     }
 
-    /// Returns a page of at most `limit` messages, plus all that share the last one's id: the next
-    /// page's marker is only an id.
+    /// Returns a page of at most `limit` messages, plus all messages with the same id as the last
+    /// message, because the next page's marker is only an id.
     fileprivate func cut(to limit: Int) -> SearchPage {
         guard messages.count > limit, limit > 0 else { return self }
         let last = messages[limit - 1].record.id
@@ -401,7 +401,7 @@ extension [ChatSearch] {
 }
 
 extension MessageID? {
-    /// The highest id of a page below this marker; ids are above zero.
+    /// The highest id on a page below this marker; ids are positive.
     fileprivate var top: MessageID {
         guard let marker = self else { return MessageID(.max) }
         return Swift.max(marker, MessageID(1)).before
@@ -414,14 +414,14 @@ extension MessageID {
 }
 
 extension Packed<MessageLink> {
-    /// The text that a forward shows.
+    /// The text that a forward displays.
     var shownText: Text {
         stored?.message.text ?? .empty
     }
 }
 
 extension MessageRecord {
-    /// The words by which the message is found.
+    /// The words by which search finds the message.
     var searchWords: Set<[UInt8]> {
         guard status != .removed else { return [] }
         var words = SearchWords.words(of: text)
@@ -429,7 +429,7 @@ extension MessageRecord {
         return words
     }
 
-    /// The message's own attachments and those of the message it forwards.
+    /// The attachments of the message and of the message that it forwards.
     package var shownAttaches: [Attach] {
         [attaches, forward?.stored?.message.attaches].compactMap { $0?.stored }.flatMap { $0 }
     }

@@ -1,22 +1,22 @@
 import TambourProtocol
 import TambourSQL
 
-/// The pending work of the word index. It is kept between batches and stays valid when one fails,
-/// because each step reads what is stored.
+/// The pending work of the word index. It is kept between batches and stays valid after a failed
+/// batch, because each step starts from the stored data.
 struct SearchBacklog {
     /// Chats with messages that are not indexed yet.
     var chats: Set<ChatKey> = []
-    /// Chats above this key have not been scanned since the start; nil when all have.
+    /// The last chat key scanned since the start; nil after all chats have been scanned.
     var sweptTo: ChatKey? = ChatKey(.min)
     /// Whether `search_stale` may contain rows.
     var mayHaveStale = true
 }
 
 extension WriteTransaction {
-    /// Messages that one step of `indexWords` indexes: 3 to 6 ms of the engine's time, in which
-    /// other work waits.
+    /// The number of messages that one step of `indexWords` indexes. A step takes 3 to 6 ms of the
+    /// engine's time, and other work waits.
     private static let messagesPerStep: Int64 = 64
-    /// Chats that one step scans when the backlog is empty.
+    /// The number of chats that one step scans when the backlog is empty.
     private static let chatsPerStep = 256
 
     /// Whether `indexWords` may have work to do.
@@ -40,7 +40,8 @@ extension WriteTransaction {
         }
     }
 
-    /// Finds chats with unindexed messages from before the index existed or before a crash.
+    /// Finds chats with messages that were not indexed, because of a crash or because the index is
+    /// newer.
     private func sweep() throws {
         guard let after = searchBacklog.sweptTo else { return }
         let chats = try store.search.chatsAfter.all {
@@ -56,16 +57,17 @@ extension WriteTransaction {
         }
     }
 
-    /// Counts the indexed messages of a chat, starting at its first.
+    /// Returns the number of indexed messages of a chat, counted from its first message.
     private func indexedMessages(of chat: ChatKey) throws -> Int64 {
         guard let last = try reader.lastIndexedPart(of: chat) else { return 0 }
         return last.part * SearchIndex.partMessages
             + Int64(last.ends.count) * SearchIndex.blockMessages
     }
 
-    /// Indexes whole blocks after the ones already indexed, within one part.
+    /// Indexes complete blocks after the indexed blocks, within one part.
     ///
-    /// - Returns: the number of messages indexed, and whether fewer remain than make a block.
+    /// - Returns: the number of messages indexed, and whether the remaining messages are fewer than
+    ///   a block.
     private func index(_ chat: ChatKey, atMost limit: Int64) throws -> (Int64, isDone: Bool) {
         let indexed = try indexedMessages(of: chat)
         let waiting = try reader.head(of: chat).number - indexed
@@ -80,8 +82,8 @@ extension WriteTransaction {
         let start = ends.count > 0 ? ends.last : try reader.end(before: part, in: chat)
         var words = BlockWords()
         let last = try read(&words, of: chat, after: start, count)
-        // If message numbers have gaps, no block may be complete. Stop, or this step would repeat
-        // forever.
+        // If message numbers have gaps, no block may be complete. Stop; otherwise this step would
+        // repeat forever.
         guard !last.isEmpty else { return (0, true) }
         for end in last { ends.append(end) }
         try store.search.putPart.run {
@@ -96,7 +98,7 @@ extension WriteTransaction {
 
     /// Adds the words of messages to the words of their blocks.
     ///
-    /// - Returns: the last ids of the blocks that end there.
+    /// - Returns: the last ids of the completed blocks.
     private func read(
         _ words: inout BlockWords,
         of chat: ChatKey,
@@ -123,8 +125,8 @@ extension WriteTransaction {
         for (word, mask) in words { try add(word, mask, .part, part, of: chat) }
     }
 
-    /// Adds the words of a complete part to its area. This waits for completion because there are
-    /// many words, each on another page of the index.
+    /// Adds the words of a complete part to its area. Runs only after completion, because there are
+    /// many words, and each changes another page of the index.
     private func complete(_ part: Int64, of chat: ChatKey) throws {
         let all = try words(of: part, in: chat)
         let words = all.count > SearchIndex.maxPartWords ? [SearchIndex.anyWord] : all
@@ -160,7 +162,7 @@ extension WriteTransaction {
 
     // MARK: - What was changed
 
-    /// Adds the new words of an edited message, so that searches find it at once, and marks its
+    /// Adds the new words of an edited message, so that searches find it immediately, and marks its
     /// block as stale.
     func reindex(_ old: MessageRecord, as new: MessageRecord) throws {
         let (chat, words) = (old.chat, new.searchWords)
@@ -176,7 +178,7 @@ extension WriteTransaction {
     }
 
     /// Marks the blocks of edited or removed messages as stale. `refreshIndex` removes the old
-    /// words; until then a search for them reads the block and finds nothing.
+    /// words later; until then, a search for an old word reads the block without a match.
     ///
     /// - Parameter numbers: the numbers of the messages.
     func noteStale(_ numbers: [Int64], in chat: ChatKey) throws {
@@ -190,10 +192,10 @@ extension WriteTransaction {
         }
     }
 
-    /// Reindexes some stale blocks: blocks in which messages were edited or removed.
+    /// Reindexes some stale blocks, whose messages were edited or removed.
     ///
-    /// - Parameter chat: nil for any chat.
-    /// - Returns: false when there were none.
+    /// - Parameter chat: nil selects stale blocks of any chat.
+    /// - Returns: false if there were no stale blocks.
     package func refreshIndex(of chat: ChatKey? = nil) throws -> Bool {
         let stale = try nextStale(of: chat)
         guard let first = stale.first else { return false }
@@ -209,7 +211,7 @@ extension WriteTransaction {
                 $0.bind(2, block)
             }
             let index = block % SearchIndex.fanOut
-            // A chat that was emptied has no index.
+            // An emptied chat has no index.
             guard let end = ends.end(of: index) else { continue }
             let start = try ends.end(of: index - 1) ?? reader.end(before: part, in: chat)
             bits |= SearchIndex.bit(block)
@@ -257,7 +259,7 @@ extension WriteTransaction {
             try reader.mask(of: SearchIndex.anyWord, in: chat, .area, area)
                 & SearchIndex.bit(part) != 0
         else { return }
-        // The area lists this part under `anyWord`, which may no longer be needed.
+        // The area lists this part under `anyWord`, which may have become unnecessary.
         let all = try self.words(of: part, in: chat)
         guard all.count <= SearchIndex.maxPartWords, !all.contains(SearchIndex.anyWord) else {
             return
@@ -266,8 +268,8 @@ extension WriteTransaction {
         for word in all { try tellArea(word, of: part, in: chat) }
     }
 
-    /// Returns the words that occur in some of the given blocks of a part, each with the mask of
-    /// all its blocks.
+    /// Returns the words that occur in any of the given blocks of a part, each with the mask of all
+    /// its blocks.
     private func masks(
         touching bits: Int64,
         in part: Int64,
@@ -326,7 +328,7 @@ extension WriteTransaction {
         try drop.run()
     }
 
-    /// Drops the index of all messages up to `number`, which have all been removed.
+    /// Drops the index of all messages up to `number`; these messages are removed.
     func dropIndex(of chat: ChatKey, upTo number: Int64) throws {
         guard let last = try reader.lastIndexedPart(of: chat) else { return }
         let part = min(last.part, (number - 1) / SearchIndex.partMessages)
@@ -345,7 +347,7 @@ extension WriteTransaction {
             statement.bind(2, SearchIndex.Scale.area.rawValue)
             statement.bind(3, area)
         }
-        // In the area, the bits of this part and of later parts stay.
+        // In the area, keeps the bits of this part and of later parts.
         mask.bind(4, Int64(bitPattern: ~(UInt64(bitPattern: SearchIndex.bit(part)) &- 1)))
         try mask.run()
         try drop.run()

@@ -1,30 +1,31 @@
 import TambourProtocol
 
-/// The word index: which blocks of a chat's messages contain which words. Its tables are `search_word`
-/// and `search_part`.
+/// The word index: lists which words occur in which blocks of a chat's messages. Its tables are
+/// `search_word` and `search_part`.
 ///
-/// Messages are numbered without gaps in their chat. 16 make a block, 64 blocks a part, 64 parts an
-/// area. For each word of a part the index has a mask of its blocks, and for each word of an area a
-/// mask of its complete parts. Search reads the messages themselves to confirm a match. The index
-/// may therefore lag behind and catch up when the engine is idle: search scans the messages after
-/// its end. Words of removed and edited messages leave the index later too, block by block.
+/// Messages are numbered without gaps in their chat. A block has 16 messages, a part 64 blocks, an
+/// area 64 parts. For each word of a part, the index has a mask of the blocks that contain it. For
+/// each word of an area, it has a mask of the complete parts that contain it. Search reads the
+/// messages themselves to confirm a match. The index may therefore lag behind and catch up when the
+/// engine is idle; search scans the messages after the end of the index. Words of removed and
+/// edited messages also leave the index later, block by block.
 enum SearchIndex {
     static let blockMessages: Int64 = 16
-    /// Blocks of a part, and parts of an area: the bits of a mask.
+    /// The number of blocks of a part, and of parts of an area: the bits of a mask.
     static let fanOut: Int64 = 64
     static let partMessages = blockMessages * fanOut
-    /// A chat is indexed when this many of its messages wait.
+    /// A chat is indexed when at least this number of its messages is not indexed.
     static let step: Int64 = 64
-    /// The number of index rows worth reading to learn which parts or blocks may contain a query's
-    /// words.
+    /// The number of index rows worth reading to find the parts or blocks that may contain a
+    /// query's words.
     static let maskRows = 512
-    /// The number of distinct words of a block that are indexed. A block with more has only
-    /// `anyWord`: a user who writes thousands of different words must not keep the engine busy.
+    /// The maximum number of distinct indexed words of a block. A block with more words has only
+    /// `anyWord`, so a user who writes thousands of different words cannot keep the engine busy.
     static let maxBlockWords = 256
-    /// The number of distinct words of a part that its area lists; a part with more has `anyWord`
-    /// there.
+    /// The maximum number of distinct words of a part that its area lists. For a part with more
+    /// words, the area lists only `anyWord`.
     static let maxPartWords = 4_096
-    /// Stands for every word: these blocks or parts may contain any word.
+    /// Matches every word: a block or part with this entry may contain any word.
     static let anyWord: [UInt8] = []
 
     /// The level of a mask; the raw values are those of the column `scale`.
@@ -40,8 +41,8 @@ enum SearchIndex {
 
     static func bit(_ index: Int64) -> Int64 { 1 << (index & (fanOut - 1)) }
 
-    /// Returns the first bytes that sort after everything that begins with `word`; UTF-8 has no
-    /// 0xFF.
+    /// Returns the smallest bytes that sort after every word with the prefix `word`; UTF-8 never
+    /// contains 0xFF.
     static func end(ofPrefix word: [UInt8]) -> [UInt8] {
         var end = word
         end[end.count - 1] += 1
@@ -54,9 +55,9 @@ struct BlockEnds {
     private(set) var bytes: [UInt8]
 
     var count: Int { bytes.count / 8 }
-    /// Whether the part has all its blocks.
+    /// Whether all blocks of the part are indexed.
     var isComplete: Bool { count == SearchIndex.fanOut }
-    /// The last id of the part's last block; 0 when it has none.
+    /// The last id of the part's last block; 0 if the part has no blocks.
     var last: MessageID { count == 0 ? MessageID(0) : self[count - 1] }
 
     subscript(block: Int) -> MessageID {

@@ -3,10 +3,10 @@ package import TambourProtocol
 /// Splits texts into words for search: letters and digits, in lower case, with `е` for `ё`.
 ///
 /// Any character other than a letter or digit ends a word. Combining accents are dropped, except
-/// the one that makes `й`, so both spellings give one word. Only the first bytes of a long word
-/// count.
-/// Messages, names and queries are all split here, so both databases find the same.
-/// The index stores these words: a change of the rules requires a rebuild of the index.
+/// the accent of `й`, so both spellings give one word. Only the first bytes of a long word count.
+///
+/// Messages, names and queries all use this code, so both databases find the same results.
+/// The index stores these words, so a change of the rules requires a rebuild of the index.
 package enum SearchWords {
     /// The maximum length of a word, UTF-8 bytes: 32 Russian letters.
     package static let maxWordBytes = 64
@@ -72,8 +72,7 @@ package enum SearchWords {
         }
     }
 
-    /// Returns a letter of U+0400 to U+045F in lower case; nil for other characters encoded in two
-    /// bytes.
+    /// Returns a letter of U+0400 to U+045F in lower case; nil for other characters of two bytes.
     private static func cyrillic(_ code: UInt32) -> UInt32? {
         switch code {
         case 0x401, 0x451: 0x435
@@ -84,7 +83,7 @@ package enum SearchWords {
         }
     }
 
-    /// - Returns: false when the character is not part of a word.
+    /// - Returns: false if the character is not part of a word.
     private static func add(_ scalar: Unicode.Scalar, to word: inout [UInt8]) -> Bool {
         switch scalar.value {
         case 0x300...0x36f:
@@ -123,8 +122,8 @@ package enum SearchWords {
         }
     }
 
-    /// Returns the character at `index` and its length; an invalid byte decodes as U+FFFD of length
-    /// 1.
+    /// Returns the character at `index` and its length. An invalid byte decodes as U+FFFD with
+    /// length 1.
     private static func decode(
         _ utf8: UnsafeRawBufferPointer,
         at index: Int
@@ -146,17 +145,18 @@ package enum SearchWords {
     }
 }
 
-/// A search query: a text matches if, for each word of the query, one of its words starts with it.
+/// A search query. A text matches if every word of the query is the prefix of a word in the text.
 package struct SearchQuery: Sendable {
     /// The distinct words in the order of the query.
     package let words: [[UInt8]]
-    /// The words to search for, in byte order, without those that are a prefix of another one: a
-    /// text word that starts with the longer one also starts with the shorter one.
+    /// The words to search for, in byte order. A word that is a prefix of another query word is
+    /// omitted, because each text word that starts with the longer word also starts with the
+    /// shorter one.
     private let sought: [[UInt8]]
 
-    /// Nil when the text contains no letter and no digit: then nothing is found.
+    /// Nil if the text contains no letter and no digit; such a query has no results.
     ///
-    /// - Parameter maxWords: the maximum number of words; further ones are ignored.
+    /// - Parameter maxWords: the maximum number of words; further words are ignored.
     package init?(_ text: Text, maxWords: Int = 32) {
         var words: [[UInt8]] = []
         var word: [UInt8] = []
@@ -221,11 +221,11 @@ package struct SearchQuery: Sendable {
 }
 
 extension [[UInt8]] {
-    /// Returns the index of the entry that is a prefix of `word`, in a sorted list in which no
-    /// entry is a prefix of another.
+    /// Returns the index of the entry that is a prefix of `word`. The list is sorted, and no entry
+    /// is a prefix of another entry.
     ///
-    /// It is the last entry that does not sort after the word: any entry between it and the word
-    /// would start with it.
+    /// It is the last entry that does not sort after `word`: any entry between the prefix and
+    /// `word` would also start with the prefix.
     fileprivate func beginning(of word: [UInt8]) -> Int? {
         var (low, high) = (0, count)
         while low < high {
