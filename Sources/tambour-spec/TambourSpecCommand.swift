@@ -21,7 +21,7 @@ struct RootOption: ParsableArguments {
 
     var url: URL { URL(filePath: root, directoryHint: .isDirectory) }
 
-    /// Loads the specification; prints all problems and fails if there is any.
+    /// Loads the specification; prints all problems and fails if there are any.
     func load() throws -> Specification {
         var loader = SpecificationLoader(root: url.appending(path: "protocol-spec"))
         let specification = loader.load()
@@ -29,11 +29,12 @@ struct RootOption: ParsableArguments {
         return specification
     }
 
-    /// Loads the specification; prints everything that `check` refuses and fails if there is
-    /// anything.
+    /// Loads and checks the specification; prints all problems that `check` finds and fails if
+    /// there are any.
     func loadChecked() throws -> Specification {
         let specification = try load()
-        // Checked first: later checks may trap on a nonsensical version or number.
+        // The release folders are checked first, because later checks may trap on an invalid
+        // version or number.
         try report(Releases(root: url).folderProblems(for: specification.version))
         try report(SpecificationCheck.problems(of: specification))
         try report(

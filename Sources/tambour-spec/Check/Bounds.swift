@@ -1,7 +1,7 @@
 /// Computes the largest size and depth of every payload and object from its types and limits.
 ///
 /// Optional fields and fields behind a capability count as present. An enumeration counts as its
-/// longest value, including fallbacks. So a bound holds for every set of capabilities.
+/// longest value, including fallbacks. A bound therefore holds for every set of capabilities.
 struct Bounds {
     let specification: Specification
     private let limits: [String: Int]
@@ -26,8 +26,8 @@ struct Bounds {
 
     /// Returns the extent of a struct with all its fields.
     ///
-    /// - Parameter oneItem: Whether each page counts as one item, which is sent even if it fills
-    ///   the page.
+    /// - Parameter oneItem: Whether each page counts as one item, which the server sends even if it
+    ///   exceeds the page.
     mutating func extent(of type: StructType, oneItem: Bool = false) -> Extent {
         extent(of: type, without: [], oneItem: oneItem)
     }
@@ -62,8 +62,8 @@ struct Bounds {
         guard let type = structs[name] else { return .failing(.unlimited) }
         let key = ([name, "\(oneItem)"] + without.sorted()).joined(separator: " ")
         if let known = known[key] { return known }
-        // A recursive struct: its depth is unbounded, and its size is bounded only by the limit of
-        // the whole, if there is one.
+        // A recursive struct has unbounded depth, and only a limit of the enclosing value may bound
+        // its size.
         guard !open.contains(key) else { return .failing(.endless) }
         open.append(key)
         let extent = extent(of: type, without: without, oneItem: oneItem)
@@ -74,7 +74,7 @@ struct Bounds {
 
     private func extent(of type: EnumType) -> Extent {
         let longest = type.values.map(\.value.utf8.count).max() ?? 0
-        // Of what clients send, an open enumeration keeps any string.
+        // An open enumeration keeps any string that a client sends.
         let isAnything = type.isOpen && inboundTypes.contains(type.name)
         let most = isAnything ? limit("maxShortStringBytes") ?? longest : longest
         return .bytes(Self.size(ofString: most))
@@ -92,7 +92,8 @@ struct Bounds {
         case .bool: return .bytes(1)
         case .int, .ms, .double, .chatID, .userID, .messageID: return .bytes(9)
         case .text, .string, .bytes:
-            // A UTF-16 unit takes at most three bytes: a scalar of four bytes has two units.
+            // A UTF-16 unit takes at most three bytes, because a scalar of four bytes has two
+            // units.
             let units = limit(field.limitUnits).map { Extent.bytes(3).times($0) }
             guard let most = [units?.bytes, limit(field.limitBytes)].compactMap(\.self).min()
             else { return leafWithoutLimit(field) }
@@ -104,7 +105,7 @@ struct Bounds {
                 ? .failing(.overflow) : .bytes(Self.size(ofString: sum))
         case .any:
             guard field.anyCheck == .reader else {
-                // The value is never sent on, so it is never nested in another one.
+                // The value is never forwarded, so it is never nested in another value.
                 return .bytes(limit("maxInflatedBytes") ?? .max)
             }
             guard let most = limit(field.limitBytes) else { return leafWithoutLimit(field) }
@@ -114,7 +115,7 @@ struct Bounds {
             return container(of: one, in: field, level: level, oneItem: oneItem)
         case .map(_, let value):
             var one = extent(of: value, in: field, level: level + 1, oneItem: oneItem)
-            // As a key, an id is written as a string of digits.
+            // An id that is a key is written as a string of digits.
             one.add(bytes: Self.size(ofString: 20))
             return container(of: one, in: field, level: level, oneItem: oneItem)
         case .names(let value):
@@ -136,7 +137,7 @@ struct Bounds {
     ) -> Extent {
         let most = oneItem && field.isPage ? 1 : limit(field.limitItems(at: level))
         guard let most else {
-            // The caller caps a page, or a field with its own bound.
+            // The caller caps a page, and a field that has its own bound.
             var unlimited = one
             unlimited.failure = one.failure ?? .unlimited
             return unlimited.contained

@@ -1,4 +1,4 @@
-/// Checks that everything that can be stored can also be sent and read.
+/// Checks that every value that can be stored can also be sent and read.
 struct BoundsCheck {
     private let specification: Specification
     private var bounds: Bounds
@@ -15,12 +15,12 @@ struct BoundsCheck {
 
     // MARK: Fields
 
-    /// Reports fields whose limits multiply to more than 64 bits.
+    /// Reports fields with limits whose product exceeds 64 bits.
     private mutating func overflows() -> [Problem] {
         var problems: [Problem] = []
         for type in specification.maps {
             for field in type.fields where bounds.extent(of: field).failure == .overflow {
-                // The struct reports itself once.
+                // The check of the struct reports this field.
                 if case .named = Shape(field.type).leaf, field.limitItems.isEmpty { continue }
                 problems.append(
                     Problem(
@@ -45,8 +45,8 @@ struct BoundsCheck {
         }
     }
 
-    /// Returns the fields on the way from a struct to another one of the same type with all fields;
-    /// nil if there is no such way.
+    /// Returns the path of fields from a struct to a complete nested struct of the same type; nil
+    /// if there is no such path.
     private func recursion(from type: StructType) -> [String]? {
         var seen: Set<String> = []
         func path(from fields: [Field]) -> [String]? {
@@ -98,8 +98,8 @@ struct BoundsCheck {
         ]
     }
 
-    /// Checks that everything besides the pages fits together with one item of each page; pages are
-    /// cut.
+    /// Checks that a payload fits with one item of each page. Longer pages are no problem, because
+    /// the server cuts them.
     private mutating func tooLarge(
         _ whole: Extent,
         _ type: StructType,
@@ -108,7 +108,7 @@ struct BoundsCheck {
     ) -> [Problem] {
         guard let most = bounds.limit("maxReplyBytes") else { return [] }
         switch whole.failure {
-        // The check of the fields reports these.
+        // The check of the fields reports these failures.
         case .unlimited, .overflow, .endless: return []
         case nil: break
         }

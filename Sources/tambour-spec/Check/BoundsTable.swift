@@ -8,13 +8,14 @@ struct BoundsTable {
         var kind: Kind
         /// The opcode or the type.
         var name: String
-        /// The most bytes of the payload on the wire, or of the object in one; nil without a bound.
+        /// The maximum bytes of the payload on the wire, or of the object in a payload; nil if
+        /// unbounded.
         var bytes: Int?
-        /// The most bytes after decompression.
+        /// The maximum bytes after decompression.
         var inflated: Int?
-        /// The deepest nesting of lists and maps.
+        /// The maximum nesting of lists and maps.
         var depth: Int
-        /// The most bytes besides the pages, with one item of each; nil without pages.
+        /// The maximum bytes with only one item of each page; nil if there are no pages.
         var besidePages: Int?
     }
 
@@ -25,7 +26,7 @@ struct BoundsTable {
         var rows: [Row] = []
         for opcode in specification.families.flatMap(\.opcodes) {
             if let request = opcode.request {
-                // Before login, frames are smaller.
+                // The frame limit is lower before login.
                 let isForStrangers = opcode.states.allSatisfy { $0 != "loggedIn" }
                 let frame = bounds.limit(
                     isForStrangers ? "maxFrameBytesBeforeLogin" : "maxFrameBytes"
@@ -87,7 +88,7 @@ struct BoundsTable {
         let whole = bounds.extent(of: type)
         let rest = bounds.extent(of: type, oneItem: true)
         let hasPages = rest.bytes < whole.bytes
-        // A page fills the rest of a reply.
+        // A page may fill the rest of a reply.
         let most = hasPages ? max(rest.bytes, bounds.limit("maxReplyBytes") ?? 0) : whole.bytes
         let bytes = rest.failure == nil ? most : nil
         return Row(

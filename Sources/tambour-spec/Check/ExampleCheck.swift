@@ -1,5 +1,5 @@
-/// Checks every example with the schema and a separate encoder: its value encodes to its bytes, and
-/// they decode to it.
+/// Checks every example with the schema and an independent encoder: the value must encode to the
+/// bytes, and the bytes must decode to the value.
 struct ExampleCheck {
     let specification: Specification
     private(set) var problems: [Problem] = []
@@ -23,7 +23,7 @@ struct ExampleCheck {
         ] + payload
     }
 
-    /// Returns the struct of an example's payload; nil when the opcode has none for that role.
+    /// Returns the struct of an example's payload; nil if the opcode has no payload for this role.
     static func type(of example: Example, opcode: OpcodeEntry, in specification: Specification)
         -> StructType?
     {
@@ -113,8 +113,8 @@ struct ExampleCheck {
             guard let payload = payload(reject.hex, reject.origin) else { continue }
             switch payload {
             case .failure(let failure):
-                // Malformed MessagePack is refused before the schema applies, so this failure has
-                // no path.
+                // Malformed MessagePack is rejected before the schema applies, so this error has no
+                // path.
                 if reject.error != "\(failure)", !reject.error.hasSuffix(": \(failure)") {
                     complain(reject.origin, "is refused with: \(failure)")
                 }
@@ -144,8 +144,8 @@ struct ExampleCheck {
         if hex != expected { complain(origin, "encodes to \(expected)") }
     }
 
-    /// Returns the value of a packet's payload; nil, with a problem, when the bytes are not a
-    /// packet.
+    /// Returns the value of a packet's payload. If the bytes are not a packet, reports a problem
+    /// and returns nil.
     private mutating func payload(
         _ hex: String?,
         _ origin: Origin
@@ -178,7 +178,7 @@ struct ExampleCheck {
     }
 
     /// Checks that every opcode has examples of its payloads and its own errors, and that every
-    /// common error has an example somewhere.
+    /// common error has at least one example.
     private mutating func checkCoverage() {
         let answered = Set(
             specification.examples.flatMap(\.examples).filter { $0.role == .error }

@@ -1,10 +1,10 @@
 /// Fills in the bytes of examples that contain `hex: auto`.
 ///
-/// From then on the bytes are frozen: changing them changes the protocol.
+/// Filled bytes are frozen: a change of them would change the protocol.
 struct ExampleFiller {
     let specification: Specification
 
-    /// Returns the files under `protocol-spec/` whose text changes, with the new text.
+    /// Returns the changed files under `protocol-spec/` with their new text.
     func changes(read: (String) throws -> String) throws -> [(file: String, text: String)] {
         var changes: [(String, String)] = []
         for file in specification.examples {

@@ -1,26 +1,26 @@
-/// The largest size of an encoded value, and the deepest nesting of lists and maps in it.
+/// The maximum size of an encoded value, and the maximum nesting of lists and maps in it.
 struct Extent: Sendable {
-    /// Why there is no bound in bytes.
+    /// The reason why there is no bound in bytes.
     enum Failure: Sendable {
-        /// A field has no limit; the check of fields reports it.
+        /// A field has no limit; the check of the fields reports it.
         case unlimited
-        /// The limits multiply to more than an `Int` holds.
+        /// The product of the limits exceeds an `Int`.
         case overflow
-        /// An object may contain another one of its type without end.
+        /// An object may contain an object of its own type, without a limit.
         case endless
     }
 
     var bytes = 0
     var failure: Failure?
     var depth = 0
-    /// The keys on the way to the deepest value.
+    /// The keys of the path to the deepest value.
     var deepest: [String] = []
 
     static func bytes(_ count: Int) -> Extent { Extent(bytes: count) }
 
     static func failing(_ failure: Failure) -> Extent { Extent(failure: failure) }
 
-    /// Adds another value beside this one.
+    /// Adds the extent of a value at the same level.
     mutating func add(_ other: Extent, at key: String? = nil) {
         add(bytes: other.bytes)
         failure = failure ?? other.failure
@@ -36,7 +36,7 @@ struct Extent: Sendable {
         if overflow { failure = failure ?? .overflow }
     }
 
-    /// Returns the extent of `count` such values one after the other.
+    /// Returns the extent of `count` consecutive values of this extent.
     func times(_ count: Int) -> Extent {
         var all = self
         let (product, overflow) = bytes.multipliedReportingOverflow(by: count)

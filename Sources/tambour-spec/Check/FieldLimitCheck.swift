@@ -85,7 +85,8 @@ struct FieldLimitCheck {
         return reasons
     }
 
-    /// Reports fields that may name the same thing twice: maps, and lists of names or ids.
+    /// Reports fields without `duplicates` that may repeat a key or item: maps, and lists of names
+    /// or ids.
     private func ambiguous(_ field: Field) -> [String] {
         guard field.duplicates == nil, let outer = Shape(field.type).containers.first else {
             return []

@@ -1,6 +1,6 @@
 extension PayloadModel {
-    /// Returns a canonical value as a dialect writes it: an independent check of the generated
-    /// writers.
+    /// Returns a canonical value as the server writes it in a dialect; an independent check of the
+    /// generated writers.
     func projected(_ node: WireNode, as type: StructType, in dialect: String) -> WireNode {
         guard case .map(let pairs) = node else { return node }
         let dialects = Set(specification.dialects(in: dialect).map(\.name))
@@ -39,7 +39,7 @@ extension PayloadModel {
 }
 
 extension DialectForm.Change {
-    /// Returns the value in the dialect; nil when the dialect omits it.
+    /// Returns the value in the dialect; nil if the dialect omits it.
     fileprivate func applied(to value: WireNode) -> WireNode? {
         switch (self, value) {
         case (.absent, _): nil

@@ -1,4 +1,4 @@
-/// Reads untyped values by the schema, as a peer must: an independent check of the generated
+/// Reads untyped values by the schema, as a peer must; an independent check of the generated
 /// readers.
 struct PayloadModel {
     let specification: Specification
@@ -11,11 +11,11 @@ struct PayloadModel {
         inboundTypes = specification.inboundTypes
     }
 
-    /// The field of a value and the rules for it.
+    /// The field of a value, and the rules for this value.
     private struct Place {
         let field: Field
         let isHeldAgainstLimits: Bool
-        /// The number of lists and maps of the field around the value.
+        /// The number of the field's lists and maps that contain the value.
         var level = 0
 
         var inner: Place {
@@ -25,7 +25,7 @@ struct PayloadModel {
         }
     }
 
-    /// Why a value is refused, in the runtime's words.
+    /// The reason why a value is rejected, in the same words as the runtime's errors.
     struct Refusal: Error, Equatable, CustomStringConvertible {
         var path = ""
         var reason: String
@@ -35,8 +35,8 @@ struct PayloadModel {
         var description: String { path.isEmpty ? reason : "\(path): \(reason)" }
     }
 
-    /// Returns the value as the server writes it: known keys in schema order, defaults filled in,
-    /// ids as integers.
+    /// Returns the value as the server writes it, with known keys in schema order, defaults filled
+    /// in, and ids as integers.
     func canonical(_ node: WireNode, as type: StructType) throws(Refusal) -> WireNode {
         guard case .map(let pairs) = node else {
             throw Refusal(reason: "expected a map, found \(node.kind)")
@@ -199,7 +199,7 @@ struct PayloadModel {
         return .map(result)
     }
 
-    /// Returns the items of a list without repeated ones, where the field merges duplicates.
+    /// Returns the items of a list; removes repeated items if the field merges duplicates.
     private func merged(_ items: [WireNode], _ place: Place) throws(Refusal) -> [WireNode] {
         guard place.isHeldAgainstLimits, let duplicates = place.field.duplicates,
             duplicates != .kept

@@ -1,4 +1,4 @@
-/// Checks that every request is paid from an existing bucket, by items that it contains.
+/// Checks that every request charges an existing bucket and counts items that the request contains.
 extension SpecificationCheck {
     mutating func checkCosts() {
         unique(specification.buckets.map { ($0.name, $0.origin) }, "bucket")
@@ -59,7 +59,7 @@ extension SpecificationCheck {
         }
     }
 
-    /// Checks that the declared rows and bytes agree with the rest of the entry.
+    /// Checks that the declared rows and bytes agree with the other values of the entry.
     private mutating func checkWork(of opcode: OpcodeEntry, _ cost: CostEntry) {
         let amounts = [cost.rowsRead, cost.rowsWritten, cost.bytesStored, cost.bytesTold]
         if amounts.contains(where: { $0 < 0 }) {

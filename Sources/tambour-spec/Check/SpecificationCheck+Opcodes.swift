@@ -1,4 +1,4 @@
-/// Opcodes: numbers, names and what goes with what.
+/// Checks the numbers and names of opcodes, and the consistency of their attributes.
 extension SpecificationCheck {
     mutating func checkOpcodes() {
         let served = specification.families.flatMap(\.opcodes)

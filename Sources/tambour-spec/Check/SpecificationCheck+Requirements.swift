@@ -1,4 +1,4 @@
-/// Requirements and flows.
+/// Checks the requirements and flows.
 extension SpecificationCheck {
     mutating func checkRequirements() {
         unique(specification.requirements.map { ($0.id, $0.origin) }, "requirement")
@@ -37,7 +37,7 @@ extension SpecificationCheck {
         }
     }
 
-    /// The documentation of things that opcodes share.
+    /// The documentation of types and tables that several opcodes use.
     private var sharedProse: [(String, Origin)] {
         var prose: [(String, Origin)] = []
         for type in specification.structs {
@@ -117,7 +117,7 @@ extension SpecificationCheck {
         if !connected.contains(device) { complain(origin, "\(device) is not connected") }
     }
 
-    /// Checks that every key of a partial value exists in the type.
+    /// Checks that the type has every key of a partial value.
     private mutating func check(_ value: WireNode, has type: StructType, _ origin: Origin) {
         guard case .map(let pairs) = value else {
             complain(origin, "expected a map")

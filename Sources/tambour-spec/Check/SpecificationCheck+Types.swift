@@ -1,4 +1,4 @@
-/// Enumerations, structs and their fields.
+/// Checks the enumerations, and the structs with their fields.
 extension SpecificationCheck {
     /// The variable names used by generated readers and writers.
     private static let taken: Set<String> = [
@@ -41,7 +41,8 @@ extension SpecificationCheck {
             return
         }
         check(capability: capability, place, type.origin)
-        // A closed enumeration is only sent by clients, so there is nobody to hide a value from.
+        // Only clients send a closed enumeration, so the server never has to hide a value from a
+        // client.
         if !type.isOpen {
             complain(type.origin, "\(place): a closed enumeration has no capabilities")
         }
@@ -190,7 +191,7 @@ extension SpecificationCheck {
                 type.fields.contains { $0.key == replacement && $0.key != field.key }
             }
             let secrets = ["token", "phone", "verifyCode", "password"]
-            // An object declares for each of its own fields whether it is a secret.
+            // An object declares secrecy for each of its own fields.
             let isObject = specification.structs.contains { .named($0.name) == field.type }
             if secrets.contains(field.key), !field.isSensitive, !isObject {
                 complain(field.origin, "\(place): must be sensitive")
@@ -232,7 +233,7 @@ extension SpecificationCheck {
         if !fits { complain(field.origin, "\(place): the default does not fit the type") }
     }
 
-    /// Checks that a struct contains itself only packed or in a list.
+    /// Checks that a struct contains itself only in packed form or in a list.
     private mutating func checkRecursion() {
         func direct(_ type: StructType) -> [String] {
             type.fields.compactMap { field in

@@ -1,6 +1,6 @@
-/// The rules that the YAML must keep besides being well-formed.
+/// The rules for the contents of well-formed YAML.
 ///
-/// Each function contains the rules of one subject; larger subjects have a file.
+/// Each function checks the rules of one subject; larger subjects have their own file.
 struct SpecificationCheck {
     let specification: Specification
     var problems: [Problem] = []
@@ -59,7 +59,7 @@ struct SpecificationCheck {
     }
 
     private mutating func checkNames() {
-        // Fields refer to both by the same key.
+        // Fields refer to capabilities and dialects by the same key.
         unique(specification.gates.map { ($0.name, $0.origin) }, "capability or dialect")
         unique(specification.features.map { ($0.documented.name, $0.documented.origin) }, "feature")
         for (what, entries, most) in [
@@ -100,7 +100,7 @@ struct SpecificationCheck {
         )
         for feature in specification.features {
             for name in feature.opcodes {
-                // Other requests are checked before LOGIN decides which features are on.
+                // Requests of other kinds are checked before LOGIN determines the enabled features.
                 let kind = specification.opcode(named: name)?.kind
                 if kind != .query, kind != .command {
                     complain(

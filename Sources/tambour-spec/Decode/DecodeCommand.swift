@@ -53,7 +53,7 @@ struct Decode: ParsableCommand {
             if !packets.isOver { try digits.end() }
             packets.end()
         } catch let failure as HexText.Failure {
-            // After an invalid header, the rest of the digits does not matter.
+            // After an invalid header, invalid digits no longer matter.
             if !packets.isOver { complain(failure) }
         }
         if isBad { throw ExitCode.failure }

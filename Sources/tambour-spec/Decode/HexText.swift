@@ -1,5 +1,5 @@
-/// Bytes as hexadecimal digits in the forms that people and tools use, over several lines: `0a00`,
-/// `0a:00`, `0x0a, 0x00`. Reads any number of pieces, and buffers at most one digit.
+/// Bytes as hexadecimal digits in the common forms, over several lines: `0a00`, `0a:00`, `0x0a,
+/// 0x00`. The reader accepts the text in any number of pieces, and buffers at most one digit.
 struct HexText {
     struct Failure: Error, Equatable, CustomStringConvertible {
         var description: String
@@ -12,8 +12,8 @@ struct HexText {
     private var column = 0
 
     /// Appends the bytes of the next piece of the text.
-    /// - Throws: `Failure` with the place of the first invalid character. The bytes before it are
-    ///   appended, and reading cannot continue after it.
+    /// - Throws: `Failure` with the position of the first invalid character. The bytes before it
+    ///   are appended; reading cannot continue.
     mutating func read(
         _ piece: some Sequence<UInt8>,
         into bytes: inout [UInt8]
@@ -38,7 +38,7 @@ struct HexText {
                     column = 0
                 }
             } else {
-                // An x is valid only in `0x` at the beginning of a word.
+                // An x is valid only in `0x` at the start of a word.
                 guard zeroBegins, character | 0x20 == UInt8(ascii: "x") else {
                     throw noDigit(character)
                 }
@@ -49,12 +49,12 @@ struct HexText {
     }
 
     /// Ends the text.
-    /// - Throws: `Failure` when it ends within a byte.
+    /// - Throws: `Failure` if the text ends inside a byte.
     func end() throws(Failure) {
         guard high == nil else { throw oddDigit(column + 1) }
     }
 
-    // Compares numbers only, because this runs for tens of millions of characters.
+    // Compares numbers instead of characters, because this runs for tens of millions of characters.
     private static func digit(_ character: UInt8) -> UInt8? {
         if character >= 0x30, character <= 0x39 { return character - 0x30 }
         let small = character | 0x20

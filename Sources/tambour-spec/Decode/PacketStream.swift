@@ -1,15 +1,15 @@
-/// Turns packets into text as their bytes arrive, in any pieces.
+/// Converts packets to text while their bytes arrive in pieces of any size.
 ///
-/// An invalid header ends the work, because the next header cannot be found. An invalid payload
-/// does not.
+/// An invalid header stops the decoding, because the next header cannot be found. An invalid
+/// payload does not stop it.
 struct PacketStream {
     let text: PacketText
     /// Receives each line as soon as its packet is complete.
     let line: (String) -> Void
-    /// Receives every reason why bytes are not a packet.
+    /// Receives each reason why bytes are not a packet.
     let failure: (PacketText.Failure) -> Void
 
-    /// The bytes of an incomplete packet, fewer than the longest legal packet between two pieces.
+    /// The bytes of an incomplete packet; after each piece, fewer than the longest legal packet.
     private(set) var held: [UInt8] = []
     /// The number of bytes before `held`.
     private var offset = 0
@@ -26,7 +26,7 @@ struct PacketStream {
         self.failure = failure
     }
 
-    /// Handles the next bytes.
+    /// Processes the next bytes.
     mutating func take(_ piece: [UInt8]) {
         guard !isOver else { return }
         held += piece

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Packets as text for people, checked against the specification.
+/// Formats packets as text for people, and checks them against the specification.
 ///
 ///     offset 0: MSG_SEND request, seq 23
 ///       ver 10, cmd 0 (request or push), seq 23, opcode 64 (MSG_SEND), flags 0 (plain), length 22
@@ -25,7 +25,7 @@ struct PacketText {
 
     static let headerSize = 10
 
-    /// Why the bytes are not packets, and where: an offset in bytes.
+    /// The reason why the bytes are not packets, and the position as an offset in bytes.
     struct Failure: Error, Equatable, CustomStringConvertible {
         var offset: Int
         var reason: String
@@ -56,7 +56,8 @@ struct PacketText {
         }
     }
 
-    /// Returns why a header is invalid, in the runtime's words; nil when it is valid.
+    /// Returns the reason why a header is invalid, in the same words as the runtime's errors; nil
+    /// if it is valid.
     func problem(of header: Header) -> String? {
         guard specification.acceptedVersions.contains(header.version) else {
             let accepted = specification.acceptedVersions.map(String.init)
@@ -76,8 +77,8 @@ struct PacketText {
     }
 
     /// Writes one packet as lines.
-    /// - Parameter wire: The payload, as long as the header says.
-    /// - Throws: `Failure` when the payload cannot be read; the lines of the header are written
+    /// - Parameter wire: The payload, with the length from the header.
+    /// - Throws: `Failure` if the payload cannot be read; the lines of the header are written
     ///   first.
     func decode(
         _ header: Header,
@@ -110,7 +111,7 @@ struct PacketText {
                     bounds: .init(depth: limit("maxDepth"), elements: limit("maxElements"))
                 )
             } catch {
-                // In a compressed payload, only the first byte of the block can be located.
+                // In a compressed payload, only the start of the block has a known position.
                 problem =
                     header.flags == 0
                     ? Failure(
@@ -177,8 +178,8 @@ struct PacketText {
         opcode(of: header)?.name ?? known(header)?.name
     }
 
-    /// Returns the role of a packet and the struct of its payload; nil where the specification has
-    /// none.
+    /// Returns the role of a packet and the struct of its payload; nil if the specification defines
+    /// no struct.
     private func role(
         of header: Header,
         _ opcode: OpcodeEntry?,
@@ -195,7 +196,7 @@ struct PacketText {
         case .serverToClient?: return ("push", opcode?.push)
         default: break
         }
-        // Either side may send it: a payload that fits a push counts as one.
+        // Both sides may send this opcode, so a payload that fits a push counts as a push.
         let model = PayloadModel(specification: specification)
         guard let push = opcode?.push, let request = opcode?.request else {
             return ("request or push", opcode?.push ?? opcode?.request)

@@ -1,7 +1,6 @@
 import Foundation
 
-/// A payload as indented lines, with a remark after each value that the specification does not know
-/// or refuses.
+/// Formats a payload as indented lines, with a remark after each unknown or invalid value.
 struct PayloadText {
     let specification: Specification
     /// Whether tokens, codes and phone numbers are shown.
@@ -16,7 +15,7 @@ struct PayloadText {
 
     static let secret = "(secret)"
 
-    /// A value and the schema's expectation; `field` is nil for a value that no field holds.
+    /// A value and the schema's expectation; `field` is nil for a value outside any field.
     private struct Place {
         var name: String
         var node: WireNode
@@ -27,7 +26,7 @@ struct PayloadText {
     }
 
     /// Returns the lines of a payload.
-    /// - Parameter type: The expected type; nil when the specification does not define it.
+    /// - Parameter type: The expected type; nil if the specification does not define it.
     func lines(of node: WireNode, as type: StructType?) -> [String] {
         guard case .map(let pairs) = node else {
             var place = Place(name: "payload", node: node)
@@ -80,7 +79,7 @@ struct PayloadText {
         }
     }
 
-    /// Returns the lines of an item or entry of a field's list or map.
+    /// Returns the lines of one item or entry in a field's list or map.
     private func value(
         _ name: String,
         _ node: WireNode,
@@ -108,7 +107,7 @@ struct PayloadText {
         }
     }
 
-    /// Returns the lines of a map with known keys, including lines for missing keys.
+    /// Returns the lines of a map with known keys, including lines for absent keys.
     private func members(
         _ pairs: [WireNode.Pair],
         of type: StructType,
@@ -157,8 +156,8 @@ struct PayloadText {
         return lines
     }
 
-    /// Returns why a value as a whole is refused; nil when it is accepted or only a part of it is
-    /// refused.
+    /// Returns the reason why a value as a whole is rejected; nil if the value is accepted or only
+    /// a part of it is rejected.
     private func refusal(
         of node: WireNode,
         as type: WireType,
@@ -186,7 +185,7 @@ struct PayloadText {
         }
     }
 
-    /// Returns whether a key without a schema must be masked because it is secret in some struct.
+    /// Returns whether a key without a schema must be masked because any struct declares it secret.
     private func isSecretSomewhere(_ key: WireNode) -> Bool {
         guard case .string(let key) = key else { return false }
         return secretKeys.contains(key)
@@ -216,7 +215,7 @@ struct PayloadText {
         case .bool(let bool): bool ? "true" : "false"
         case .int(let int): type == .ms ? "\(int)\(Self.time(int))" : "\(int)"
         case .uint(let uint): "\(uint)"
-        // The other bits of a NaN have no meaning, and Wireshark cannot show them.
+        // The payload bits of a NaN have no meaning, and Wireshark cannot show them.
         case .double(let double): double.isNaN ? "nan" : "\(double)"
         case .string(let text): "\"\(Self.escaped(text))\""
         case .badString(let bytes): "not UTF-8: \(Hex.text(bytes))"
@@ -229,7 +228,7 @@ struct PayloadText {
         }
     }
 
-    /// Returns a time in brackets, to follow its milliseconds; empty if they are not a valid time.
+    /// Returns the time of a number of milliseconds in brackets; empty if it is not a valid time.
     private static func time(_ milliseconds: Int64) -> String {
         guard (1..<253_402_300_800_000).contains(milliseconds) else { return "" }
         let style = Date.ISO8601FormatStyle(timeZone: .gmt).year().month().day()
@@ -239,13 +238,12 @@ struct PayloadText {
         return " (\(seconds).\(String(repeating: "0", count: 3 - rest.count))\(rest) UTC)"
     }
 
-    /// Returns a text that is safe between quotes: control characters, quotes and backslashes are
-    /// escaped.
+    /// Escapes control characters, quotes and backslashes, so that the text is safe between quotes.
     static func escaped(_ text: String) -> String {
         printable(text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\""))
     }
 
-    /// Returns a text with escaped control characters: some of them move a terminal's cursor.
+    /// Escapes control characters, because some of them move a terminal's cursor.
     private static func printable(_ text: String) -> String {
         var result = ""
         for scalar in text.unicodeScalars {

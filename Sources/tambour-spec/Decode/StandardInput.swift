@@ -6,7 +6,7 @@ enum StandardInput {
         var description: String
     }
 
-    /// Returns the next bytes, at most 64 KiB; waits for the first. Nil at the end.
+    /// Returns the next bytes, at most 64 KiB, and waits for at least one byte. Nil at the end.
     static func piece() throws(Failure) -> [UInt8]? {
         while true {
             var count = 0

@@ -1,23 +1,23 @@
 import Foundation
 import Yams
 
-/// The reason for a change in a release: one file under `protocol-spec/changes/<version>/` for each
-/// change.
+/// The reason for a change in a release. Each change has one file under
+/// `protocol-spec/changes/<version>/`.
 ///
-/// The front matter names the audience and the things that the change touches; the rest is
+/// The front matter contains the audience and the names of the changed things; the rest is
 /// Markdown.
 struct ChangeNote: Sendable {
     enum Audience: String, Sendable {
         case client, server, both
     }
 
-    /// The name of its file without the extension.
+    /// The name of the note's file, without the extension.
     var name: String
     var audience: Audience
     /// Names of opcodes, structs, enums, limits, errors, capabilities; ids of requirements.
     var touches: [String]
-    /// Those of `touches` whose meaning has not changed: requirements, and opcodes whose effects
-    /// are reworded.
+    /// The names of `touches` whose meaning has not changed: requirements, and opcodes with
+    /// reworded effects.
     var reworded: [String] = []
     var text: String
     var origin: Origin
@@ -60,7 +60,7 @@ struct ChangeNote: Sendable {
         return (loaded.flatMap(\.notes), loaded.flatMap(\.problems))
     }
 
-    /// - Parameter file: Its path from the root of the repository.
+    /// - Parameter file: The file's path from the root of the repository.
     static func parse(_ text: String, file: String) -> (note: ChangeNote?, problems: [Problem]) {
         let origin = Origin(file: file, line: 1)
         let parts = text.split(separator: "---\n", maxSplits: 2, omittingEmptySubsequences: false)

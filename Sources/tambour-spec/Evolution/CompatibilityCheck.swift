@@ -10,7 +10,7 @@ struct CompatibilityCheck {
         var text: String { "\(item.title): \(what): \(rule.reason)" }
     }
 
-    /// A change, compatible or not.
+    /// A change, whether compatible or not.
     struct Difference: Sendable {
         var old: Promise?
         var new: Promise?
@@ -36,7 +36,7 @@ struct CompatibilityCheck {
     let after: Promises
     /// The rules by kind and change.
     private let rules: [Subject: [CompatibilityRule]]
-    /// Things that notes declare reworded without a change of meaning: ids of requirements, names
+    /// Items that notes declare reworded without a change of meaning: ids of requirements and names
     /// of opcodes.
     private let reworded: Set<String>
 
@@ -69,7 +69,7 @@ struct CompatibilityCheck {
     /// Returns everything that was removed or changed, in the order of the old specification, then
     /// everything that was added.
     ///
-    /// Parts of a thing that was itself added or removed are left out.
+    /// Omits the parts of an added or removed item.
     func differences() -> [Difference] {
         var result: [Difference] = []
         for old in before.items {
@@ -118,11 +118,11 @@ struct CompatibilityCheck {
 }
 
 extension CompatibilityCheck {
-    /// Reports what a specification breaks of a release, each with its origin.
+    /// Reports the changes of a specification that break a release, each with its origin.
     ///
     /// - Parameters:
-    ///   - earlier: The releases before `release`; their names and numbers cannot be reused either.
-    ///   - reworded: Things that notes declare reworded without a change of meaning.
+    /// - earlier: The releases before `release`; their names and numbers cannot be reused either.
+    ///   - reworded: Items that notes declare reworded without a change of meaning.
     static func problems(
         of specification: Specification,
         against release: Specification,
@@ -146,8 +146,8 @@ extension CompatibilityCheck {
             }
     }
 
-    /// Returns added things that an earlier release already had: their name or number may still be
-    /// in use somewhere.
+    /// Returns added items that an earlier release already had, because their name or number may
+    /// still be in use.
     ///
     /// An error, state or effect of an opcode may come back, because it is still the same thing.
     private func reused(from earlier: [Promises]) -> [(item: Promise, version: Int)] {

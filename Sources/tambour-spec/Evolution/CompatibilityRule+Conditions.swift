@@ -10,13 +10,13 @@ extension CompatibilityRule.Case {
         return !becomes.contains("yes") && !was.isSubset(of: becomes)
     }
 
-    /// Whether the old release announced the removal for this release or an earlier one.
+    /// Whether the old release announced the removal for the new release or an earlier one.
     var isPastSunset: Bool { old?.number(.sunset).map { $0 <= after.version } ?? false }
 
     // MARK: Errors
 
-    /// Whether an error refines one that clients of the old release know: its name extends the
-    /// other's, its class is the same, and it is not answered more widely.
+    /// Whether a new error refines an error that clients of the old release know: its code extends
+    /// the known code, its class is the same, and it is not answered more widely.
     var hasParent: Bool {
         guard let new else { return false }
         var code = new.lastWord[...]
@@ -58,16 +58,15 @@ extension CompatibilityRule.Case {
 
     // MARK: Opcodes
 
-    /// Whether a removed opcode has a new number.
+    /// Whether a removed opcode continues under a new number.
     var isServedElsewhere: Bool {
         after.items.contains { $0.kind == .opcode && $0[.name] == old?[.name] }
     }
 
-    /// Whether a number is from our own range, or serves an opcode known from the wild under that
-    /// number.
+    /// Whether the number is in Tambour's own range, or serves the known opcode of this number.
     var hasOwnNumber: Bool {
         guard let new, let number = new.number(.number) else { return false }
-        // A changed range is refused by its own rule and gives no numbers.
+        // A changed range provides no numbers; a rule for ranges rejects the change.
         let isOwn = before.ranges.contains {
             $0.name == "tambour" && $0.from <= number && number <= $0.through
         }
@@ -77,7 +76,7 @@ extension CompatibilityRule.Case {
                 || new[.direction] == Direction.both.rawValue)
     }
 
-    /// Whether repeating a request as clients do today can now do harm.
+    /// Whether repeating a request as clients do today can now cause harm.
     var isLessRepeatable: Bool {
         let order: [OpcodeEntry.Idempotency] = [.unsafe, .keyed, .idempotent, .safe]
         func rank(_ text: String?) -> Int {
@@ -86,7 +85,7 @@ extension CompatibilityRule.Case {
         return rank(becomes(.idempotency)) < rank(was(.idempotency))
     }
 
-    /// Whether no client of the old release receives the push.
+    /// Whether the push needs a capability that clients of the old release cannot have.
     var needsNewCapability: Bool {
         becomes(.capability).flatMap { after["capability \($0)"]?.number(.since) } == after.version
     }
@@ -101,7 +100,7 @@ extension CompatibilityRule.Case {
         return known(was(.form)) != known(becomes(.form))
     }
 
-    /// Whether a feature now switches an opcode that was served before.
+    /// Whether a feature now controls an opcode that was served without it.
     var takesServedOpcode: Bool {
         func names(_ text: String?) -> Set<Substring> { Set((text ?? "").split(separator: " ")) }
         let joined = names(becomes(.opcodes)).subtracting(names(was(.opcodes)))
@@ -112,7 +111,7 @@ extension CompatibilityRule.Case {
 
     // MARK: Texts
 
-    /// Whether the wording of a normative text has changed, and no note declares the meaning
+    /// Whether the wording of a normative text has changed and no note declares the meaning
     /// unchanged.
     func changesWords(_ fact: Promise.Fact) -> Bool {
         !isReworded && Wording.words(was(fact) ?? "") != Wording.words(becomes(fact) ?? "")
@@ -125,8 +124,8 @@ extension Promise {
 }
 
 extension WireType {
-    /// Returns whether this type reads values of an older type the same: always, if both mean the
-    /// same on the wire.
+    /// Returns whether this type reads values of an older type identically. This is always true if
+    /// both types have the same wire meaning.
     ///
     /// Values from clients may also be read with a wider type; values to clients must not be
     /// written with one.

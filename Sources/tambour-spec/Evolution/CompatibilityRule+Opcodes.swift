@@ -1,4 +1,4 @@
-/// The rules for opcodes and the numbers they may have.
+/// The rules for opcodes and their permitted numbers.
 extension CompatibilityRule {
     // MARK: Opcodes
 
@@ -28,7 +28,7 @@ extension CompatibilityRule {
             .opcode,
             .changed(.direction),
             "clients send it or wait for it as it was",
-            // Allowing clients to send what they receive takes nothing from them.
+            // When clients may also send what they receive, they lose nothing.
             where: { $0.was(.direction) != "serverToClient" || $0.becomes(.direction) != "both" }
         ),
         CompatibilityRule(

@@ -1,13 +1,13 @@
-/// One way to break existing clients, with the reason.
+/// A kind of change that breaks existing clients, with the reason.
 ///
-/// Every change that no rule refuses is allowed.
+/// A change that no rule rejects is allowed.
 struct CompatibilityRule: Sendable {
     enum Change: Hashable, Sendable {
         case added, removed
         case changed(Promise.Fact)
     }
 
-    /// A thing before and after; `old` is nil when it was added, `new` when it was removed.
+    /// An item before and after the change; `old` is nil if it was added, `new` if it was removed.
     struct Case: Sendable {
         var old: Promise?
         var new: Promise?
@@ -16,9 +16,9 @@ struct CompatibilityRule: Sendable {
         /// Whether a note declares the meaning unchanged.
         var isReworded = false
 
-        /// Whether clients of the old release send it.
+        /// Whether clients of the old release send the item.
         var isSent: Bool { old?.flow.contains(.toServer) == true }
-        /// Whether clients of the old release receive it.
+        /// Whether clients of the old release receive the item.
         var isReceived: Bool { old?.flow.contains(.toClient) == true }
 
         func was(_ fact: Promise.Fact) -> String? { old?[fact] }
@@ -36,7 +36,7 @@ struct CompatibilityRule: Sendable {
     let kind: Promise.Kind
     let change: Change
     let reason: String
-    /// The condition of the rule; without one, every such change is refused.
+    /// The condition of the rule; without a condition, every change of this kind is rejected.
     let applies: @Sendable (Case) -> Bool
 
     init(

@@ -56,7 +56,7 @@ struct ReleaseNotes {
 
     // MARK: Subjects
 
-    /// The headings in order: each family of opcodes, then the shared things.
+    /// The headings in order: each family of opcodes, then the shared items.
     private var subjects: [String] {
         var families: [String] = []
         for item in check.after.items + check.before.items where item.kind == .opcode {

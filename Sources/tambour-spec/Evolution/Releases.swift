@@ -4,8 +4,8 @@ import Foundation
 /// The folder `protocol-spec/released/`: one folder for each release, named by its number, with a
 /// copy of the files that declare what the release promises.
 ///
-/// The release that `version:` of `protocol.yaml` names is a draft and may be rewritten; earlier
-/// ones are frozen.
+/// The release with the number `version:` in `protocol.yaml` is a draft and may be rewritten;
+/// earlier releases are frozen.
 struct Releases {
     /// A line for every frozen release: its number and the SHA-256 of its files.
     static let digestFile = "digests"
@@ -31,7 +31,7 @@ struct Releases {
         (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
     }
 
-    /// Returns the release of a folder; nil unless its name is a number in canonical form.
+    /// Returns the release of a folder; nil if the folder's name is not a number in canonical form.
     private static func version(_ name: String) -> Int? {
         guard let version = Int(name), version > 0, "\(version)" == name else { return nil }
         return version
@@ -129,7 +129,7 @@ struct Releases {
 
     // MARK: Digests
 
-    /// Adds the digest of a release unless it is recorded already.
+    /// Adds the digest of a release if it is not recorded yet.
     private func seal(_ version: Int) throws {
         var digests = try digests()
         guard digests[version] == nil else { return }
@@ -178,9 +178,9 @@ struct Releases {
         var isOfWhatIsWritten = false
     }
 
-    /// Reports problems of the release folders for a specification of the given version.
+    /// Reports problems of the release folders for a specification with the given version.
     ///
-    /// Without the folders nothing can be compared, so a missing one is always a problem.
+    /// A missing folder is always a problem, because comparison needs the folders.
     func folderProblems(for version: Int) -> [Problem] {
         problemsOfFolders(for: version).map(\.problem)
     }
@@ -199,7 +199,7 @@ struct Releases {
         }
         var found = names.sorted().filter { Self.version($0) == nil && $0 != Self.digestFile }
             .map { problem("\($0) is neither the number of a release nor \(Self.digestFile)") }
-        // Reports only the first gap, whatever its width.
+        // Reports only the first missing release, even if several follow.
         if let missing = zip(1..., versions).first(where: { $0 != $1 })?.0 {
             found.append(
                 problem(
@@ -244,8 +244,8 @@ struct Releases {
             let digests = try digests()
             for frozen in versions where frozen < version {
                 guard let digest = digests[frozen] else {
-                    // Only the last frozen release may lack its digest, until the next release is
-                    // first written.
+                    // Only the last frozen release may lack a digest, until the first write of the
+                    // next release.
                     found.append(
                         problem(
                             "release \(frozen) has no digest in \(Self.digestFile); make release-spec writes it "
@@ -270,7 +270,8 @@ struct Releases {
         return found
     }
 
-    /// Reports what a specification breaks of one release, considering the notes since then.
+    /// Reports the changes of a specification that break a release, considering the notes since
+    /// that release.
     func problems(
         of specification: Specification,
         against release: Specification,
@@ -289,8 +290,9 @@ struct Releases {
         )
     }
 
-    /// Reports what a specification breaks of the newest release and, while that is a draft, of the
-    /// last frozen one: two steps that are each allowed may break it together.
+    /// Reports changes that break the newest release and, while it is a draft, also changes that
+    /// break the last frozen release. Two steps that are allowed separately may break the frozen
+    /// release together.
     func compatibilityProblems(of specification: Specification) throws -> [Problem] {
         var releases = try versions.map(release)
         var problems: [Problem] = []
@@ -304,7 +306,7 @@ struct Releases {
         return problems
     }
 
-    /// Reports problems of the releases, and of the specification compared with them.
+    /// Reports problems of the releases, and of the specification in comparison with the releases.
     func problems(of specification: Specification) -> [Problem] {
         var problems = folderProblems(for: specification.version)
         guard problems.isEmpty else { return problems }

@@ -1,9 +1,9 @@
-/// The meaning of normative texts, as far as a program can tell.
+/// Approximates the meaning of normative texts.
 enum Wording {
-    /// Returns the words of a text, to compare them with those of another.
+    /// Returns the words of a text, for comparison with another text.
     ///
     /// Texts with the same words differ only in white space, markup, or punctuation at the ends of
-    /// words. Nothing else is ignored: a short word, a number, a dot in an error code or a
+    /// words. All other characters count: a short word, a number, a dot in an error code or a
     /// parenthesis in a formula may reverse the meaning.
     static func words(_ text: String) -> [Substring] {
         text.split(whereSeparator: \.isWhitespace).map { word in
@@ -25,7 +25,7 @@ enum Wording {
         "client", "clients", "sender", "senders", "caller", "callers", "peer", "peers", "device",
         "devices", "app", "apps",
     ]
-    /// Words that may stand between the beginning of a sentence and its subject.
+    /// Words that may precede the subject at the start of a sentence.
     private static let determiners: Set<Substring> = [
         "a", "an", "the", "every", "each", "all", "any", "no", "both", "known", "new", "old",
         "older", "such", "other", "stock", "given",
@@ -37,17 +37,17 @@ enum Wording {
     private static let adverbs: Set<Substring> = [
         "not", "all", "each", "both", "always", "never", "still", "again", "also", "then", "first",
     ]
-    /// Verbs for what a server does to clients: `MUST be told`.
+    /// Verbs for actions of a server on clients: `MUST be told`.
     private static let suffered: Set<Substring> = [
         "told", "answered", "served", "sent", "given", "refused", "closed", "disconnected", "shown",
         "asked", "accepted", "ignored", "treated", "counted",
     ]
 
-    /// Returns whether a text says what clients MUST do.
+    /// Returns whether a text contains an obligation of clients.
     ///
-    /// Looks at the words around each MUST. A client is the subject if it begins the clause, or
-    /// stands before the verb without a preposition before it. In doubt the text counts as binding
-    /// clients; rewrite it with the server as its subject.
+    /// Examines the words around each MUST. A client is the subject if it starts the clause, or if
+    /// it precedes the verb without a preposition. If unsure, the text counts as binding clients;
+    /// the remedy is to rewrite it with the server as its subject.
     static func bindsClients(_ text: String) -> Bool {
         var subject = false
         for sentence in text.split(whereSeparator: { ";:".contains($0) }) {
@@ -60,7 +60,7 @@ enum Wording {
                     if isActor, !isSuffered(after) { return true }
                     rest = rest[must.upperBound...]
                 }
-                // The referent of "it" in the next clause.
+                // In the next clause, "it" refers to this subject.
                 subject = isOfActor(part, pronoun: subject, isWhole: true)
             }
         }
@@ -73,7 +73,7 @@ enum Wording {
 
     /// - Parameters:
     ///   - pronoun: Whether "it" means a client.
-    ///   - isWhole: Whether the words are a whole clause, whose last word is not a subject.
+    /// - isWhole: Whether the words are a complete clause, whose last word is not a subject.
     private static func isOfActor(
         _ clause: Substring,
         pronoun: Bool,

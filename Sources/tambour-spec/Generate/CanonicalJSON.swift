@@ -1,11 +1,11 @@
 import Foundation
 
-/// JSON in the form in which it is committed: one item a line, so that a change is as long as what has
-/// changed.
+/// JSON in the form in which it is committed: one item per line, so that a diff contains only the
+/// changed items.
 ///
-/// Keys are sorted. An object takes one line unless it contains further objects, or lists of them.
+/// Keys are sorted. An object takes one line unless it contains objects or lists of objects.
 enum CanonicalJSON {
-    /// - Parameter forced: keys of the document whose items take one line whatever they contain.
+    /// - Parameter forced: keys of the document whose items always take one line.
     static func text(of document: [String: Any], itemsOnOneLine forced: Set<String>) -> String {
         var text = "{"
         for (number, key) in document.keys.sorted().enumerated() {
@@ -17,7 +17,7 @@ enum CanonicalJSON {
         return text + "\n}\n"
     }
 
-    /// - Parameter levels: how many levels of containers may take several lines.
+    /// - Parameter levels: the number of container levels that may take several lines.
     private static func write(_ value: Any, depth: Int, levels: Int, to text: inout String) {
         let indent = String(repeating: "  ", count: depth)
         if levels > 0, let list = value as? [Any], list.contains(where: { $0 is [String: Any] }) {

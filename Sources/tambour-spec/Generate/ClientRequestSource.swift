@@ -1,9 +1,8 @@
-/// Generates `ClientRequest`: every request from a client, decoded, in an enumeration for each
-/// kind.
+/// Generates `ClientRequest`: every decoded request from a client, with one enumeration per kind.
 struct ClientRequestSource {
     let specification: Specification
 
-    /// The kinds with an enumeration of their own, and its documentation.
+    /// The kinds that have an enumeration, with its name and documentation.
     private static let groups: [(kind: OpcodeEntry.Kind, type: String, doc: String)] = [
         (.session, "SessionRequest", "A request that the session answers by itself."),
         (.query, "QueryRequest", "A request that reads a snapshot."),
@@ -76,7 +75,8 @@ struct ClientRequestSource {
 
     private func name(_ opcode: OpcodeEntry) -> String { Names.camel(fromUpper: opcode.name) }
 
-    /// Returns the expression that decodes a payload into a request, inside the case of its kind.
+    /// Returns the expression that decodes a payload into a request, wrapped in the case of its
+    /// kind.
     private func decoded(_ opcode: OpcodeEntry) -> String {
         let value = ".\(name(opcode))(try .decode(payload, limits: limits))"
         let group = Self.groups.first { $0.kind == opcode.kind }

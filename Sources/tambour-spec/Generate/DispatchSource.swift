@@ -1,7 +1,7 @@
 /// Generates the switches that call the handler of each request.
 ///
-/// A family has one handler, and an opcode one method of it, named like the opcode: a missing one
-/// does not compile.
+/// Each family has one handler, and each opcode one method of that handler with the opcode's name.
+/// A missing method does not compile.
 struct DispatchSource {
     let specification: Specification
 

@@ -3,8 +3,8 @@ import Foundation
 /// `tambour.lua`: the tables of the specification in Lua, followed by the dissector that reads
 /// them.
 ///
-/// One file, because Wireshark loads every script of its folder on its own: a second one would
-/// first have to be found.
+/// Generates a single file, because Wireshark loads every script of its folder separately. The
+/// dissector would first have to find a second file.
 struct DissectorSource {
     static let path = "protocol-spec/dissector/tambour.lua"
     /// The hand-written part.
@@ -61,7 +61,7 @@ struct DissectorSource {
         ])
     }
 
-    /// Returns the served and the known opcodes, in their order.
+    /// Returns the served opcodes, followed by the known opcodes that are not served.
     private func opcodes() -> [LuaValue.Entry] {
         let served = specification.families.flatMap(\.opcodes).map { opcode in
             var entries: [LuaValue.Entry] = [
@@ -118,7 +118,7 @@ struct DissectorSource {
         )
     }
 
-    /// Returns every type made of others, under the expression that fields use for it.
+    /// Returns every composite type, under the type expression that fields use.
     private func composites() -> [LuaValue.Entry] {
         var found: [String: LuaValue] = [:]
         func visit(_ type: WireType) {
@@ -176,19 +176,19 @@ struct DissectorSource {
         )
     }
 
-    /// Returns the keys that are secret in some struct: they are also masked where there is no
+    /// Returns the keys that any struct declares secret. They are also masked in values without a
     /// schema.
     private func sensitiveKeys() -> [String] {
         Set(specification.maps.flatMap(\.fields).filter(\.isSensitive).map(\.key)).sorted()
     }
 }
 
-/// A value as Lua source.
+/// A value that can be written as Lua source.
 private indirect enum LuaValue {
     case bool(Bool)
     case int(Int)
     case string(String)
-    /// A table with a line for each entry.
+    /// A table with one line per entry.
     case table([Entry])
     /// A table on one line.
     case row([Entry])

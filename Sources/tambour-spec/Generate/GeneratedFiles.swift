@@ -2,8 +2,8 @@ import Foundation
 
 /// Compares the committed files with freshly generated ones.
 enum GeneratedFiles {
-    /// Reports each file that differs, with its first differing lines, and each committed file that
-    /// is not generated.
+    /// Reports each outdated file with its first differing lines, and each committed file that the
+    /// generator does not produce.
     static func problems(of specification: Specification, root: URL) -> [Problem] {
         let sample = SampleSource.file(root: root)
         let dissector = DissectorSource.file(of: specification, root: root)
@@ -45,7 +45,7 @@ enum GeneratedFiles {
         return problems
     }
 
-    /// Returns the first lines that differ, as a diff shows them.
+    /// Returns the first differing lines in the format of a diff.
     static func difference(from old: String, to new: String, lines most: Int = 12) -> String {
         let old = old.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         let new = new.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)

@@ -1,4 +1,4 @@
-/// Turns a specification into the committed files, by path from the root of the repository.
+/// Generates the committed files from a specification; paths start at the root of the repository.
 struct Generator {
     static let sources = "Sources/TambourProtocol/Generated"
     static let tests = "Tests/TambourProtocolTests/Generated"
@@ -86,7 +86,7 @@ struct Generator {
         return source.text
     }
 
-    /// Returns a file for the types of each family, and one for the types of none.
+    /// Returns one file for the types of each family, and one for the types without a family.
     private func types() -> [(path: String, content: String)] {
         let families = specification.typeFamilies()
         return ([nil] + specification.families.map(\.name)).compactMap { family in

@@ -137,7 +137,7 @@ struct OpcodesSource {
         }
     }
 
-    /// Returns the argument for the dialects in which the number means something else.
+    /// Returns the argument for the dialects in which the number has another meaning.
     private func movedIn(_ number: Int) -> String {
         let dialects = specification.dialects.filter { $0.movedOpcodes.contains(number) }
         return dialects.isEmpty ? "" : ", movedIn: \(swiftSet(dialects.map(\.name)))"

@@ -1,9 +1,9 @@
-/// Generates a JSON Schema (draft 2020-12) for each request, reply, push and error, for readers who
-/// see payloads as JSON.
+/// Generates a JSON Schema (draft 2020-12) for each request, reply, push and error, for tools that
+/// process payloads as JSON.
 ///
-/// A schema accepts everything that a reader accepts: ids as digits too, nil for fields that may be
-/// absent, unknown keys. A byte string is `{"$bytes": hex}`. JSON Schema counts characters, so a
-/// limit in UTF-16 units or bytes is slightly wider here.
+/// A schema accepts every value that a reader accepts, including ids as digits, nil for optional
+/// fields, and unknown keys. A byte string is `{"$bytes": hex}`. JSON Schema counts characters, so
+/// a limit in UTF-16 units or bytes is slightly wider in the schema.
 struct PayloadSchemas {
     static let dialect = "https://json-schema.org/draft/2020-12/schema"
 
@@ -72,7 +72,7 @@ struct PayloadSchemas {
                 }
             ) { first, _ in first },
         ]
-        // A schema applies to every dialect, so a field that some dialect omits is not required.
+        // A schema applies to every dialect, so a field that any dialect omits is not required.
         let required = type.fields.filter { $0.isRequired && $0.absentIn.isEmpty }
         let always = required.filter(\.aliases.isEmpty).map(\.key)
         if !always.isEmpty { schema["required"] = always }
@@ -121,7 +121,7 @@ struct PayloadSchemas {
 
     private static let digits = "^-?[0-9]+$"
 
-    /// - Parameter level: The number of lists and maps of the field around the value.
+    /// - Parameter level: The number of the field's lists and maps that contain the value.
     private func schema(of type: WireType, _ field: Field, level: Int) -> [String: Any] {
         switch type {
         case .bool: return ["type": "boolean"]

@@ -1,16 +1,15 @@
-/// The parts of a type that depend on the reader's capabilities.
+/// The parts of a type whose encoding depends on the reader's capabilities.
 struct Projection {
     let specification: Specification
 
-    /// Returns the capabilities that decide what is written of a type, in the specification's
-    /// order.
+    /// Returns the capabilities that affect the encoding of a type, in the specification's order.
     func gates(of type: StructType) -> [String] { gates(of: type.fields) }
 
     /// Returns the capabilities that an enumeration's values need, in the specification's order.
     func gates(of type: EnumType) -> [String] { ordered(Set(type.values.compactMap(\.capability))) }
 
-    /// Returns whether a value of this type may have to be omitted: an enumeration value without a
-    /// fallback also removes everything that requires it.
+    /// Returns whether a value of this type may be omitted. An enumeration value without a fallback
+    /// also removes every value that requires it.
     func mayBeLeftOut(_ type: WireType) -> Bool {
         var seen: Set<String> = []
         return mayBeLeftOut(type, &seen)
@@ -47,7 +46,7 @@ struct Projection {
             else { return false }
             return type.fields.contains { $0.isRequired && mayBeLeftOut($0.type, &seen) }
         case .packed(let inner): return mayBeLeftOut(inner, &seen)
-        // Lists and maps become shorter instead.
+        // Lists and maps lose items instead of being omitted.
         default: return false
         }
     }

@@ -5,7 +5,7 @@ struct ReadExpression {
 
     func swift(of type: WireType) -> String { swift(of: type, level: 0) }
 
-    /// - Parameter level: The number of lists and maps of the field around the value.
+    /// - Parameter level: The number of the field's lists and maps that contain the value.
     private func swift(of type: WireType, level: Int) -> String {
         switch type {
         case .bool: return "try reader.readBool()"
@@ -49,7 +49,7 @@ struct ReadExpression {
         return arguments.joined(separator: ", ")
     }
 
-    /// Returns arguments for the limits that exist.
+    /// Returns arguments for the limits that the field has.
     private func arguments(_ limits: (label: String, name: String?)...) -> String {
         guard isHeldAgainstLimits else { return "" }
         return limits.compactMap { limit in

@@ -1,4 +1,4 @@
-/// Generates `RoleTable`: who may do what in which kind of chat.
+/// Generates `RoleTable`: the permitted actions by role and kind of chat.
 struct RolesSource {
     let roles: RoleSpecification
 

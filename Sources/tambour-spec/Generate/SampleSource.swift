@@ -1,6 +1,6 @@
 import Foundation
 
-/// Generates the sample specification as Swift for the tests of `TambourProtocol`. The sample
+/// Generates Swift from the sample specification, for the tests of `TambourProtocol`. The sample
 /// covers features of the generator that the real specification does not use yet.
 struct SampleSource {
     private static let folder = "Tests/SampleSpecification"
@@ -20,8 +20,8 @@ struct SampleSource {
             from: "\(Self.folder)/",
             imports: ["@testable package import TambourProtocol"]
         )
-        // Entries that belong to tables of the real specification, with bits and numbers that are
-        // free there.
+        // These entries extend tables of the real specification, with bits and numbers that are
+        // free in those tables.
         source.block("extension Capabilities") { source in
             for (index, capability) in specification.capabilities.enumerated() {
                 let name = Names.camel(fromSeparated: capability.name)

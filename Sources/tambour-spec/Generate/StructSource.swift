@@ -2,12 +2,12 @@
 struct StructSource {
     let type: StructType
     let specification: Specification
-    /// Whether the reader refuses values over a limit.
+    /// Whether the reader rejects values over a limit.
     let isHeldAgainstLimits: Bool
 
-    /// The most fields of an object stored in place. A larger object is stored behind a reference:
-    /// it passes from reader to handler to store to push, and each copy would retain a dozen
-    /// references.
+    /// The maximum number of fields of an object stored in place. A larger object is stored behind
+    /// a reference, because it passes from reader to handler to store to push, and each copy would
+    /// retain a dozen references.
     private static let mostFieldsInPlace = 12
 
     private var isShared: Bool {
@@ -114,7 +114,7 @@ struct StructSource {
         }
     }
 
-    /// Generates the mirror for printing and logging: everything but secrets.
+    /// Generates the mirror for printing and logging, which omits secrets.
     private func writeMirror(to source: inout SourceText) {
         source.line()
         source.block("extension \(type.name): CustomReflectable") { source in
@@ -251,7 +251,7 @@ struct StructSource {
         "writer.capabilities.contains(.\(Names.camel(fromSeparated: dialect)))"
     }
 
-    /// Returns statements that shadow a list with one without the items that dialects omit.
+    /// Returns statements that shadow a list by a copy without the items that dialects omit.
     private func fewerItems(_ field: Field) -> [String] {
         field.forms.compactMap { form in
             guard case .leavesOut(let key, let value) = form.change,
@@ -290,7 +290,7 @@ struct StructSource {
         return conditions.joined(separator: ", ")
     }
 
-    /// Returns the expression for the field's value once its presence is known.
+    /// Returns the expression for the field's value when the field is present.
     private func value(of field: Field) -> String {
         guard field.isCopy, let source = source(of: field), !source.isOptional else {
             return name(field)
@@ -326,7 +326,7 @@ struct StructSource {
         case .text: ["writer.writeText(\(value)\(prefix(field)))"]
         case .string: ["writer.writeString(\(inWords(value, field))\(prefix(field)))"]
         case .bytes: ["writer.writeBytes(\(value))"]
-        // The array itself decides which items to omit.
+        // The array itself omits items that the reader does not support.
         case .list(let element) where mayBeLeftOut(element): ["\(value).write(to: &writer)"]
         case .list(let element):
             ["writer.writeArrayHeader(\(value).count)", "for item in \(value) {"]
@@ -357,7 +357,7 @@ struct StructSource {
 }
 
 extension StructSource {
-    /// Generates the parts that depend on the reader's capabilities; nothing for most types.
+    /// Generates the parts that depend on the reader's capabilities; most types have none.
     private func writeProjection(to source: inout SourceText) {
         let projection = Projection(specification: specification)
         let gates = projection.gates(of: type)
@@ -454,8 +454,8 @@ struct EnumSource {
             .joined(separator: " || ")
     }
 
-    /// Returns the expression for the written name. A reader that cannot read a value without a
-    /// fallback is not sent anything that contains it.
+    /// Returns the expression for the written name. For a value without a fallback, a reader that
+    /// cannot read it receives no object that contains it.
     private func written(_ value: EnumType.Value) -> String {
         guard let capability = value.capability, let fallback = value.fallback else {
             return literal(value.value)
@@ -465,7 +465,7 @@ struct EnumSource {
             "writer.capabilities.contains(.\(name)) ? \(literal(value.value)) : \(literal(fallback))"
     }
 
-    /// Generates the parts that depend on the reader's capabilities; nothing for most types.
+    /// Generates the parts that depend on the reader's capabilities; most types have none.
     private func writeProjection(to source: inout SourceText) {
         let gates = Projection(specification: specification).gates(of: type)
         guard !gates.isEmpty else { return }

@@ -1,12 +1,11 @@
-/// Reads a prose chapter: Markdown in which a normative sentence ends with an id such as
-/// `[FRM-04]`.
+/// Reads a prose chapter: Markdown whose normative sentences end with an id such as `[FRM-04]`.
 ///
-/// A requirement is the text before its id, back to the previous id or the beginning of the
-/// paragraph or list item.
+/// A requirement is the text between its id and the previous id, or the start of the paragraph or
+/// list item.
 enum ChapterParser {
     /// - Parameters:
     ///   - name: The name of the file without the extension.
-    ///   - text: Markdown that begins with a heading of the first level.
+    /// - text: Markdown that starts with a first-level heading.
     static func parse(_ text: String, name: String, file: String) -> Chapter {
         var lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         var title = name

@@ -1,13 +1,13 @@
 import Yams
 
-/// A token bucket of `protocol.yaml` that requests are paid from.
+/// A token bucket of `protocol.yaml` that requests charge.
 struct RateBucketEntry: Sendable {
-    /// What each bucket belongs to.
+    /// The owner of each separate bucket.
     enum Owner: String, CaseIterable, Sendable { case user, anyone, connection, address }
 
     var name: String
     var owner: Owner
-    /// Names of limits: the bucket's capacity and its refill per minute.
+    /// Names of the limits for the bucket's capacity and its refill per minute.
     var burst: String
     var perMinute: String
     var doc: String
@@ -17,33 +17,33 @@ struct RateBucketEntry: Sendable {
     var isNamed: Bool { owner == .user || owner == .anyone }
 }
 
-/// The cost of a request and the bucket it is paid from: `cost` of an opcode.
+/// The cost of a request and the bucket that it charges: `cost` of an opcode.
 struct CostEntry: Sendable {
-    /// How long the largest request occupies its queue on the reference machine.
+    /// The time for which the largest request occupies its queue on the reference machine.
     enum Processor: String, CaseIterable, Sendable { case light, medium, heavy }
 
-    /// Who receives pushes, besides the requesting session.
+    /// The receivers of pushes, in addition to the requesting session.
     enum Audience: String, CaseIterable, Sendable { case nobody, ownSessions, members, contacts }
 
     var bucket: String
-    /// Buckets for other forms of the request; `RateRules` decides.
+    /// Buckets for other forms of the request; `RateRules` chooses between them.
     var also: [String]
     /// The base cost of the request.
     var units: Int
-    /// Paths of fields: each item of a list or map, or each unit of a number, costs `itemUnits`
+    /// Paths of fields. Each item of a list or map, or each unit of a number, costs `itemUnits`
     /// more.
     var perItem: [String]
     var itemUnits: Int
-    /// The limit that replaces an absent number; nil for 0.
+    /// The limit used for an absent number; nil means 0.
     var pageSize: String?
-    /// The limit of a number; the excess is neither served nor paid for.
+    /// The limit of a number; units above it are neither served nor charged.
     var maxPage: String?
-    /// The most rows that the largest request reads and writes, in any store.
+    /// The maximum rows that the largest request reads and writes, in any store.
     var rowsRead: Int
     var rowsWritten: Int
-    /// The most bytes by which the request can grow the store.
+    /// The maximum bytes by which the request can grow the store.
     var bytesStored: Int
-    /// The most bytes of pushes for each receiver.
+    /// The maximum bytes of pushes for each receiver.
     var bytesTold: Int
     var tells: Audience
     var processor: Processor
@@ -94,7 +94,7 @@ extension SpecificationLoader {
 extension Specification {
     func bucket(named name: String) -> RateBucketEntry? { buckets.first { $0.name == name } }
 
-    /// Returns the field at a path such as `settings.chats`, with the Swift expression for it.
+    /// Returns the field at a path such as `settings.chats`, and its Swift expression.
     func field(at path: String, of type: StructType) -> (field: Field, swift: String)? {
         var type = type
         var swift = ""

@@ -1,22 +1,22 @@
-/// A type of `entities.yaml`: entities that devices edit offline, and their rules.
+/// A type of `entities.yaml`: entities that devices edit offline, with their rules.
 struct EntitySpecification: Sendable {
     enum Policy: String, CaseIterable, Sendable { case cas, lww, merge, append }
     enum Contest: String, CaseIterable, Sendable { case cas, lww }
     enum Deletion: String, CaseIterable, Sendable { case deleteWins, updateWins }
 
     var documented: Specification.Documented
-    /// The name of the parent type; nil at the top.
+    /// The name of the parent type; nil for a top-level type.
     var parent: String?
     var policy: Policy
-    /// For `merge`: the policy for a field that both sides changed.
+    /// For `merge`: the policy for a field that changed on both sides.
     var contested: Contest?
     var deletion: Deletion
-    /// Whether entities are deleted with their parent.
+    /// Whether deleting the parent deletes these entities.
     var cascades: Bool
     var naturalKey: [String]
-    /// For a series: the field that its ranges refer to.
+    /// For a series: the field by which ranges select elements.
     var position: String?
-    /// The name of the limit for the bytes of its fields.
+    /// The name of the limit for the bytes of an entity's fields.
     var limitBytes: String
     var fields: [Field]
 
@@ -30,7 +30,7 @@ struct EntitySpecification: Sendable {
 
         var name: String { documented.name }
 
-        /// The case of `EntitySchema.FieldKind`; nil for a type that fields cannot have.
+        /// The case of `EntitySchema.FieldKind`; nil for a type that is not allowed for fields.
         var kind: String? {
             switch type {
             case .bool: "bool"
@@ -45,7 +45,7 @@ struct EntitySpecification: Sendable {
         }
     }
 
-    /// Everything that devices rely on, in one line.
+    /// The properties that devices rely on, in one line.
     var rules: String {
         var words = [parent.map { "below \($0)" } ?? "at the top", policy.rawValue]
         if let contested { words.append("contested \(contested.rawValue)") }
@@ -73,7 +73,7 @@ extension [EntitySpecification] {
                     complain("\(entry.name): since no release there is", entry.origin)
                 }
             }
-            // Parents come first, so no type is its own ancestor.
+            // Parents must precede children, so no type is its own ancestor.
             if let parent = entity.parent, !names.contains(parent) {
                 complain("\(entity.name): \(parent) is no type above it")
             }

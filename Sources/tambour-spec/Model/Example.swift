@@ -1,16 +1,16 @@
-/// Examples of one opcode: one file under `examples/`.
+/// The examples of one opcode, from one file under `examples/`.
 struct ExampleFile: Sendable {
     var opcode: String
     var examples: [Example]
     var origin: Origin
 }
 
-/// A packet as a value and as bytes, with other encodings that must be accepted and some that must
-/// be refused.
+/// A packet as a value and as bytes, with alternative encodings that readers must accept and
+/// encodings that readers must reject.
 struct Example: Sendable {
     enum Role: String, Sendable { case request, reply, error, push }
 
-    /// Another legal encoding of the same value.
+    /// An alternative legal encoding of the same value.
     struct Accept: Sendable {
         var name: String
         var wire: WireNode?
@@ -19,13 +19,13 @@ struct Example: Sendable {
         var origin: Origin
     }
 
-    /// An encoding that must be refused, with the text of the refusal.
+    /// An encoding that readers must reject, with the text of the error.
     struct Reject: Sendable {
         var name: String
         var wire: WireNode?
         var hex: String?
         var hexLine: Int
-        /// Overridden limits, so that short bytes can exceed one.
+        /// Overridden limits, so that few bytes suffice to exceed a limit.
         var limits: [String: Int]
         var error: String
         var origin: Origin
@@ -39,7 +39,7 @@ struct Example: Sendable {
     var value: WireNode?
     /// The value before the dialect changes it; nil if the dialect changes nothing.
     var plain: WireNode?
-    /// The whole packet; `auto` is filled in once by the tool.
+    /// The whole packet; the tool replaces `auto` once.
     var hex: String?
     var hexLine: Int
     var accepts: [Accept]

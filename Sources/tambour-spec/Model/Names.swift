@@ -1,4 +1,4 @@
-/// The conversion of wire names to Swift names.
+/// Converts wire names to Swift names.
 enum Names {
     /// `MSG_SEND` → `MsgSend`.
     static func pascal(fromOpcode name: String) -> String {
@@ -29,7 +29,7 @@ enum Names {
         return name
     }
 
-    /// Returns the name, in backticks if Swift reserves it.
+    /// Returns the name, in backticks if Swift reserves the word.
     static func escaped(_ name: String) -> String {
         reserved.contains(name) ? "`\(name)`" : name
     }

@@ -1,12 +1,12 @@
 /// One numbered sentence of the specification that an implementation can keep or break.
 struct Requirement: Sendable {
-    /// How binding a requirement is, in the words of RFC 2119.
+    /// The strength of a requirement, in the words of RFC 2119.
     enum Level: String, Sendable {
         case must = "MUST"
         case should = "SHOULD"
     }
 
-    /// Where a requirement is written.
+    /// The place that contains a requirement.
     enum Place: Equatable, Sendable {
         /// A chapter of the prose, by the name of its file without the extension.
         case chapter(String)
@@ -19,12 +19,12 @@ struct Requirement: Sendable {
     var level: Level
     /// Markdown.
     var text: String
-    /// A name for lists; only edge cases have one.
+    /// A title for lists; only edge cases have a title.
     var title: String?
     var place: Place
     var origin: Origin
 
-    /// Returns whether a text has the form of an id.
+    /// Returns whether a text has the format of an id.
     static func isID(_ text: String) -> Bool { text.wholeMatch(of: /[A-Z]{3}-[0-9]{2}/) != nil }
 }
 
@@ -40,7 +40,7 @@ struct Edge: Sendable {
     var requirement: String { "Given \(given): \(then)" }
 }
 
-/// Prose about a subject that no single opcode owns: one file under `prose/`.
+/// Prose about a subject that concerns several opcodes, from one file under `prose/`.
 struct Chapter: Sendable {
     /// The name of its file without the extension.
     var name: String
@@ -53,8 +53,8 @@ struct Chapter: Sendable {
     var origin: Origin
 }
 
-/// A conversation of several clients with a server: shown as a diagram, and run by the conformance
-/// suite.
+/// A conversation of several clients with a server. The site shows it as a diagram, and the
+/// conformance suite runs it.
 struct Flow: Sendable {
     var name: String
     var title: String
@@ -68,9 +68,9 @@ struct Flow: Sendable {
     }
 
     enum Action: Sendable {
-        /// A device opens a connection; `alice.phone`, or `alice` for her first device.
+        /// A device opens a connection; the text is `alice.phone`, or `alice` for her first device.
         case connect(String)
-        /// Connects, then SESSION_INIT and LOGIN, for flows about something else.
+        /// Connects and sends SESSION_INIT and LOGIN, for flows about another subject.
         case login(String)
         case disconnect(String)
         /// A note for the reader.
@@ -82,12 +82,12 @@ struct Flow: Sendable {
     }
 
     enum Answer: Sendable {
-        /// The fields that the reply contains at least.
+        /// The reply must contain at least these fields.
         case reply(WireNode)
         case error(String)
     }
 
-    /// A part of a reply or push that later steps name as `$name`.
+    /// A part of a reply or push that later steps reference as `$name`.
     struct Saved: Sendable {
         var name: String
         /// A JSON pointer.
@@ -96,7 +96,7 @@ struct Flow: Sendable {
 }
 
 extension Specification {
-    /// All requirements: those of the chapters, then those of the opcodes.
+    /// All requirements: first those of the chapters, then those of the opcodes.
     var requirements: [Requirement] {
         chapters.flatMap(\.requirements)
             + families.flatMap(\.opcodes).flatMap { opcode in

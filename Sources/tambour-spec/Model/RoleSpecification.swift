@@ -1,4 +1,4 @@
-/// The contents of `roles.yaml`: who may do what in which kind of chat.
+/// The contents of `roles.yaml`: the permitted actions by role and kind of chat.
 struct RoleSpecification: Sendable {
     /// A permission of an administrator or an option of a chat, as one bit of a number.
     struct Bit: Sendable {
@@ -10,7 +10,7 @@ struct RoleSpecification: Sendable {
 
     struct Action: Sendable {
         var documented: Specification.Documented
-        /// By kind, then by role: the text of the cell.
+        /// By kind, then by role: the text of the table cell.
         var cells: [String: [String: String]]
 
         var name: String { documented.name }
@@ -36,7 +36,7 @@ struct RoleSpecification: Sendable {
     var options: [Bit] = []
     var actions: [Action] = []
 
-    /// - Returns: nil for a text that is not a cell.
+    /// - Returns: nil if the text is not a valid cell.
     func cell(_ text: String?) -> Cell? {
         guard let text else { return .absent }
         switch text {
@@ -119,7 +119,7 @@ struct RoleSpecification: Sendable {
                         )
                     )
                 }
-                // The roles of a kind of chat are the same for all actions.
+                // The roles of a kind of chat must be the same for all actions.
                 if Set(row.keys) != Set(actions.first?.cells[kind.name]?.keys ?? row.keys) {
                     problems.append(
                         .init(

@@ -1,5 +1,5 @@
 extension Specification {
-    /// Returns the family in whose file each type of `types.yaml` is generated.
+    /// Returns, for each type of `types.yaml`, the family whose generated file contains the type.
     ///
     /// It is the family whose payloads name the type most often. A type that only other types name
     /// goes with the first of these; one that nothing names has no family.

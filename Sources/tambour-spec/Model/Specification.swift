@@ -3,7 +3,7 @@
 /// Loaded by `SpecificationLoader`.
 struct Specification: Sendable {
     var version = 1
-    /// The accepted first bytes of a header, and the one that is written.
+    /// The accepted first bytes of a header; `writtenVersion` is the byte that writers use.
     var acceptedVersions: [Int] = []
     var writtenVersion = 0
     var idRanges: [IDRange] = []
@@ -23,7 +23,7 @@ struct Specification: Sendable {
     var roles = RoleSpecification()
     var entities: [EntitySpecification] = []
 
-    /// The names that decide whether something is written: capabilities, then dialects.
+    /// The names that control whether a value is written: capabilities, then dialects.
     var gates: [Documented] { capabilities + dialects.map(\.documented) }
 
     /// Copies the fields of the object under `key` into the struct `type` itself.
@@ -45,7 +45,7 @@ struct Specification: Sendable {
 
     func isDialect(_ name: String) -> Bool { dialects.contains { $0.name == name } }
 
-    /// Returns a dialect and the dialects it builds on, itself first.
+    /// Returns a dialect and the dialects that it builds on, starting with the dialect itself.
     func dialects(in name: String) -> [Dialect] {
         var found: [Dialect] = []
         var next: String? = name
@@ -58,7 +58,7 @@ struct Specification: Sendable {
         return found
     }
 
-    /// A range of opcode numbers, both ends included.
+    /// A range of opcode numbers, including both ends.
     struct IDRange: Sendable {
         var name: String
         var from: Int
@@ -73,21 +73,21 @@ struct Specification: Sendable {
         var origin: Origin
     }
 
-    /// A variant of the server's encoding for some clients, besides their capabilities.
+    /// A variant of the server's encoding for some clients, in addition to their capabilities.
     struct Dialect: Sendable {
         var documented: Documented
-        /// The dialect it builds on, which also applies.
+        /// The dialect that this dialect builds on; both apply.
         var base: String?
-        /// Numbers that mean something else in the dialect, and answer `proto.opcode` there.
+        /// Numbers with another meaning in the dialect; there they answer `proto.opcode`.
         var movedOpcodes: [Int]
 
         var name: String { documented.name }
     }
 
-    /// A feature that the server may switch for client builds that implement it.
+    /// A feature that the server may enable for client builds that implement it.
     struct Feature: Sendable {
         var documented: Documented
-        /// The names of the opcodes that answer `proto.opcode` where the feature is off.
+        /// The names of the opcodes that answer `proto.opcode` while the feature is off.
         var opcodes: [String]
 
         var name: String { documented.name }
@@ -102,21 +102,21 @@ struct Specification: Sendable {
     }
 
     struct Limit: Sendable {
-        /// How a later release may change the value.
+        /// The permitted change of the value in a later release.
         enum Change: String, CaseIterable, Sendable {
-            /// Only upwards: clients already send or expect values up to the current one.
+            /// Only upwards: clients already send or expect values up to the current value.
             case wider
             /// Only downwards: clients cannot accept larger values.
             case narrower
-            /// Either way: clients cannot tell.
+            /// Both ways: clients cannot notice the change.
             case any
-            /// Not at all: clients rely on the number itself.
+            /// No change: clients rely on the number itself.
             case never
         }
 
         var name: String
         var value: Int
-        /// The largest legal override; nil where any is legal.
+        /// The maximum legal override; nil if any override is legal.
         var max: Int?
         var change = Change.wider
         var unit: String
@@ -137,26 +137,26 @@ struct Specification: Sendable {
         var swiftName: String
         var errorClass: Class
         var retry: Retry
-        /// Whether any opcode may answer the error.
+        /// Whether any opcode may answer with this error.
         var isCommon: Bool
         var message: String?
-        /// The text for people, and the title of a dialog about the error.
+        /// The text for users, and the title of a dialog about the error.
         var texts: Texts?
         var title: Texts?
         var when: String
         var since: Int
         var origin: Origin
 
-        /// A text in each language of the refusals.
+        /// A text in each language of the error messages.
         struct Texts: Sendable {
             static let languages = ["en", "ru"]
 
-            /// By language.
+            /// The text by language.
             var words: [String: String]
         }
     }
 
-    /// Opcodes of one subject: one file under `opcodes/`.
+    /// The opcodes of one subject, from one file under `opcodes/`.
     struct Family: Sendable {
         var name: String
         var doc: String
@@ -165,7 +165,7 @@ struct Specification: Sendable {
         var origin: Origin
     }
 
-    /// A number with a name that is not served.
+    /// A number with a known name that the server does not serve.
     struct KnownOpcode: Sendable {
         var number: Int
         var name: String
@@ -192,7 +192,7 @@ struct Specification: Sendable {
     }
 }
 
-/// The origin of a value, for messages.
+/// The place of a value in the YAML, for messages.
 struct Origin: Equatable, Sendable, CustomStringConvertible {
     var file: String
     var line: Int
@@ -203,7 +203,7 @@ struct Origin: Equatable, Sendable, CustomStringConvertible {
     }
 }
 
-/// Something wrong with the specification.
+/// An error in the specification.
 struct Problem: Error, Equatable, CustomStringConvertible {
     var origin: Origin
     var text: String
@@ -214,13 +214,13 @@ enum Direction: String, CaseIterable, Sendable {
     case clientToServer, serverToClient, both
 }
 
-/// The deprecation of something that should no longer be used.
+/// The deprecation of an opcode or a field.
 struct Deprecation: Decodable, Sendable {
-    /// The release that deprecated it.
+    /// The release that introduced the deprecation.
     var since: Int
     /// The replacement: an opcode's name, or the key of a field in the same struct.
     var replacement: String
-    /// The release that may stop serving it; its name or key is never reused.
+    /// The release that may stop serving the opcode or field; its name or key is never reused.
     var sunset: Int
 }
 
@@ -269,17 +269,17 @@ struct StructType: Sendable {
     var role: Role
     var doc: String
     var since: Int
-    /// The limit of a whole encoded object, which the server enforces where it stores one.
+    /// The limit of a whole encoded object; the server enforces it when it stores an object.
     var limitBytes: String?
     var fields: [Field]
     var origin: Origin
 
-    /// Returns the field that is read under a key.
+    /// Returns the field that readers accept under a key.
     func field(under key: String) -> Field? {
         fields.first { $0.key == key || $0.aliases.contains(key) }
     }
 
-    /// The fields with a property.
+    /// The fields that have a Swift property.
     var properties: [Field] { fields.filter { !$0.isCopy } }
 }
 
@@ -294,30 +294,30 @@ struct Field: Sendable {
     var limitUnits: String?
     var limitBytes: String?
     var limitItems: [String] = []
-    /// The limit of the whole encoded field, which the server enforces where it builds or stores
-    /// one.
+    /// The limit of the whole encoded field; the server enforces it when it builds or stores a
+    /// value.
     var totalBytes: String?
-    /// The handling of a request that names the same thing twice.
+    /// The handling of a request that repeats a key or an item.
     var duplicates: Duplicates?
-    /// Who checks an `any`.
+    /// The code that checks an `any`.
     var anyCheck = AnyCheck.reader
     /// Whether the server shortens the list or map so that the reply has at most `maxReplyBytes`.
     var isPage = false
-    /// Fields that the objects in it never have.
+    /// Fields that objects in this field never have.
     var without: [String] = []
-    /// Other keys that the field is read under.
+    /// Alternative keys that readers accept for the field.
     var aliases: [String] = []
     /// The path of keys to the field whose value is also written under this key; empty for an
     /// ordinary field. A copy has no property and is not read.
     var copyOf: [String] = []
     /// The capability or dialect that a client needs to receive the field.
     var capability: String?
-    /// How some dialects write the field differently.
+    /// The forms of the field in dialects that write it differently.
     var forms: [DialectForm] = []
     var isSensitive: Bool
     var since: Int
     var doc: String
-    /// Why the field exists, where `doc` does not make that plain.
+    /// The reason for the field, if `doc` does not make it plain.
     var why: String?
     var deprecated: Deprecation?
     var origin: Origin
@@ -330,15 +330,16 @@ struct Field: Sendable {
     /// Whether the Swift property may be nil.
     var isOptional: Bool { !isRequired && defaultValue == nil }
 
-    /// Whether every packet contains the field, whatever its dialect.
+    /// Whether the field is present in every packet of every dialect.
     var isAlwaysThere: Bool { isRequired && absentIn.isEmpty }
 
-    /// Returns the limit of the items of a list or map nested in `level` others of the field.
+    /// Returns the limit of the items of a list or map that `level` outer containers of the field
+    /// enclose.
     func limitItems(at level: Int) -> String? {
         limitItems.indices.contains(level) ? limitItems[level] : nil
     }
 
-    /// The names of all its limits.
+    /// The names of all limits of the field.
     var limitNames: [String] {
         [limitUnits, limitBytes].compactMap(\.self) + limitItems
             + [totalBytes].compactMap(\.self)
@@ -350,18 +351,18 @@ struct DialectForm: Equatable, Sendable {
     enum Change: Equatable, Sendable {
         /// The field is omitted.
         case absent
-        /// Some strings are replaced by others.
+        /// Some strings are replaced by other strings.
         case words([String: String])
         /// This text precedes the value.
         case prefix(String)
-        /// The list omits the items whose field `key` is this number.
+        /// The list omits the items whose field `key` has this number.
         case leavesOut(key: String, value: Int)
     }
 
     var dialect: String
     var change: Change
 
-    /// The form in one line, as the specification describes it.
+    /// A description of the form in one line.
     var text: String {
         switch change {
         case .absent: "absent"
@@ -375,23 +376,23 @@ struct DialectForm: Equatable, Sendable {
     }
 }
 
-/// The meaning of a repeated key of a map, or a repeated item of a list, in a request.
+/// The handling of a repeated key of a map, or a repeated item of a list, in a request.
 enum Duplicates: String, CaseIterable, Sendable {
     /// The last value of a key counts; a repeated item counts once.
     case merged
-    /// The request is refused.
+    /// The request is rejected.
     case refused
     /// Every repetition counts; the documentation of the field explains it.
     case kept
 }
 
-/// Who checks that every client can decode the values of an `any`.
+/// The code that checks that every client can decode the values of an `any`.
 enum AnyCheck: String, CaseIterable, Sendable {
-    /// The reader refuses the request.
+    /// The reader rejects the request.
     case reader
-    /// The handler checks, and answers about each value separately.
+    /// The handler checks, and answers for each value separately.
     case handler
-    /// Nobody checks: the value is skipped, never stored and never sent.
+    /// No check: the value is skipped, never stored and never sent.
     case skipped
 }
 
@@ -405,7 +406,7 @@ enum DefaultValue: Equatable, Sendable {
 
 /// A set of strings.
 ///
-/// An open enumeration passes unknown strings through; a closed one refuses them.
+/// An open enumeration accepts unknown strings; a closed enumeration rejects them.
 struct EnumType: Sendable {
     var name: String
     var isOpen: Bool
@@ -417,11 +418,12 @@ struct EnumType: Sendable {
     struct Value: Sendable {
         var value: String
         var swiftName: String
-        /// Other names that the value is read under.
+        /// Alternative names that readers accept for the value.
         var aliases: [String] = []
         /// The capability that a client needs to receive the value.
         var capability: String?
-        /// The value that is written instead; without one, whatever contains the value is omitted.
+        /// The value that is written instead. Without a fallback, the object that contains the
+        /// value is omitted.
         var fallback: String?
         var doc: String
     }

@@ -1,6 +1,6 @@
 import Yams
 
-/// Reads packets as values and bytes, and conversations made of them.
+/// Reads the examples, which are packets as values and bytes, and the conversations.
 extension SpecificationLoader {
     mutating func loadExamples(_ file: String, into specification: inout Specification) {
         guard let map = document(file) else { return }

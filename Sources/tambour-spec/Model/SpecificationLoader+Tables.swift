@@ -1,6 +1,6 @@
 import Foundation
 
-/// Reads what is a table in one file: protocol, limits, errors, roles, entities.
+/// Reads the tables that each have one file: protocol, limits, errors, roles, entities.
 extension SpecificationLoader {
     mutating func loadProtocol(into specification: inout Specification) {
         guard let map = document("protocol.yaml") else { return }
@@ -105,7 +105,7 @@ extension SpecificationLoader {
             let map = document(file)
         else { return }
         specification.entities = maps(map, "entities").map { entry in
-            // Name and text come last, because reading them finishes the entry.
+            // Name and text are read last, because reading them completes the entry.
             var entity = EntitySpecification(
                 documented: .init(name: "", since: 0, doc: "", origin: entry.origin),
                 parent: entry.string("parent"),

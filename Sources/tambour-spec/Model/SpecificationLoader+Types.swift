@@ -100,7 +100,7 @@ extension SpecificationLoader {
         }
     }
 
-    /// Reads `inDialect`: for each dialect `absent`, or a map with one change.
+    /// Reads `inDialect`: each dialect has `absent`, or a map with one change.
     private mutating func forms(_ entry: YAMLMap) -> [DialectForm] {
         guard let node = entry.node("inDialect"), let forms = map(node, file: entry.origin.file)
         else { return [] }

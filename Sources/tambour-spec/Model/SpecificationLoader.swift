@@ -1,7 +1,8 @@
 import Foundation
 import Yams
 
-/// Reads `protocol-spec/` into a `Specification`, collecting every problem instead of stopping at the first.
+/// Reads `protocol-spec/` into a `Specification`; collects all problems instead of stopping at the
+/// first.
 struct SpecificationLoader {
     let root: URL
     var problems: [Problem] = []

@@ -1,12 +1,12 @@
-/// A type as the YAML writes it: `int`, `list<Message>`, `map<userId, ms>`,
+/// A type as written in the YAML: `int`, `list<Message>`, `map<userId, ms>`,
 /// `packed<list<Element>>`.
 indirect enum WireType: Hashable, Sendable {
     case bool, int, ms, double, text, string, bytes, any
     case chatID, userID, messageID
     case list(WireType)
-    /// Keys are ids: digit strings on the wire.
+    /// A map with ids as keys, which are digit strings on the wire.
     case map(key: WireType, value: WireType)
-    /// Keys are names.
+    /// A map with names as keys.
     case names(WireType)
     /// A value stored in its encoded form.
     case packed(WireType)
@@ -19,15 +19,15 @@ indirect enum WireType: Hashable, Sendable {
         "chatId": .chatID, "userId": .userID, "messageId": .messageID,
     ]
 
-    /// The most types around another one; no legal type nests deeper than three.
+    /// The maximum nesting of types; no legal type nests deeper than three.
     static let mostNested = 32
 
-    /// Returns whether an expression nests too deep to be read. Each surrounding type has one `<`.
+    /// Returns whether an expression nests too deep. Each enclosing type has one `<`.
     static func isTooDeep(_ expression: String) -> Bool {
         expression.count { $0 == "<" } > mostNested
     }
 
-    /// Reads a type expression; nil when it is invalid or nests too deep.
+    /// Reads a type expression; nil if it is invalid or nests too deep.
     init?(_ expression: String) {
         guard !WireType.isTooDeep(expression) else { return nil }
         let text = expression.filter { $0 != " " }
@@ -68,7 +68,7 @@ indirect enum WireType: Hashable, Sendable {
 
     var isID: Bool { self == .chatID || self == .userID || self == .messageID }
 
-    /// The names of structs and enums it mentions.
+    /// The names of the structs and enums in the type.
     var mentioned: [String] {
         switch self {
         case .named(let name): [name]
@@ -99,7 +99,7 @@ indirect enum WireType: Hashable, Sendable {
         }
     }
 
-    /// The type as the YAML writes it.
+    /// The type as written in the YAML.
     var yaml: String {
         switch self {
         case .list(let element): "list<\(element.yaml)>"

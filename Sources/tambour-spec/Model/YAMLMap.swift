@@ -1,6 +1,6 @@
 import Yams
 
-/// A YAML map that records which of its keys were read, so that misspelt keys can be reported.
+/// A YAML map that records the keys that were read, so that misspelt keys can be reported.
 final class YAMLMap {
     let origin: Origin
     let entries: [(String, Node)]
@@ -76,7 +76,7 @@ final class YAMLMap {
         return sequence.compactMap(\.string)
     }
 
-    /// Returns one name, or a list of names.
+    /// Reads either one name or a list of names.
     func names(_ key: String) -> [String] {
         guard let node = node(key) else { return [] }
         if let name = node.scalar?.string { return [name] }

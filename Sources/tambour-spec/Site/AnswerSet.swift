@@ -1,10 +1,10 @@
-/// Everything that a request may be answered with, and what a client does about it.
+/// All possible answers to a request, and the advice for a client about each.
 struct AnswerSet {
     struct Answer: Equatable {
         enum What: Equatable {
             case reply
             case error(String)
-            /// The connection ended before an answer.
+            /// The connection closed before an answer arrived.
             case nothing
         }
 
@@ -13,7 +13,7 @@ struct AnswerSet {
         var advice: String
     }
 
-    /// The reply, the opcode's own errors, and the loss of the connection.
+    /// The reply, the opcode's own errors, and a lost connection.
     let own: [Answer]
     /// The common errors that this request can get.
     let common: [Answer]
@@ -76,7 +76,7 @@ struct AnswerSet {
         }
     }
 
-    /// Returns the advice for a client that does not know whether its request was served.
+    /// Returns the advice for a client that does not know whether the server executed its request.
     private static func afterLoss(_ opcode: OpcodeEntry) -> String {
         switch opcode.idempotency {
         case .safe: "Send it again: it changes nothing."

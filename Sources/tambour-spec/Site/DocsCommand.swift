@@ -30,7 +30,7 @@ struct Docs: ParsableCommand {
     }
 }
 
-/// All files that MkDocs needs, both generated and hand-written.
+/// All files that MkDocs needs, generated and hand-written.
 struct Site {
     let specification: Specification
     /// The root of the repository.
@@ -38,10 +38,10 @@ struct Site {
 
     private var handmade: URL { root.appending(path: "protocol-spec/site") }
 
-    /// Returns path and content of the files, relative to the output folder; pages are below
-    /// `pages`.
+    /// Returns path and content of the files, relative to the output folder; `pages` contains the
+    /// pages.
     ///
-    /// - Throws: The error that prevents reading a file of the repository.
+    /// - Throws: The error from reading a file of the repository.
     func files() throws -> [(path: String, content: Data)] {
         let downloads = try downloads()
         let generator = SiteGenerator(
@@ -89,7 +89,8 @@ struct Site {
             + schemas.map { SiteGenerator.Download(path: $0.path, doc: "", content: $0.content) }
     }
 
-    /// Returns the notes of every release but the first, and of the changes since the newest.
+    /// Returns the notes of every release except the first, and of the changes since the newest
+    /// release.
     private func releases() throws -> [SiteGenerator.Release] {
         let releases = Releases(root: root)
         var written = try releases.versions.map { try releases.release($0) }

@@ -1,4 +1,4 @@
-/// The page of a family, with a few lines about each opcode.
+/// The page of a family, with a short description of each opcode.
 struct FamilyPage {
     let family: Specification.Family
     let prose: Prose

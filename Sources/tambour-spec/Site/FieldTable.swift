@@ -3,7 +3,7 @@ struct FieldTable {
     private let type: StructType
     private let specification: Specification
     private let prose: Prose
-    /// The prefix of the fields' anchors; nil where the anchors are elsewhere.
+    /// The prefix of the fields' anchors; nil if another table has the anchors.
     private let anchor: String?
 
     init(_ type: StructType, in specification: Specification, _ prose: Prose, anchor: String?) {
@@ -81,14 +81,14 @@ struct FieldTable {
 }
 
 extension Deprecation {
-    /// Returns the replacement and the release that may drop it, as HTML.
+    /// Returns the deprecation as HTML: its replacement, and the release that may remove the item.
     func text(_ prose: Prose) -> String {
         "deprecated since release \(since), use \(prose.code(replacement)); may go with release \(sunset)"
     }
 }
 
 extension Int {
-    /// The number with commas between thousands.
+    /// The number with commas as thousands separators.
     var separated: String {
         var digits = Array(String(magnitude))
         var index = digits.count - 3

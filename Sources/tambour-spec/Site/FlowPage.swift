@@ -115,7 +115,7 @@ struct FlowPage {
         )
     }
 
-    /// Returns the keys of a packet, with values except those taken from earlier steps.
+    /// Returns the keys of a packet, with their values; omits values that come from earlier steps.
     private static func brief(_ value: WireNode) -> String {
         guard case .map(let pairs) = value else { return "" }
         return pairs.map { pair in

@@ -1,4 +1,4 @@
-/// Small pieces of HTML.
+/// Builds small pieces of HTML.
 enum HTML {
     static func escaped(_ text: some StringProtocol) -> String {
         var result = ""
@@ -22,8 +22,8 @@ enum HTML {
     }
 }
 
-/// A table that a phone shows as a list: each row becomes a block whose cells show their column
-/// names.
+/// A table that a phone displays as a list: each row becomes a block, and each cell shows its
+/// column name.
 ///
 /// Empty columns are omitted.
 struct HTMLTable {
@@ -32,7 +32,7 @@ struct HTMLTable {
         case section(String)
     }
 
-    /// The class of the table in the stylesheet, besides `sheet`.
+    /// The class of the table in the stylesheet, in addition to `sheet`.
     let name: String
     let columns: [String]
     private var rows: [Row] = []
@@ -53,7 +53,7 @@ struct HTMLTable {
         rows.append(.cells(cells, attributes: attributes))
     }
 
-    /// Adds a row with the heading of the following rows.
+    /// Adds a row with a heading for the following rows.
     mutating func section(_ title: String) { rows.append(.section(title)) }
 
     var html: String {
@@ -71,7 +71,7 @@ struct HTMLTable {
             case .cells(let cells, let attributes):
                 "<tr\(attributes)>"
                     + shown.map { column in
-                        // The space keeps the search from reading two cells as one word.
+                        // The space prevents the search from joining the words of two cells.
                         "<td data-label=\"\(HTML.escaped(columns[column]))\">"
                             + (cells[column].isEmpty ? "" : cells[column] + " ") + "</td>"
                     }.joined() + "</tr>\n"

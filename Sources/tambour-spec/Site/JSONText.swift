@@ -1,16 +1,17 @@
-/// A value as JSON for people: keys in their original order, short containers on one line.
+/// Formats a value as JSON for people, with keys in their original order and short containers on
+/// one line.
 ///
 /// A byte string is `{"$bytes": "hex"}`, as in the bundle.
 struct JSONText {
     private let node: WireNode
-    /// Longer lines are broken where possible.
+    /// Lines longer than this are broken where possible.
     private static let width = 76
 
     init(_ node: WireNode) {
         self.node = node
     }
 
-    /// Returns everything on one line, truncated to `most` characters.
+    /// Returns the value on one line, truncated to `most` characters.
     func compact(most: Int = .max) -> String {
         var pieces = Pieces()
         write(node, to: &pieces)
@@ -18,14 +19,14 @@ struct JSONText {
         return pieces.text.prefix(most - 1) + "…"
     }
 
-    /// Returns several lines, with an element for each token.
+    /// Returns the value on several lines, with an HTML element for each token.
     func html() -> String {
         var pieces = Pieces()
         write(node, to: &pieces, indent: 0, used: 0)
         return pieces.html
     }
 
-    /// Returns several lines.
+    /// Returns the value on several lines.
     func text() -> String {
         var pieces = Pieces()
         write(node, to: &pieces, indent: 0, used: 0)

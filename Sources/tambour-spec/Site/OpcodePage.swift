@@ -76,7 +76,8 @@ struct OpcodePage {
             return
         }
         page.html(FieldTable(type, in: specification, prose, anchor: part).html())
-        // Types that a client must write are shown in full; types that it reads are linked.
+        // The page shows types that a client must write in full; types that a client only reads are
+        // linked.
         guard part == "request" else { return }
         for inner in specification.structs(within: type) {
             page.html(
@@ -233,7 +234,7 @@ struct OpcodePage {
 }
 
 extension Specification {
-    /// Returns the objects in a struct, at any depth, in the order of discovery.
+    /// Returns the objects in a struct at any depth, in the order of their first use.
     fileprivate func structs(within type: StructType) -> [StructType] {
         var found: [StructType] = []
         var waiting = [type]
@@ -283,7 +284,7 @@ extension OpcodeEntry.Idempotency {
 }
 
 extension Flow {
-    /// The opcodes of its packets.
+    /// The opcodes of the flow's packets.
     var opcodes: Set<String> {
         Set(
             steps.compactMap { step in

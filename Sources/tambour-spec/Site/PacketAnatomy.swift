@@ -14,18 +14,18 @@ struct PacketAnatomy {
 
         var part: Part
         var offset: Int
-        /// The encoded key of a map's item; empty for anything else.
+        /// The encoded key if the run is an entry of a map; otherwise empty.
         var key: [UInt8] = []
         var bytes: [UInt8]
         /// The name of a header field, or a JSON pointer into the payload.
         var place: String
         var meaning: String
-        /// MessagePack's name of the form, such as `uint 64`; empty in the header and where there
-        /// is only one.
+        /// MessagePack's name of the encoding, such as `uint 64`; empty in the header and for types
+        /// with one encoding.
         var encoding = ""
         /// The nesting depth in the payload.
         var depth = 0
-        /// The field in the specification.
+        /// The corresponding field of the specification.
         var field: FieldName?
         /// Whether the item's key is unknown in its object.
         var isUnknown = false
@@ -37,7 +37,7 @@ struct PacketAnatomy {
         var key: String
     }
 
-    /// The most levels to decode; a deeper value becomes part of one run.
+    /// The maximum levels to decode; a deeper value becomes part of one run.
     private static let mostLevels = 40
 
     private(set) var runs: [Run] = []
@@ -139,7 +139,7 @@ struct PacketAnatomy {
         position = bytes.count
     }
 
-    /// The schema's expectation of a value.
+    /// The schema's expectation for a value.
     private enum Schema {
         case fields(StructType)
         case type(WireType)
@@ -155,11 +155,11 @@ struct PacketAnatomy {
         }
     }
 
-    /// Reads a value and its contents.
+    /// Reads a value and everything in it.
     ///
     /// - Parameters:
-    ///   - key: The offset of the key before it; nil where there is none.
-    ///   - field: The field with this value; nil at the top and for items of lists.
+    /// - key: The offset of the preceding key; nil if there is no key.
+    /// - field: The field that contains this value; nil at the top and for items of lists.
     private mutating func readValue(
         at path: String,
         depth: Int,
@@ -362,7 +362,7 @@ struct PacketAnatomy {
 }
 
 extension WireNode {
-    /// The text of a map key in a path.
+    /// The map key as text, for a path.
     fileprivate var keyText: String {
         switch self {
         case .string(let text): text

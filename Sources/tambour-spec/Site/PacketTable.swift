@@ -41,7 +41,7 @@ struct PacketTable {
         }
     }
 
-    /// Returns hex digits with a space between two bytes.
+    /// Returns hex digits with a space between bytes.
     static func spaced(_ bytes: some Sequence<UInt8>) -> String {
         bytes.map { Hex.text([$0]) }.joined(separator: " ")
     }

@@ -1,4 +1,4 @@
-/// Texts of the specification for a page, with links for the names in them.
+/// Converts texts of the specification for a page, and links the names in them.
 struct Prose {
     let places: SitePlaces
     /// The page that contains the texts.
@@ -21,7 +21,8 @@ struct Prose {
         return result + HTML.escaped(rest)
     }
 
-    /// Returns a name as code with a link; nil when there is no target, or it is the page itself.
+    /// Returns a name as code with a link; nil if the name has no target, or the target is this
+    /// page.
     func name(_ name: String) -> String? {
         guard let target = places.target(named: name), !isHere(target) else { return nil }
         return HTML.link(HTML.code(name), to: places.address(of: target, from: page))
@@ -37,7 +38,7 @@ struct Prose {
         HTML.link(content, to: places.address(of: target, from: page))
     }
 
-    /// Returns a type with links to the structs and enumerations in it.
+    /// Returns a type expression with links to its structs and enumerations.
     func type(_ type: WireType) -> String {
         switch type {
         case .list(let element): "list&lt;\(self.type(element))&gt;"
@@ -49,8 +50,8 @@ struct Prose {
         }
     }
 
-    /// Returns the Markdown of a chapter with anchors for requirements and links for names; code is
-    /// unchanged.
+    /// Returns the Markdown of a chapter with anchors for requirements and links for names; code
+    /// stays unchanged.
     func markdown(_ text: String) -> String {
         var isCode = false
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
@@ -66,7 +67,7 @@ struct Prose {
     private func markdownLine(_ line: Substring) -> String {
         var result = ""
         var rest = line
-        // The author's own links stay unchanged.
+        // Links in the source text stay unchanged.
         let pattern = /\[[^\]]*\]\([^)]*\)|\[([A-Z]{3}-[0-9]{2})\]|`([^`]+)`|\b[A-Z][A-Z0-9_]{2,}\b/
         while let match = rest.firstMatch(of: pattern) {
             result += rest[..<match.range.lowerBound]
@@ -96,7 +97,7 @@ struct Prose {
         return places.address(of: target, from: page)
     }
 
-    /// Returns whether a target is the whole page that contains the text.
+    /// Returns whether a target is this page as a whole.
     private func isHere(_ target: SitePlaces.Target) -> Bool {
         places.place(of: target) == SitePlaces.Place(page: page, anchor: nil)
     }

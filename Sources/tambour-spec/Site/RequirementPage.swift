@@ -2,12 +2,12 @@ import Foundation
 
 /// The cases of the conformance suite that cover each requirement.
 struct ConformanceCases {
-    /// The names of cases by requirement, in the order of the files.
+    /// The names of cases by requirement, in file order.
     private(set) var names: [String: [String]] = [:]
 
-    /// Reads the marks of the cases: `@case("FRM-03")` above `def test_…`.
+    /// Reads the decorators of the cases: `@case("FRM-03")` above `def test_…`.
     ///
-    /// - Parameter folder: The sources of the suite; a missing folder has no cases.
+    /// - Parameter folder: The sources of the suite; a missing folder contains no cases.
     init(under folder: URL) {
         let files = FileManager.default.enumerator(atPath: folder.path)
         var paths: [String] = []
@@ -36,7 +36,7 @@ struct ConformanceCases {
     }
 }
 
-/// Every requirement with its text, its place and its cases.
+/// Every requirement with its text, its place and its conformance cases.
 struct RequirementPage {
     let specification: Specification
     let places: SitePlaces

@@ -1,6 +1,7 @@
-/// A conversation as a diagram: a line for each device and the server, an arrow for each packet.
+/// A conversation as a diagram, with a line for each device and the server, and an arrow for each
+/// packet.
 ///
-/// The diagram takes its colours from the page, so that it is also readable in dark mode.
+/// The diagram uses the page's colours, so it is also readable in dark mode.
 struct SequenceDiagram {
     /// One step of the diagram, from top to bottom.
     enum Row {
@@ -8,7 +9,7 @@ struct SequenceDiagram {
             case request, reply, error, push
         }
 
-        /// A packet. `detail` shows its contents, truncated to the available room.
+        /// A packet. `detail` shows its contents, truncated to the available width.
         case packet(
             number: Int?,
             from: String,
@@ -40,17 +41,17 @@ struct SequenceDiagram {
     }
 }
 
-/// Draws from top to bottom; all numbers are pixels.
+/// Draws from top to bottom; all numbers are in pixels.
 private struct Drawing {
     private let lanes: [String]
     private let canvas: Double
     private let margin: Double
     private var y = 52.0
     private var shapes = ""
-    /// Where the line of a lane begins and ends.
+    /// The vertical start and end of each lane's lines.
     private var spans: [String: [(from: Double, to: Double?)]] = [:]
 
-    /// The average width of a character in the text, and in the smaller text below it.
+    /// The average character width of the text, and of the smaller text.
     private static let advance = 7.4
     private static let smallAdvance = 6.4
 
@@ -159,7 +160,7 @@ private struct Drawing {
         y += 12
     }
 
-    /// Writes a text centred as near to `middle` as the canvas allows.
+    /// Writes a text centred as close to `middle` as the canvas permits.
     ///
     /// - Parameter content: SVG.
     private mutating func text(_ content: String, at middle: Double, length: Double, name: String) {
@@ -199,7 +200,8 @@ private struct Drawing {
 
                     """
             }
-            // The device is below the person's name: side by side, they are too wide for a phone.
+            // The device name is below the person's name, because both on one line are too wide for
+            // a phone.
             let words = lane.split(separator: ".").map(String.init)
             let longest = words.map(\.count).max() ?? 0
             let width = max(Double(longest) * Self.advance + 12, 52)

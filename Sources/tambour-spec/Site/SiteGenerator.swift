@@ -1,6 +1,6 @@
 import Foundation
 
-/// Turns the specification into the sources of the reference site: Markdown, diagrams and MkDocs
+/// Converts the specification to the sources of the reference site: Markdown, diagrams and MkDocs
 /// configuration.
 struct SiteGenerator {
     let specification: Specification
@@ -13,8 +13,8 @@ struct SiteGenerator {
     struct Download {
         /// The path below the root of the site.
         var path: String
-        /// A description in the style of the specification's texts; empty for files listed
-        /// elsewhere.
+        /// A description in the style of the specification's texts; empty for files that another
+        /// page lists.
         var doc: String
         var content: String
     }
@@ -39,7 +39,7 @@ struct SiteGenerator {
         places = SitePlaces(specification)
     }
 
-    /// The chapters in reading order; other chapters follow.
+    /// The chapters in reading order; the remaining chapters follow.
     private static let chapterOrder = ["framing", "payload", "session", "pushes", "evolution"]
     private static let guide = "guide"
 
@@ -267,7 +267,7 @@ struct SiteGenerator {
 }
 
 extension OpcodeEntry {
-    /// Returns links to the JSON Schemas of its payloads, by role.
+    /// Returns links to the JSON Schemas of the opcode's payloads, by role.
     func schemaLinks(up: String) -> String {
         (payloads.map(\.part) + ["error"]).map { role in
             HTML.link(role, to: "\(up)schema/\(name).\(role).json")

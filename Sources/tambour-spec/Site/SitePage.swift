@@ -1,4 +1,4 @@
-/// A page under construction: Markdown with blocks of HTML.
+/// A page under construction: Markdown with HTML blocks.
 struct SitePage {
     /// The path below the root, without a suffix.
     let path: String
@@ -7,9 +7,9 @@ struct SitePage {
 
     /// - Parameters:
     ///   - anchor: The anchor of the title.
-    ///   - description: The text for search engines; nil for none.
-    ///   - boost: The weight of the page in the search.
-    ///   - isAlone: Whether the page is shown without the navigation beside it.
+    /// - description: The text for search engines; nil omits it.
+    /// - boost: The weight of the page in search results.
+    /// - isAlone: Whether the page has no navigation beside it.
     init(
         _ path: String,
         title: String,

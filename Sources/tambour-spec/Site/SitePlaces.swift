@@ -1,4 +1,4 @@
-/// The page and anchor of everything in the site.
+/// The page and anchor of every link target in the site.
 struct SitePlaces {
     /// A possible target of a link.
     enum Target: Hashable {
@@ -17,7 +17,7 @@ struct SitePlaces {
         case requirement(String)
     }
 
-    /// A page, by its path below the root without a suffix, and an anchor in it.
+    /// A page, given by its path below the root without a suffix, and an anchor on the page.
     struct Place: Equatable {
         var page: String
         var anchor: String?
@@ -25,7 +25,7 @@ struct SitePlaces {
 
     private let pageOfOpcode: [String: String]
     private let pageOfRequirement: [String: String]
-    /// The structs that are payloads of an opcode, by name: the opcode and the part of it.
+    /// The structs that are payloads: by name, the opcode and the part of the opcode.
     private let payloads: [String: (opcode: String, part: String)]
     private let names: [String: Target]
 
@@ -60,7 +60,7 @@ struct SitePlaces {
         self.names = names
     }
 
-    /// Returns the target of a word in the specification's texts; nil if it has none.
+    /// Returns the link target of a word in the specification's texts; nil if the word has none.
     func target(named name: String) -> Target? { names[name] }
 
     func place(of target: Target) -> Place {
@@ -88,7 +88,7 @@ struct SitePlaces {
         }
     }
 
-    /// The relative address of a target.
+    /// Returns the relative address of a target.
     ///
     /// - Parameters:
     ///   - page: The page that contains the link.
@@ -101,7 +101,7 @@ struct SitePlaces {
         return Self.up(from: page) + "\(place.page).\(suffix)\(anchor)"
     }
 
-    /// Chapters have a folder of their own, because a chapter and a family may share a name.
+    /// Chapters have their own folder, because a chapter and a family may have the same name.
     private static func page(ofChapter name: String) -> String { "protocol/\(name)" }
 
     /// Returns the relative path from a page to the root.
@@ -111,7 +111,7 @@ struct SitePlaces {
 }
 
 extension OpcodeEntry {
-    /// Its payloads with their names in headings and anchors.
+    /// The payloads of the opcode, with their names in headings and anchors.
     var payloads: [(part: String, type: StructType)] {
         [("request", request), ("reply", reply), ("push", push)].compactMap { part, type in
             type.map { (part, $0) }

@@ -1,4 +1,4 @@
-/// The pages that list all things of one kind.
+/// Builds the pages that list all items of one kind.
 struct TablePages {
     let specification: Specification
     let places: SitePlaces
@@ -9,7 +9,7 @@ struct TablePages {
 
     // MARK: Opcodes
 
-    /// Returns the page of all opcode numbers and names, with the states of a connection.
+    /// Returns the page of all opcode numbers and names, with the connection states.
     func opcodeIndex() -> SitePage {
         let prose = prose("opcodes")
         var page = SitePage(
@@ -170,7 +170,7 @@ struct TablePages {
 
     // MARK: Roles
 
-    /// Returns the page of roles: who may do what in which kind of chat.
+    /// Returns the page of roles: the permitted actions by role and kind of chat.
     func roles() -> SitePage {
         let prose = prose("roles")
         let roles = specification.roles
@@ -304,7 +304,7 @@ struct TablePages {
         return table.html
     }
 
-    /// Returns everything that depends on a capability or dialect, or changes with it.
+    /// Returns every item that depends on a capability or dialect, or has another form with it.
     private func needing(_ capability: String, _ prose: Prose) -> [String] {
         let pushes = opcodes.filter { $0.capability == capability }.map { prose.code($0.name) }
         let payloads = opcodes.flatMap { $0.payloads.map(\.type) }
@@ -425,7 +425,7 @@ struct TablePages {
 }
 
 extension String {
-    /// The text up to the first full stop that ends a sentence.
+    /// The text up to the first full stop before a space.
     fileprivate var firstSentence: String {
         firstRange(of: ". ").map { String(self[..<$0.lowerBound]) + "." } ?? self
     }

@@ -11,12 +11,12 @@ enum WireBlock {
 
     /// Returns the decompressed bytes of a block.
     ///
-    /// - Throws: `Failure`, in the runtime's words, when the block is invalid or inflates to more
-    ///   than `limit` bytes.
+    /// - Throws: `Failure`, in the same words as the runtime's errors, if the block is invalid or
+    ///   inflates to more than `limit` bytes.
     static func inflate(_ block: [UInt8], limit: Int) throws(Failure) -> [UInt8] {
         var bytes: [UInt8] = []
         var index = 0
-        // For the last match: the position of its offset in the block, and the range of bytes it
+        // The last match: the position of its offset in the block, and the range of bytes that it
         // wrote.
         var lastOffset = -1
         var lastMatch = 0..<0
@@ -33,10 +33,10 @@ enum WireBlock {
             index += literals
 
             if index == block.count {
-                // Empty output has only one valid form.
+                // An empty output has only one valid form.
                 guard !bytes.isEmpty || token == 0 else { throw .damaged }
-                // The format requires literals at the end, so that a reader may copy in wide steps
-                // before it.
+                // The format requires literals at the end, so that readers may copy in wide steps
+                // up to that point.
                 let isEnd =
                     lastOffset < 0
                     || lastOffset <= block.count - 8 && lastMatch.lowerBound <= bytes.count - 12
@@ -61,7 +61,8 @@ enum WireBlock {
         throw .damaged
     }
 
-    /// Reads a length. If it starts at 15, bytes are added to it up to the first one below 255.
+    /// Reads a length. If the first value is 15, the following bytes are added, up to and including
+    /// the first byte below 255.
     private static func length(
         from start: Int,
         in block: [UInt8],

@@ -2,18 +2,18 @@
 ///
 /// An independent implementation: it shares no code with `TambourProtocol`.
 struct WireDecoder {
-    /// Why bytes are not one value, in the runtime's words.
+    /// The reason why bytes are not exactly one value, in the same words as the runtime's errors.
     struct Failure: Error, CustomStringConvertible {
         var description: String
         /// The decoder's position in bytes.
         var offset: Int
     }
 
-    /// The limits of a value in stack and memory.
+    /// The limits on the depth and size of a value.
     struct Bounds {
-        /// The most levels of nested containers.
+        /// The maximum nesting of containers.
         var depth = Int.max
-        /// The most items and entries of all containers together.
+        /// The maximum number of items and entries of all containers together.
         var elements = Int.max
     }
 
@@ -28,10 +28,9 @@ struct WireDecoder {
         self.bounds = bounds
     }
 
-    /// Returns the single value in the bytes; no bytes at all, and nil alone, count as an empty
-    /// map.
+    /// Returns the single value in the bytes. No bytes, or a single nil, count as an empty map.
     ///
-    /// - Parameter bounds: The limits for untrusted bytes; our own need none.
+    /// - Parameter bounds: The limits for untrusted bytes; trusted bytes need no limits.
     static func decode(
         _ bytes: [UInt8],
         bounds: Bounds = Bounds()
@@ -136,9 +135,9 @@ struct WireDecoder {
         return .map(pairs)
     }
 
-    /// Enters a container of `count` entries of `values` values each.
+    /// Enters a container of `count` entries with `values` values each.
     private mutating func enter(_ count: Int, values: Int) throws(Failure) {
-        // Every value has at least one byte.
+        // Every value takes at least one byte.
         guard count * values <= bytes.count - position else { throw truncated() }
         depth += 1
         guard depth <= bounds.depth else { throw failure("nested deeper than \(bounds.depth)") }

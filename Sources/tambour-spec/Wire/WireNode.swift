@@ -1,11 +1,11 @@
 import Yams
 
-/// An untyped MessagePack value, used to write examples, optionally with a given encoding.
+/// An untyped MessagePack value for examples, optionally with a given encoding.
 indirect enum WireNode: Equatable, Sendable {
     case null
     case bool(Bool)
     case int(Int64)
-    /// An integer above the range of `int`.
+    /// An integer that exceeds the range of `int`.
     case uint(UInt64)
     case double(Double)
     case string(String)
@@ -17,7 +17,7 @@ indirect enum WireNode: Equatable, Sendable {
     case ext(type: Int8, [UInt8])
     /// The inner value in a given encoding, such as `u64` or `str32`.
     case forced(String, WireNode)
-    /// Bytes that are inserted unchanged.
+    /// Bytes that are written unchanged.
     case raw([UInt8])
 
     struct Pair: Equatable, Sendable {
@@ -109,7 +109,7 @@ indirect enum WireNode: Equatable, Sendable {
         return pairs.first { $0.key == .string(key) }?.value
     }
 
-    /// The value without given encodings.
+    /// The value without its given encodings.
     var plain: WireNode {
         switch self {
         case .forced(_, let inner): inner.plain
@@ -119,7 +119,7 @@ indirect enum WireNode: Equatable, Sendable {
         }
     }
 
-    /// The name of the kind in messages: "an integer", "a string".
+    /// The name of the kind for messages, such as "an integer" or "a string".
     var kind: String {
         switch self {
         case .null: "nil"
@@ -139,7 +139,8 @@ indirect enum WireNode: Equatable, Sendable {
 
 /// Hexadecimal digits.
 enum Hex {
-    /// Returns the bytes of digits in either case, ignoring white space; nil for anything else.
+    /// Parses hex digits in either case, ignoring white space; nil if a character or the count is
+    /// invalid.
     static func bytes(_ text: String) -> [UInt8]? {
         let digits = text.filter { !$0.isWhitespace }
         guard digits.count.isMultiple(of: 2) else { return nil }
