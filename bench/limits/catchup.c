@@ -1,4 +1,5 @@
-// The limit of catching up: reads what a login with marks reads for one user, and makes nothing of it.
+// The limit of catch-up: reads the rows that a login with sync times reads for one user, and
+// produces no reply.
 // The statements are those of Sources/TambourStore, in the order of LoginSync.login.
 #include "reading.h"
 
@@ -73,7 +74,7 @@ static void read_views(sqlite3_stmt *statement, int64_t user, int64_t since) {
     }
 }
 
-// How many messages are unread is derived from their numbers, less what is gone or hidden.
+// The number of unread messages comes from message numbers, minus the removed and hidden messages.
 static void read_unread(const struct view *view, int64_t user) {
     int64_t read = view->read_time << 16 | 0xffff;
     BIND(statements.removed_after, view->chat, read);
@@ -108,7 +109,7 @@ static void read_chat(const struct view *view, int64_t user) {
     if (last_n > view->read_n) read_unread(view, user);
 }
 
-// `token` is the hash of a login token of the user, or stands for none.
+// `token` is the hash of a login token of the user, or NULL for a login without token.
 static void read_login(int64_t user, int64_t since, sqlite3_value *token) {
     begin_snapshot();
     if (token) {
@@ -162,5 +163,5 @@ int main(int argc, char **argv) {
     printf("{\"what\":\"catchup\",\"chats\":%zu,\"rows\":%lld,\"bytes\":%lld,\"cpu_us\":%.2f,\"wall_us\":%.2f}\n",
            view_count, (long long)(tally.rows / repeat), (long long)(tally.bytes / repeat), cpu / 1e3 / repeat,
            wall / 1e3 / repeat);
-    return tally.sum == 0; // there is always an account to go through
+    return tally.sum == 0; // the login always reads an account
 }

@@ -1,13 +1,13 @@
-// The limit of the codec: msgpack-c on the bytes of our packets, decoded field by field and packed again.
+// The limit of the codec: msgpack-c decodes Tambour's packets field by field and packs them again.
 #include "common.h"
 
 #include <msgpack.h>
 
 enum { PASSES = 5 };
-// A pass takes no longer than that, whatever --repeat says.
+// A pass takes no longer than this, regardless of --repeat.
 static const int64_t PASS_NS = 50000000;
 
-// What a typed decoder knows before it sees a packet: the keys of each map, and what lies below them.
+// The schema of a typed decoder: the keys of each map, and the shapes of their values.
 struct shape {
     struct field {
         const char *key;
@@ -15,7 +15,7 @@ struct shape {
         struct shape *shape;
     } *fields;
     size_t field_count, field_capacity;
-    struct shape *element; // of an array, or of a map whose keys are no strings
+    struct shape *element; // of an array, or of a map with keys that are not strings
 };
 
 struct packet {
@@ -39,7 +39,7 @@ static const char *read_file(const char *file, size_t *length) {
     return bytes;
 }
 
-// A u32 length, little-endian, and so many bytes.
+// Reads a little-endian u32 length and that number of bytes.
 static const char *take(const char **at, const char *end, uint32_t *length) {
     const unsigned char *bytes = (const unsigned char *)*at;
     if (end - *at < 4) die("the file ends inside a packet");
@@ -70,7 +70,7 @@ static void learn_field(struct shape *shape, const msgpack_object_kv *pair) {
     if (!field) {
         shape->fields = grown(shape->fields, shape->field_count, &shape->field_capacity, sizeof *shape->fields);
         field = &shape->fields[shape->field_count++];
-        // The key points into the packet, which stays.
+        // The key points into the packet, which stays in memory.
         *field = (struct field){pair->key.via.str.ptr, pair->key.via.str.size, checked(calloc(1, sizeof *shape))};
     }
     learn(field->shape, &pair->val);
@@ -92,7 +92,7 @@ static uint64_t touch_bytes(const char *bytes, uint32_t size) {
     return size ? size + (unsigned char)bytes[0] + (unsigned char)bytes[size - 1] : 1;
 }
 
-// What a typed decoder does with a tree: finds each key among those it knows, takes each value.
+// The work of a typed decoder on a tree: finds each key among the known keys, and reads each value.
 static uint64_t walk(const struct shape *shape, const msgpack_object *object) {
     uint64_t sum = 0;
     switch (object->type) {
@@ -145,7 +145,7 @@ static void encode(msgpack_sbuffer *buffer, const msgpack_object *object) {
     sink += buffer->size;
 }
 
-// How often to do in a pass what took `ns` once.
+// Returns the number of repetitions in a pass, given that one repetition takes `ns`.
 static int64_t bounded(int64_t repeat, int64_t ns) {
     int64_t most = PASS_NS / (ns > 0 ? ns : 1) + 1;
     return repeat < most ? repeat : most;
@@ -183,7 +183,7 @@ static void measure(const struct packet *packet, int64_t repeat) {
         for (int64_t i = 0; i < encodes; i++) encode(&buffer, &kept.data);
         encode_ns = best(encode_ns, (double)(clock_ns(CLOCK_MONOTONIC) - start) / encodes);
     }
-    // The packed bytes are as many as were read when the packet has its numbers in the shortest form.
+    // `packed_bytes` equals `bytes` if the packet has its numbers in the shortest form.
     printf("{\"packet\":\"%.*s\",\"bytes\":%u,\"packed_bytes\":%zu,\"decode_ns\":%.1f,\"encode_ns\":%.1f}\n",
            (int)packet->name_length, packet->name, packet->length, buffer.size, decode_ns, encode_ns);
     msgpack_sbuffer_destroy(&buffer);

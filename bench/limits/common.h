@@ -1,4 +1,4 @@
-// What the programs share: options, failing, time.
+// The code that all programs share: options, errors, time.
 #ifndef COMMON_H
 #define COMMON_H
 
@@ -10,8 +10,8 @@
 #include <time.h>
 
 struct option {
-    const char *name;   // as in "--db"
-    const char **value; // stays as it is when the option is not given
+    const char *name;   // such as "--db"
+    const char **value; // unchanged if the option is not given
 };
 
 __attribute__((noreturn, format(printf, 1, 2))) static inline void die(const char *format, ...) {
@@ -23,7 +23,7 @@ __attribute__((noreturn, format(printf, 1, 2))) static inline void die(const cha
     exit(1);
 }
 
-// Takes "--name value" pairs; `options` ends with a null name.
+// Parses "--name value" pairs; `options` ends with a null name.
 static inline void parse_options(int argc, char **argv, const struct option *options, const char *usage) {
     for (int i = 1; i < argc; i += 2) {
         const struct option *option = options;
@@ -45,7 +45,7 @@ static inline void *checked(void *memory) {
     return memory;
 }
 
-// Makes room for one element more in a growing array of `count` elements.
+// Makes room for one more element in a growing array of `count` elements.
 static inline void *grown(void *array, size_t count, size_t *capacity, size_t size) {
     if (count < *capacity) return array;
     *capacity = *capacity ? *capacity * 2 : 4;

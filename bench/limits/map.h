@@ -1,4 +1,4 @@
-// A hash map from 64-bit keys to pointers: open addressing, nothing is ever removed.
+// A hash map from 64-bit keys to pointers, with open addressing and without removal.
 #ifndef MAP_H
 #define MAP_H
 
@@ -20,7 +20,7 @@ static inline struct map_slot *map_seek(const struct map *map, uint64_t key) {
     return &map->slots[index];
 }
 
-// Where the value of `key` lies, null in a new place; good until the next call.
+// Returns the slot for the value of `key`, null in a new slot; valid until the next call.
 static inline void **map_place(struct map *map, uint64_t key) {
     if (map->count * 2 >= map->capacity) {
         struct map old = *map;

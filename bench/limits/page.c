@@ -1,4 +1,5 @@
-// The limit of a history page: reads the rows that CHAT_HISTORY reads backward, and makes nothing of them.
+// The limit of a history page: reads the rows that CHAT_HISTORY reads backward, and produces no
+// reply.
 // The statements are those of Sources/TambourStore, in the order of ChatsHandler.chatHistory.
 #include "reading.h"
 
@@ -19,7 +20,8 @@ static void prepare_all(void) {
     by_id = prepare("SELECT " MESSAGE_COLUMNS " FROM message m WHERE m.chat = ?1 AND m.id = ?2");
 }
 
-// The page before and at `pivot`; one row beyond it is stepped over to know whether there is more.
+// Reads the page up to and including `pivot`, and steps to one more row to learn whether messages
+// remain.
 static void read_page(const struct viewer *viewer, int64_t pivot, int64_t count) {
     begin_snapshot();
     if (viewer->low) {
@@ -43,7 +45,7 @@ static void read_page(const struct viewer *viewer, int64_t pivot, int64_t count)
     end_snapshot();
 }
 
-// Any of its members: all see the same messages.
+// Returns any member of the chat, because all members see the same messages.
 static struct viewer find_viewer(int64_t chat) {
     struct viewer viewer = {.chat = chat};
     sqlite3_stmt *statement = prepare("SELECT low_user, high_user FROM chat WHERE id = ?1");
@@ -108,5 +110,5 @@ int main(int argc, char **argv) {
     printf("{\"what\":\"page\",\"pages_per_s\":%.0f,\"cpu_us\":%.2f,\"wall_us\":%.2f,\"rows\":%.1f,\"bytes\":%.0f}\n",
            repeat * 1e9 / wall, cpu / 1e3 / repeat, wall / 1e3 / repeat, (double)tally.rows / repeat,
            (double)tally.bytes / repeat);
-    return tally.sum == 0; // no row is all zeros
+    return tally.sum == 0; // no row has only zeros
 }

@@ -1,13 +1,13 @@
-// What the two reading programs share: the server's way to open a store for reading, and rows gone through.
+// The code that both reading programs share: opening a store as the server does, and reading rows.
 #ifndef READING_H
 #define READING_H
 
 #include "sqlite.h"
 
-// What was read: rows, and the bytes of their columns, with 8 for each integer.
+// The amount of data read: rows, and the bytes of their columns, with 8 for each integer.
 static struct {
     int64_t rows, bytes;
-    uint64_t sum; // of everything, so that nothing can be left out
+    uint64_t sum; // of all values, so that the compiler cannot omit a read
 } tally;
 
 static inline void open_store(const char *file) {
@@ -17,7 +17,7 @@ static inline void open_store(const char *file) {
             "PRAGMA foreign_keys = OFF; PRAGMA trusted_schema = OFF;");
 }
 
-// Touches every column of the row the statement stands on.
+// Reads every column of the current row.
 static inline void touch(sqlite3_stmt *statement) {
     int columns = sqlite3_column_count(statement);
     for (int i = 0; i < columns; i++) {
@@ -39,19 +39,19 @@ static inline void touch(sqlite3_stmt *statement) {
     tally.rows++;
 }
 
-// Goes through all the rows.
+// Reads all remaining rows.
 static inline void read_rows(sqlite3_stmt *statement) {
     while (step(statement)) touch(statement);
 }
 
-// The first row; the statement stays on it.
+// Reads the first row; the statement stays on this row.
 static inline bool read_row(sqlite3_stmt *statement) {
     if (!step(statement)) return false;
     touch(statement);
     return true;
 }
 
-// BEGIN alone opens nothing: the snapshot is taken by the first read, and the server does it so.
+// BEGIN alone takes no snapshot. The first read takes it, in the server too.
 static sqlite3_stmt *begin_statement, *first_read, *end_statement;
 
 static inline void begin_snapshot(void) {
@@ -83,7 +83,7 @@ static inline void end_snapshot(void) {
     "c.options, c.pinned, m.permissions, m.floor, c.link, c.reactions, c.is_public, m.hidden_n, " \
     "m.delayed_updated, m.delayed_failed"
 
-// Columns of a message and of a view that steer what is read next.
+// The columns of a message and of a view that determine the next read.
 enum { MESSAGE_ID = 1, MESSAGE_REPLY_TO = 8 };
 enum { VIEW_CHAT = 0, VIEW_READ_TIME = 11, VIEW_READ_N = 12, VIEW_BIG = 14, VIEW_FLOOR = 19 };
 

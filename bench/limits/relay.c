@@ -1,6 +1,6 @@
-// The limit of sending: moves bodies between connections after a group commit, and nothing else.
+// The limit of sending: only forwards message bodies between connections after a group commit.
 //
-// A frame is u32 length of what follows, u8 type, u32 `a`, body; numbers are big-endian.
+// A frame is: u32 length of the rest, u8 type, u32 `a`, body; numbers are big-endian.
 #define _GNU_SOURCE
 #include "common.h"
 #include "map.h"
@@ -21,11 +21,11 @@
 enum { HELLO = 0, DIRECT = 1, GROUP = 2, JOIN = 3, ACK = 4 };
 enum {
     HEADER = 9,              // of a frame
-    MAX_FRAME = 1 << 20,     // a longer one ends the connection
-    READ_AT_ONCE = 64 << 10, // per connection and round, so that one cannot starve the others
+    MAX_FRAME = 1 << 20,     // a longer frame ends the connection
+    READ_AT_ONCE = 64 << 10, // per connection and round, so that no connection starves another
     CHUNK = 1 << 20,
     FIRST_OUTPUT = 1 << 10,
-    MAX_OUTPUT = 16 << 20, // a reader that is slower than that is let go
+    MAX_OUTPUT = 16 << 20, // a reader with more waiting output is disconnected
     EVENTS = 1024,
     MAX_USER = 0x7fffffff,
 };
@@ -33,19 +33,19 @@ enum {
 struct connection {
     int fd;
     uint32_t user;
-    uint32_t sends; // the running number of its last message
+    uint32_t sends; // the number of its last message
     bool is_known, is_blocked, is_listed, is_doomed;
-    // What waits to be sent; no buffer while there is nothing.
+    // The output that waits to be sent; NULL if there is none.
     char *out;
     uint32_t out_start, out_end, out_capacity;
-    // The beginning of a frame whose rest has not arrived; null mostly.
+    // The start of an incomplete frame; usually NULL.
     char *rest;
     uint32_t rest_length;
     struct membership *memberships;
     size_t membership_count, membership_capacity;
 };
 
-// A connected member of a group, and where the connection in turn keeps the group.
+// A connected member of a group, and the position of the group among the connection's memberships.
 struct seat {
     struct connection *connection;
     size_t membership;
@@ -62,7 +62,8 @@ struct group {
     size_t seat_count, seat_capacity;
 };
 
-// A round reads into chunks that stay until its end, so no body is copied on its way into the store.
+// A round reads into chunks that stay until the round ends, so no body is copied on its way into
+// the store.
 struct chunk {
     struct chunk *older;
     size_t used, capacity;
@@ -75,11 +76,11 @@ struct list {
 };
 
 static int epoll_fd, listen_fd, signal_fd;
-static struct map users;  // the connection of a user, null when it is gone
+static struct map users;  // the connection of each user; NULL after it closes
 static struct map groups;
 static struct chunk *chunks;
-static struct list ready;  // have something to send
-static struct list doomed; // are closed at the end of the round
+static struct list ready;  // connections with output
+static struct list doomed; // connections to close at the end of the round
 static uint64_t round_sends, total_sends, total_rounds, largest_round;
 
 // MARK: - Bytes
@@ -100,7 +101,7 @@ static void push(struct list *list, struct connection *connection) {
     list->items[list->count++] = connection;
 }
 
-// Room for `size` bytes that stay where they are until the end of the round.
+// Returns `size` bytes that do not move until the end of the round.
 static char *reserve(size_t size) {
     if (!chunks || chunks->capacity - chunks->used < size) {
         size_t capacity = size > CHUNK ? size : CHUNK;
@@ -148,7 +149,7 @@ static void make_room(struct connection *connection, size_t length) {
     connection->out_capacity = capacity;
 }
 
-// Appends to what leaves at the end of the round.
+// Appends to the output that is sent at the end of the round.
 static void put(struct connection *connection, const char *bytes, size_t length) {
     if (connection->is_doomed) return;
     if (connection->out_end - connection->out_start + length > MAX_OUTPUT) {
@@ -176,7 +177,7 @@ static void watch_output(struct connection *connection, bool is_blocked) {
     epoll_ctl(epoll_fd, EPOLL_CTL_MOD, connection->fd, &event);
 }
 
-// One send: what the socket does not take waits for it to be writable.
+// Sends once; the bytes that the socket does not accept wait until it is writable.
 static void flush(struct connection *connection) {
     size_t waiting = connection->out_end - connection->out_start;
     if (connection->is_blocked || waiting == 0) return;
@@ -210,7 +211,7 @@ static void accept_all(void) {
     }
 }
 
-// The last seat of the group moves into the one that gets free.
+// Moves the last seat of the group into the freed seat.
 static void leave(const struct membership *membership) {
     struct group *group = membership->group;
     struct seat last = group->seats[--group->seat_count];
@@ -272,7 +273,7 @@ static void acknowledge(struct connection *connection) {
     put_header(connection, ACK, ++connection->sends);
 }
 
-// The frame that came in is the one that goes out, but for the number in it.
+// Forwards the received frame; only the number in it changes.
 static void send_direct(struct connection *sender, char *frame, size_t length) {
     uint32_t user = load(frame + 5);
     if (user > MAX_USER) {
@@ -317,7 +318,7 @@ static void take_frame(struct connection *connection, char *frame, size_t length
     }
 }
 
-// Takes the frames that are complete and returns how many bytes they were.
+// Handles the complete frames and returns their total size in bytes.
 static size_t take_frames(struct connection *connection, char *bytes, size_t length) {
     size_t taken = 0;
     while (length - taken >= HEADER && !connection->is_doomed) {
@@ -358,7 +359,7 @@ static void receive(struct connection *connection) {
 
 // MARK: - Rounds
 
-// Nothing leaves before the commit, and after it everything does.
+// No message leaves before the commit; after it, all of them leave.
 static void end_round(void) {
     rows_commit();
     for (size_t i = 0; i < ready.count; i++) {
@@ -388,7 +389,8 @@ static void serve(void) {
             } else {
                 struct connection *connection = events[i].data.ptr;
                 if (connection->is_doomed) continue;
-                // Its output may hold messages of this round by now: it is sent at the end as well.
+                // Its output may already contain messages of this round, so it is sent at the end
+                // as well.
                 if (events[i].events & EPOLLOUT) {
                     watch_output(connection, false);
                     list_ready(connection);
@@ -407,7 +409,7 @@ static void watch(int fd, void *mark) {
     if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event)) die("epoll_ctl: %s", strerror(errno));
 }
 
-// Listens on HOST:PORT, both numbers, and says where.
+// Listens on HOST:PORT, both numeric, and prints the address.
 static void listen_on(const char *address) {
     char host[INET_ADDRSTRLEN];
     const char *colon = strrchr(address, ':');
@@ -419,7 +421,7 @@ static void listen_on(const char *address) {
     listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     int on = 1;
     setsockopt(listen_fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    // Linux hands this on to every connection that is accepted.
+    // Accepted connections inherit this option on Linux.
     setsockopt(listen_fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     socklen_t length = sizeof name;
     if (bind(listen_fd, (struct sockaddr *)&name, length) || listen(listen_fd, SOMAXCONN)
@@ -440,7 +442,7 @@ static void catch_signals(void) {
 
 static void raise_descriptor_limit(void) {
     struct rlimit limit, wanted = {1 << 17, 1 << 17};
-    if (setrlimit(RLIMIT_NOFILE, &wanted) == 0) return; // needs privileges
+    if (setrlimit(RLIMIT_NOFILE, &wanted) == 0) return; // this step needs privileges
     getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);

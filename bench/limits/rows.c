@@ -3,9 +3,11 @@
 #include "map.h"
 #include "sqlite.h"
 
-// Up to here a message touches every member's row, beyond it the chat's own (limit `fanOutMembers`).
+// In a group up to this size, a message updates every member's row; in a larger group, only the
+// chat's own row (limit `fanOutMembers`).
 enum { FAN_OUT_MEMBERS = 32 };
-// How far the server's clock may run ahead of what the last commit left on disk, in milliseconds.
+// The maximum lead of the server's clock over the value that the last commit left on disk, in
+// milliseconds.
 enum { LEASE_MS = 250 };
 enum { KIND_DIALOG, KIND_SAVED, KIND_GROUP };
 
@@ -33,7 +35,7 @@ struct message {
     size_t length;
 };
 
-// The tables of Sources/TambourStore/Core/Schema*.swift that a message touches, word for word.
+// The tables of Sources/TambourStore/Core/Schema*.swift that a message changes, copied exactly.
 static const char *full_schema =
     "CREATE TABLE IF NOT EXISTS meta (k text PRIMARY KEY, v INTEGER NOT NULL) WITHOUT ROWID;"
     "CREATE TABLE IF NOT EXISTS chat ("
@@ -70,7 +72,7 @@ static int64_t last_chat_key, last_id, last_cid;
 static uint32_t last_serial;
 static uint16_t counter;
 
-// The batch: what waits for the commit.
+// The batch: the rows that wait for the commit.
 static bool is_open;
 static int64_t ct, wall;
 static struct message *messages;
@@ -140,7 +142,7 @@ static void open_batch(void) {
     is_open = true;
     wall = clock_ns(CLOCK_REALTIME) / 1000000;
     if (wall > ct) ct = wall;
-    // Ids of a client are times of its clock, so new rows meet at one end of the index.
+    // A client's ids are times of its clock, so new rows go to one end of the index.
     if (last_cid < wall) last_cid = wall;
     run(begin);
 }
@@ -180,7 +182,8 @@ static void write_messages(void) {
             BIND(insert_message, message->chat->key, message->id, message->sender);
             sqlite3_bind_blob(insert_message, 4, message->body, (int)message->length, SQLITE_STATIC);
         } else {
-            // The device stands for the sender's only one; status, time of change and reply are none.
+            // The sender has one device, with the sender's id. Status, time of change and reply are
+            // absent.
             BIND(insert_message, message->chat->key, message->id, message->n, message->sender, message->cid,
                  message->sender, 0, 0, 0);
             sqlite3_bind_blob(insert_message, 10, message->body, (int)message->length, SQLITE_STATIC);
@@ -264,7 +267,7 @@ static struct member *add_member(struct chat *chat, uint32_t user) {
     return member;
 }
 
-// What an earlier run has stored of the chat; null when there is no row.
+// Returns the chat as an earlier run stored it; NULL if there is no row.
 static struct chat *load_chat(int64_t key) {
     BIND(chat_by_id, key);
     if (!step(chat_by_id)) return NULL;
@@ -347,7 +350,7 @@ void rows_join(struct chat *group, uint32_t user) {
     open_batch();
     struct member *member = add_member(group, user);
     if (!group->is_big && group->member_count > FAN_OUT_MEMBERS) {
-        // Rows that wait for the write-back carry the mark themselves; those on disk are told.
+        // Rows that wait for write-back get the flag in memory; rows on disk get it by a statement.
         group->is_big = true;
         for (size_t i = 0; i < group->member_count; i++) group->members[i]->is_big = true;
         BIND(set_big, group->key);

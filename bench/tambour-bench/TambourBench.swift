@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import TambourNet
 
-/// Measures messenger servers: Tambour, the limits beside it, and its peers.
+/// Measures messenger servers: Tambour, its limits, and its peers.
 @main
 struct TambourBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -176,7 +176,7 @@ struct Places: ParsableArguments {
     }
 }
 
-/// Runs the workloads of `bench/README.md` against servers it starts.
+/// Runs the workloads of `bench/README.md` against servers that it starts.
 struct SuiteCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "suite",
@@ -233,7 +233,7 @@ struct SuiteCommand: AsyncParsableCommand {
         let clock = ContinuousClock()
         let start = clock.now
         var report = Report(birthplace: Birthplace(scratch: bench.scratch, corpus: bench.corpus))
-        // Rounds are the outer loop and workloads the inner one, so a disturbance affects a single
+        // Rounds are the outer loop and workloads the inner loop, so a disturbance affects only one
         // round.
         var figures = chosen.map { _ in [Figures]() }
         var failures = chosen.map { _ in [String]() }

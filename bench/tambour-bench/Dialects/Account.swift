@@ -1,8 +1,8 @@
 import Foundation
 import TambourProtocol
 
-/// The account that a client logs in with: a line `PHONE USER_ID TOKEN` of `tambourd admin users
-/// create`.
+/// The account that a client logs in with: one line `PHONE USER_ID TOKEN` from `tambourd admin
+/// users create`.
 struct Account: Sendable {
     let phone: String
     let userID: UserID
@@ -17,7 +17,7 @@ struct Account: Sendable {
         SessionInitRequest(deviceID: "bench-\(userID.rawValue)")
     }
 
-    /// Returns a login with `mark` as every mark; -1 requests everything.
+    /// Returns a login with `mark` as every sync time; -1 requests everything.
     func loginRequest(since mark: Int64 = 0) -> LoginRequest {
         LoginRequest(
             token: token,

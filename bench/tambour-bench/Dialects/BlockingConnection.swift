@@ -1,7 +1,7 @@
 import Glibc
 import TambourNet
 
-/// A connection with blocking reads, for exchanges of one request at a time.
+/// A connection with blocking reads, for one request at a time.
 final class BlockingConnection {
     private(set) var bytesIn = 0
     private(set) var bytesOut = 0
@@ -45,7 +45,7 @@ final class BlockingConnection {
 
     /// Reads until `parse` returns a result.
     ///
-    /// - Parameter parse: Moves the offset after its result; nil requests more bytes.
+    /// - Parameter parse: Moves the offset past its result; nil requests more bytes.
     func read<Result>(
         _ parse: (_ bytes: UnsafeRawBufferPointer, _ offset: inout Int) throws -> Result?
     ) throws -> Result {

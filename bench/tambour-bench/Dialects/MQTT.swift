@@ -1,5 +1,4 @@
-/// The MQTT 3.1.1 packets that a client of the comparison writes, and a parser for the packets it
-/// receives.
+/// The MQTT 3.1.1 packets that the benchmark's client writes, and a parser for received packets.
 enum MQTT {
     static let user = "bench"
     static let password = "p"
@@ -19,7 +18,7 @@ enum MQTT {
 
         var kind: UInt8 { first >> 4 }
 
-        /// For a PUBLISH with QoS 1: the identifier to acknowledge, and the text.
+        /// For a PUBLISH with QoS 1: the packet identifier to acknowledge, and the text.
         var message: (identifier: UInt16, text: UnsafeRawBufferPointer)? {
             guard kind == Kind.publish, first & 0x06 == 0x02, body.count >= 2 else { return nil }
             let topic = Int(body[0]) << 8 | Int(body[1])
@@ -28,7 +27,7 @@ enum MQTT {
             return (identifier, UnsafeRawBufferPointer(rebasing: body[(topic + 4)...]))
         }
 
-        /// Returns the next packet of `bytes` and moves `offset` after it.
+        /// Returns the next packet of `bytes` and moves `offset` past it.
         static func next(in bytes: UnsafeRawBufferPointer, from offset: inout Int) -> Packet? {
             var length = 0
             var shift = 0
@@ -50,9 +49,9 @@ enum MQTT {
         }
     }
 
-    /// Returns a CONNECT to a session that outlives the connection.
+    /// Returns a CONNECT for a session that outlives the connection.
     static func connect(_ client: String) -> [UInt8] {
-        // User name and password, no will, no clean session; a keep-alive of 5 minutes.
+        // Flags and keep-alive: user name and password, no will, a persistent session; 5 minutes.
         packet(
             0x10,
             string("MQTT") + [4, 0xC0, 1, 44] + string(client) + string(user)

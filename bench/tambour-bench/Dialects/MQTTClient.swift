@@ -1,4 +1,4 @@
-/// Speaks MQTT 3.1.1 with QoS 1: PUBACK is the acknowledgement in both directions.
+/// Speaks MQTT 3.1.1 with QoS 1, with PUBACK as the acknowledgement in both directions.
 final class MQTTClient: LoadClient {
     private let identity: String
     private let reads: String?

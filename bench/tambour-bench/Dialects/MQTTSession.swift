@@ -1,6 +1,6 @@
 import TambourNet
 
-/// An MQTT client that does one thing at a time.
+/// An MQTT client that performs one operation at a time.
 final class MQTTSession {
     let connection: BlockingConnection
 
@@ -38,7 +38,7 @@ final class MQTTSession {
 
     /// Waits for `count` messages.
     ///
-    /// - Returns: their identifiers, to acknowledge them.
+    /// - Returns: their packet identifiers, for acknowledgement.
     func receive(_ count: Int) throws -> [UInt16] {
         var identifiers: [UInt16] = []
         return try read { packet in
@@ -47,7 +47,8 @@ final class MQTTSession {
         }
     }
 
-    /// Acknowledges, waits until the broker has processed it, and disconnects.
+    /// Acknowledges messages, waits until the broker has processed the acknowledgements, and
+    /// disconnects.
     func finish(acknowledging identifiers: [UInt16]) throws {
         try connection.write(identifiers.flatMap(MQTT.acknowledge) + MQTT.ping)
         try read { $0.kind == MQTT.Kind.pong ? () : nil }

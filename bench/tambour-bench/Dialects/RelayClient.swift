@@ -1,4 +1,4 @@
-/// Speaks to `bench/limits/relay`: length, type, a number, a body.
+/// Speaks the protocol of `bench/limits/relay`: length, type, a number, a body.
 final class RelayClient: LoadClient {
     enum Target {
         case nobody

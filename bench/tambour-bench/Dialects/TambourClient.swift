@@ -6,19 +6,20 @@ import TambourProtocol
 final class TambourClient: LoadClient {
     private enum Step { case hello, login, meet, prepare, chatting }
 
-    /// One of this many deliveries is fully decoded and compared with the sent text.
+    /// The interval of full checks: one of this number of deliveries is decoded and compared.
     private static let checkedEvery: UInt32 = 256
 
-    /// The number of other members with which a group is created; further ones are added.
+    /// The maximum number of other members in the request that creates a group; the rest are added
+    /// later.
     private static let createdWith = 10_000
 
     private let account: Account
     private let corpus: Corpus
-    /// The chat that `send` sends to; set by `prepare` when the chat is created first.
+    /// The chat that `send` sends to; if the client creates the chat, `prepare` sets it.
     private var chat: ChatID?
     /// The other members of the group that this client creates after its login.
     private let creates: [Account]
-    /// The members that are not contacts yet: an id alone does not allow adding a user to a group.
+    /// The members that are not contacts yet; an id alone does not permit adding a user to a group.
     private var toMeet: ArraySlice<Account>
     /// The members that are not in the group yet.
     private var toAdd: ArraySlice<UserID>
@@ -31,7 +32,7 @@ final class TambourClient: LoadClient {
     private let firstCid: Int64
 
     /// - Parameters:
-    ///   - chat: The chat it sends to, unless it creates that chat first.
+    /// - chat: The chat to send to, unless the client first creates one.
     ///   - creates: The other members of a group to create first.
     ///   - asChannel: Whether that group is a channel.
     init(
@@ -157,7 +158,7 @@ final class TambourClient: LoadClient {
         }
     }
 
-    /// Searches for the text instead of decoding: a driver that decoded everything would measure
+    /// Searches for the text instead of decoding, because a driver that decodes everything measures
     /// itself.
     private func arrived(_ payload: UnsafeRawBufferPointer) throws {
         guard let number = Self.number(in: payload) else { return }

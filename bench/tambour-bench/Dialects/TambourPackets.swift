@@ -1,14 +1,14 @@
 import TambourFraming
 import TambourProtocol
 
-/// Both directions of a Tambour connection: numbers requests, and distinguishes replies from
+/// Both directions of a Tambour connection: numbers the requests, and separates replies from
 /// pushes.
 struct TambourPackets {
     static let limits = Limits.standard
 
     enum Incoming {
         case pushed(Frame)
-        /// Replies come in the order of the requests.
+        /// Replies arrive in the order of the requests.
         case answered(Frame)
     }
 
@@ -32,9 +32,9 @@ struct TambourPackets {
         sequence &+= 1
     }
 
-    /// Takes the next packet from `bytes` and moves `offset` after it; nil requests more bytes.
+    /// Takes the next packet from `bytes` and moves `offset` past it; nil requests more bytes.
     ///
-    /// - Throws: also when the server rejects a request.
+    /// - Throws: also if the server rejects a request.
     func next(in bytes: UnsafeRawBufferPointer, from offset: inout Int) throws -> Incoming? {
         guard let frame = try decoder.next(in: bytes, from: &offset) else { return nil }
         switch frame.header.command {
@@ -48,7 +48,7 @@ struct TambourPackets {
 }
 
 extension Frame {
-    /// Its payload, inflated and checked.
+    /// The frame's payload, inflated and checked.
     func decode<Payload: WirePayload>(_ type: Payload.Type) throws -> Payload {
         try Payload.decode(payload(limits: TambourPackets.limits), limits: TambourPackets.limits)
     }

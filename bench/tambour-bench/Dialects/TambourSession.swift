@@ -3,7 +3,7 @@ import TambourFraming
 import TambourNet
 import TambourProtocol
 
-/// A logged-in Tambour user with one request at a time.
+/// A logged-in Tambour user that sends one request at a time.
 final class TambourSession {
     let connection: BlockingConnection
     private let account: Account
@@ -16,14 +16,14 @@ final class TambourSession {
         _ = try ask(.sessionInit, account.hello) { _ in }
     }
 
-    /// Logs in with the marks of data it already has.
+    /// Logs in with the sync time of the client's data.
     func logIn(since mark: Int64 = 0, configHash: Text? = nil) throws -> LoginReply {
         var request = account.loginRequest(since: mark)
         request.configHash = configHash
         return try ask(.login, request) { try $0.decode(LoginReply.self) }
     }
 
-    /// Sends the texts to the dialog with `other`, many at a time, and waits for all replies.
+    /// Sends the texts to the dialog with `other`, several at a time, and waits for all replies.
     func write(_ texts: some Collection<Bytes100>, to other: Account) throws {
         var output: [UInt8] = []
         for text in texts {

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// The stanzas that a client of the comparison writes, and a parser for the stanzas it receives.
+/// The stanzas that the benchmark's client writes, and a parser for received stanzas.
 enum XMPP {
     static let domain = "localhost"
     static let password = "p"
@@ -47,7 +47,8 @@ enum XMPP {
         )
     }
 
-    /// Returns the request for the contact list, unless `version` is current.
+    /// Returns the request for the contact list; the server sends the list only if `version` is
+    /// outdated.
     static func roster(version: String) -> [UInt8] {
         Array(
             "<iq type='get' id='roster'><query xmlns='jabber:iq:roster' ver='\(version)'/></iq>"
@@ -67,8 +68,8 @@ enum XMPP {
     /// Returns the request for a page of the archive: XEP-0313 with result set management.
     ///
     /// - Parameters:
-    ///   - user: Only the conversation with this user.
-    ///   - after: The archive id after which the page starts; nil requests the last page.
+    /// - user: Restricts the page to the conversation with this user.
+    /// - after: The archive id before the page; nil requests the last page.
     static func archive(with user: String? = nil, after: String?, limit: Int) -> [UInt8] {
         let with = user.map { "<field var='with'><value>\(address($0))</value></field>" } ?? ""
         let place = after.map { "<after>\($0)</after>" } ?? "<before/>"
@@ -91,7 +92,8 @@ enum XMPP {
         )
     }
 
-    /// XML cannot represent control characters; the few in old fortunes become question marks.
+    /// XML cannot represent control characters. The few in old fortunes are replaced by question
+    /// marks.
     static func escape(_ text: Bytes100) -> [UInt8] {
         var escaped: [UInt8] = []
         escaped.reserveCapacity(text.count + 16)
@@ -107,7 +109,7 @@ enum XMPP {
         return escaped
     }
 
-    /// Returns a text as it arrives; see `escape`.
+    /// Returns a text as the receiver gets it; see `escape`.
     static func arriving(_ text: Bytes100) -> [UInt8] {
         text.map { $0 < 0x20 ? UInt8(ascii: "?") : $0 }
     }
@@ -118,7 +120,7 @@ enum XMPP {
         ("&#39;", UInt8(ascii: "'")),
     ]
 
-    /// Undoes the escaping of any of the servers.
+    /// Undoes the escaping of any measured server.
     static func unescape(_ text: UnsafeRawBufferPointer) -> [UInt8] {
         var plain: [UInt8] = []
         plain.reserveCapacity(text.count)
@@ -139,7 +141,7 @@ enum XMPP {
     }
 }
 
-/// One element below the stream, or the stream's own opening and closing tag.
+/// One element of the stream, or the stream's own opening or closing tag.
 struct Stanza {
     let bytes: UnsafeRawBufferPointer
 
@@ -175,7 +177,7 @@ struct Stanza {
 
     var text: String { String(decoding: bytes, as: UTF8.self) }
 
-    /// Returns the text between the first `before` and the next `after`.
+    /// Returns the text between the first `before` and the following `after`.
     func between(_ before: String, _ after: String) -> String? {
         let text = text
         guard let start = text.range(of: before)?.upperBound,
@@ -184,7 +186,7 @@ struct Stanza {
         return String(text[start..<end])
     }
 
-    /// The value of an attribute, in either kind of quotes.
+    /// Returns the value of an attribute, in either kind of quotes.
     func attribute(_ name: String) -> String? {
         between(" \(name)='", "'") ?? between(" \(name)=\"", "\"")
     }
@@ -199,18 +201,18 @@ struct Stanza {
     }
 }
 
-/// Splits a stream into stanzas without scanning bytes twice when more arrive.
+/// Splits a stream into stanzas; scans each byte once, even if a stanza arrives in pieces.
 ///
-/// It counts tags without comparing names, because servers that send malformed XML are not measured
-/// here. The servers write `>` in attributes as `&gt;`, so a tag ends at the first one.
+/// It counts tags without comparing names, because the measured servers send well-formed XML. They
+/// write `>` in attributes as `&gt;`, so a tag ends at the first `>`.
 struct StanzaCutter {
-    /// The start of the incomplete stanza, and the end of the scanned bytes, both relative to the
-    /// first byte not consumed.
+    /// The start of the incomplete stanza, and the end of the scanned bytes. Both are relative to
+    /// the first unconsumed byte.
     private var start = 0
     private var seen = 0
     private var depth = 0
 
-    /// Returns the next stanza of `bytes` and moves `offset` after it; nil if it is incomplete.
+    /// Returns the next stanza of `bytes` and moves `offset` past it; nil if it is incomplete.
     mutating func next(in bytes: UnsafeRawBufferPointer, from offset: inout Int) -> Stanza? {
         let rest = UnsafeRawBufferPointer(rebasing: bytes[offset...])
         while let tag = Stanza.find(UInt8(ascii: "<"), in: rest, from: seen) {
@@ -236,7 +238,7 @@ struct StanzaCutter {
     }
 }
 
-/// The login from an open socket to a bound session: returns what to write after each stanza read.
+/// The login, from an open socket to a bound session: returns the bytes to write after each stanza.
 struct XMPPLogin {
     private enum Step { case mechanisms, success, features, bound, done }
 

@@ -1,13 +1,14 @@
 /// Speaks XMPP to a server with message archives: PLAIN login, then chat or room messages.
 ///
-/// Core XMPP does not acknowledge messages to their sender. Here a message counts as acknowledged
-/// when it is written, so it is complete when it was delivered; `Contestant.unfair` says so.
+/// Core XMPP does not acknowledge messages to their sender. The client therefore counts a message
+/// as acknowledged when it is written, and as complete when it is delivered. `Contestant.unfair`
+/// states this difference.
 final class XMPPClient: LoadClient {
     enum Target {
         case nobody
-        /// A user's messages go to another user.
+        /// The client's messages go to another user.
         case user(String)
-        /// Everybody enters the room; `writes` says whether this client sends.
+        /// All clients enter the room; `writes` is true for a client that sends.
         case room(String, writes: Bool)
     }
 
@@ -61,8 +62,8 @@ final class XMPPClient: LoadClient {
             if case .room(let room, _) = target {
                 write(XMPP.join(room, as: login.user))
             } else {
-                // Messages go to present users; the reply to the ping shows that the presence was
-                // processed.
+                // The server delivers messages only to present users. The reply to the ping shows
+                // that the server has processed the presence.
                 write(XMPP.present + XMPP.ping("ready"))
             }
             return
@@ -71,7 +72,8 @@ final class XMPPClient: LoadClient {
         if case .room = target {
             guard stanza.begins(with: "<presence") else { return }
             if stanza.attribute("type") == "error" { throw BenchError(stanza.text) }
-            // Code 110 marks the user's own presence, which comes last on entering.
+            // Code 110 marks the client's own presence, which is the last stanza of entering a
+            // room.
             isIn = stanza.contains("'110'") || stanza.contains("\"110\"")
         } else {
             isIn = stanza.begins(with: "<iq") && stanza.attribute("id") == "ready"
@@ -87,7 +89,7 @@ final class XMPPClient: LoadClient {
         guard stanza.begins(with: "<message"), let body = stanza.body,
             let number = Corpus.number(in: body)
         else { return }
-        // A room sends a message back to its author.
+        // A room sends each message back to its author.
         if case .room(_, writes: true) = target { return }
         if number % Self.checkedEvery == 0 {
             guard XMPP.unescape(body) == XMPP.arriving(corpus.message(number)) else {

@@ -1,6 +1,6 @@
 import TambourNet
 
-/// A logged-in XMPP user with one request at a time.
+/// A logged-in XMPP user that sends one request at a time.
 final class XMPPSession {
     let connection: BlockingConnection
     private var cutter = StanzaCutter()
@@ -39,7 +39,7 @@ final class XMPPSession {
         try ask(XMPP.ping("ping"), id: "ping") { _ in }
     }
 
-    /// Writes a request and passes its reply to `take`.
+    /// Sends a request and passes its reply to `take`.
     func ask<Result>(
         _ request: [UInt8],
         id: String,
@@ -53,14 +53,14 @@ final class XMPPSession {
         }
     }
 
-    /// Returns the roster's version; nil when it is still `version`.
+    /// Returns the roster's version; nil if it is unchanged.
     func rosterVersion(since version: String) throws -> String? {
         try ask(XMPP.roster(version: version), id: "roster") { $0.attribute("ver") }
     }
 
     /// Requests a page of the archive.
     ///
-    /// - Returns: the texts of its messages, and the archive id of the last one.
+    /// - Returns: the texts of the messages, and the archive id of the last message.
     func page(
         with user: String? = nil,
         after: String?,

@@ -3,9 +3,9 @@ import TambourFraming
 import TambourNet
 import TambourProtocol
 
-/// Keeps packets in flight and discards the input, on a thread of its own.
+/// Keeps packets in flight and discards the input, on a dedicated thread.
 ///
-/// `@unchecked Sendable`: the thread owns everything; the lock guards `isOver` and `failure`.
+/// `@unchecked Sendable`: the thread owns all other state; the lock guards `isOver` and `failure`.
 final class Attacker: @unchecked Sendable {
     private let lock = NSLock()
     private var isOver = false
@@ -19,11 +19,11 @@ final class Attacker: @unchecked Sendable {
     private var sent = 0
 
     /// - Parameters:
-    ///   - opening: packets sent and answered before the attack starts.
-    ///   - packets: sent repeatedly, in turn.
+    /// - opening: packets whose replies arrive before the attack starts.
+    /// - packets: the packets that the attack repeats in order.
     ///   - window: the number of packets in flight.
-    ///   - isBurst: sends `window` of them at once and waits for all replies; otherwise each reply
-    ///     triggers the next packet.
+    /// - isBurst: whether to send `window` packets at once and wait for all replies. Otherwise each
+    ///   reply triggers the next packet.
     init(
         _ address: ListenAddress,
         opening: [[UInt8]],
@@ -71,8 +71,8 @@ final class Attacker: @unchecked Sendable {
 
     /// Stops without waiting for packets in flight.
     ///
-    /// - Returns: the number of packets answered.
-    /// - Throws: the error that ended the attack earlier.
+    /// - Returns: the number of answered packets.
+    /// - Throws: the error that ended the attack early.
     func stop() throws -> Int {
         lock.withLock { isOver = true }
         ended.wait()
@@ -132,7 +132,7 @@ enum Attack {
         }
     }
 
-    /// LOG with 99 events of 60 empty spans: some 84 bytes that inflate to 7.7 KB.
+    /// LOG with 99 events of 60 empty spans: about 84 bytes that inflate to 7.7 KB.
     static let log: [UInt8] = {
         func text(_ value: String) -> [UInt8] { [0xA0 | UInt8(value.utf8.count)] + value.utf8 }
         let spans: [UInt8] = [0xDC, 0, 60] + Array(repeating: 0x80, count: 60)
@@ -141,7 +141,7 @@ enum Attack {
         return packet(.log, [0x81] + text("events") + [0xDC, 0, 99] + events, compressed: true)
     }()
 
-    /// The number of these packets in 64 KB.
+    /// The number of such packets in 64 KB.
     static let logsOfBurst = 64 * 1024 / log.count
 
     static let hello = packet(SessionInitRequest(deviceID: "attacker"))

@@ -4,7 +4,7 @@ import TambourNet
 import TambourProtocol
 import TambourTesting
 
-/// Measures how long a user waits while others make heavy demands.
+/// Measures how long one user waits while other users load the server heavily.
 struct FairnessCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "fairness",
@@ -40,7 +40,7 @@ struct FairnessCommand: ParsableCommand {
         let attackers: @Sendable (Stage) throws -> [Attacker]
     }
 
-    /// A server and its users.
+    /// A server, and the users of the scenario.
     private struct Stage: Sendable {
         let address: ListenAddress
         let alice: Account
@@ -50,7 +50,7 @@ struct FairnessCommand: ParsableCommand {
         /// The group that mallory writes to; all its other members are online.
         let group: ChatID
         let members: [Account]
-        /// The messages of the dialog of mallory and alice.
+        /// The messages of the dialog between mallory and alice.
         let messages: [MessageID]
         /// Saved messages of mallory that fill a page.
         let longMessages: [MessageID]
@@ -168,7 +168,8 @@ struct FairnessCommand: ParsableCommand {
         let address = server.process.address
         let letters = Array("abcdefghijklmnopqrstuvwxyz")
         let words = (0..<157).map { String([letters[$0 / 26], letters[$0 % 26]]) }
-        // Each message contains all words except one, so none matches and each is scanned.
+        // Each message contains all words except one, so no message matches and the server scans
+        // each.
         func text(_ number: Int) -> String {
             var rest = words
             rest.remove(at: number % words.count)

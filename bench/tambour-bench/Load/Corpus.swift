@@ -3,10 +3,10 @@ import Foundation
 /// The text of a message as sent.
 typealias Bytes100 = [UInt8]
 
-/// Texts of about a hundred bytes, as people write them: Debian's `fortunes` and `fortunes-ru`.
+/// Texts of about a hundred bytes, written by people: Debian's `fortunes` and `fortunes-ru`.
 ///
-/// A message is `#` and its number in eight hexadecimal digits, a space, and a text. If the
-/// packages are not installed, two sentences replace them; the report says which texts were used.
+/// A message is `#`, its number in eight hexadecimal digits, a space, and a text. If the packages
+/// are not installed, two sentences replace the texts. The report names the texts used.
 struct Corpus {
     static let numberLength = 10
 
@@ -16,7 +16,8 @@ struct Corpus {
     init(folder: String = "/usr/share/games/fortunes") {
         var texts: [[UInt8]] = []
         var sources: [String] = []
-        // Of each language as much as of the other, shortest names first for a stable choice.
+        // Takes at most 500 texts of each language. The file names are sorted, so the choice is
+        // stable.
         for language in ["", "/ru"] {
             var found: [[UInt8]] = []
             let names =
@@ -64,7 +65,7 @@ struct Corpus {
         return bytes
     }
 
-    /// Returns the number at the start of a text; nil when the text is not ours.
+    /// Returns the number at the start of a text; nil if the corpus did not produce the text.
     static func number(in text: UnsafeRawBufferPointer) -> UInt32? {
         guard text.count >= numberLength, text[0] == UInt8(ascii: "#") else { return nil }
         var number: UInt32 = 0

@@ -4,9 +4,10 @@ import TambourNet
 
 /// Connects to `address`, optionally from a given source address.
 ///
-/// Many connections to one port need several source addresses: each has some 28,000 ports.
+/// Many connections to one port need several source addresses, because each has only some 28,000
+/// ports.
 /// - Returns: a connected socket with Nagle's algorithm off.
-/// - Throws: `BenchError`, also when `source` is not an address of the target's family.
+/// - Throws: `BenchError`, also if `source` is not an address of the target's family.
 func dial(_ address: ListenAddress, from source: String? = nil) throws -> Int32 {
     let target = try Targets.shared.target(of: address)
     let descriptor = socket(
@@ -33,9 +34,9 @@ func dial(_ address: ListenAddress, from source: String? = nil) throws -> Int32 
     return descriptor
 }
 
-/// Chooses the port only once the target is known, so that one port serves several targets.
+/// Chooses the source port only when the target is known, so that one port serves several targets.
 private func bindSource(_ source: String, _ family: Int32, _ descriptor: Int32) throws {
-    // The option applies to any family: Linux checks it for IPv6 as well.
+    // The option applies to any family: Linux also checks it for IPv6.
     try set(Int32(IPPROTO_IP), IP_BIND_ADDRESS_NO_PORT, on: descriptor)
     let own = try Target(resolving: source, port: nil, family: family)
     let result = own.bytes.withUnsafeBytes { bytes in
@@ -64,8 +65,8 @@ private struct Target {
     let bytes: [UInt8]
 
     /// - Parameters:
-    ///   - port: nil means `host` is a numeric address and the system chooses the port.
-    ///   - family: Only addresses of this family.
+    /// - port: nil if `host` is a numeric address and the system chooses the port.
+    /// - family: Permits only addresses of this family.
     init(resolving host: String, port: UInt16?, family: Int32 = AF_UNSPEC) throws {
         var hints = addrinfo()
         hints.ai_family = family
@@ -87,8 +88,7 @@ private struct Target {
     }
 }
 
-/// Resolves each name once, so that 10,000 clients that connect at once do not resolve it 10,000
-/// times.
+/// Resolves each name once, so that 10,000 simultaneous connections do not cause 10,000 lookups.
 ///
 /// `@unchecked Sendable`: the lock guards `known`.
 private final class Targets: @unchecked Sendable {

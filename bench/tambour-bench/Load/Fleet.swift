@@ -2,9 +2,9 @@ import Dispatch
 import TambourNet
 import TambourQueues
 
-/// Clients that log in, a few at a time, and then do something together; all of them on one lane.
+/// Clients that log in, a few at a time, and then work together; all of them run on one lane.
 ///
-/// `@unchecked Sendable`: everything except the constants is used on the lane only.
+/// `@unchecked Sendable`: only the lane uses the state that is not constant.
 class Fleet<Outcome: Sendable>: LoadSink, @unchecked Sendable {
     let lane = Lane(
         index: 0,
@@ -28,7 +28,8 @@ class Fleet<Outcome: Sendable>: LoadSink, @unchecked Sendable {
     private var finish: ((Result<Outcome, any Error>) -> Void)?
 
     /// - Parameters:
-    ///   - sources: Source addresses of the connections, used in turn; the system's if empty.
+    /// - sources: Source addresses of the connections, used in turn; empty means the system's
+    ///   choice.
     init(
         count: Int,
         address: ListenAddress,
@@ -45,7 +46,7 @@ class Fleet<Outcome: Sendable>: LoadSink, @unchecked Sendable {
 
     /// Connects and does the work.
     ///
-    /// - Throws: `BenchError` when a client fails, or when not all are logged in after two minutes.
+    /// - Throws: `BenchError` if a client fails, or if a login is missing after two minutes.
     func perform() async throws -> Outcome {
         lane.start()
         let result = await withCheckedContinuation { continuation in
@@ -62,10 +63,10 @@ class Fleet<Outcome: Sendable>: LoadSink, @unchecked Sendable {
     /// The name in the progress line.
     var name: String { "fleet" }
 
-    /// Starts the work; logs everybody in unless overridden.
+    /// Starts the work; logs all clients in unless overridden.
     func begin() { logIn(count) { [self] in allReady() } }
 
-    /// Called when everybody is logged in.
+    /// Called when all clients are logged in.
     func allReady() {}
 
     func acknowledged(_ client: LoadClient) {}
@@ -88,7 +89,8 @@ class Fleet<Outcome: Sendable>: LoadSink, @unchecked Sendable {
         end(.failure(BenchError("client \(client.index): \(reason)")))
     }
 
-    /// Called when not everybody logged in in time; ends the work unless overridden.
+    /// Called when some clients have not logged in by the deadline; ends the work unless
+    /// overridden.
     func late(_ target: Int) {
         end(.failure(BenchError("\(readyCount) of \(target) clients logged in")))
     }
@@ -97,7 +99,7 @@ class Fleet<Outcome: Sendable>: LoadSink, @unchecked Sendable {
 
     private var whenReady: () -> Void = {}
 
-    /// Logs clients in until there are `target` of them.
+    /// Logs clients in until `target` of them are logged in.
     final func logIn(_ target: Int, _ whenReady: @escaping () -> Void) {
         self.target = target
         self.whenReady = whenReady
@@ -107,7 +109,7 @@ class Fleet<Outcome: Sendable>: LoadSink, @unchecked Sendable {
 
     private func dialMore() {
         while !isOver, dialed < target, dialed - readyCount < logins {
-            // Dial the first client alone: it may have something to prepare for the others.
+            // Dial the first client alone, because it may prepare data for the other clients.
             if dialed == 1, readyCount == 0 { return }
             nonisolated(unsafe) let client = clients[dialed]
             let source = sources.isEmpty ? nil : sources[dialed % sources.count]

@@ -12,14 +12,14 @@ protocol LoadSink: AnyObject {
     func failed(_ client: LoadClient, _ reason: String)
 }
 
-/// One connection of a load run; there is a subclass for each protocol.
+/// One connection of a load run; each protocol has a subclass.
 ///
-/// Owned by the run's lane.
+/// The run's lane owns it.
 class LoadClient: ConnectionDelegate {
     final let index: Int
     final unowned let sink: any LoadSink
     final private(set) var connection: Connection?
-    /// When it started to connect.
+    /// The time at which it started to connect.
     final var dialedAt: UInt64 = 0
     final private(set) var bytesIn = 0
     final private(set) var bytesOut = 0
@@ -37,10 +37,11 @@ class LoadClient: ConnectionDelegate {
     /// - Returns: the size of these packets in bytes.
     func consume(_ bytes: UnsafeRawBufferPointer) throws -> Int { bytes.count }
 
-    /// Sends a message; `text` begins with its number, see `Corpus`.
+    /// Sends a message; `text` starts with the message's number, see `Corpus`.
     func send(_ text: Bytes100, number: UInt32) {}
 
-    /// Sends a sign of life, as an app does: servers close connections that are silent for minutes.
+    /// Sends a keep-alive, as an app does, because servers close connections that are silent for
+    /// minutes.
     func keepAlive() {}
 
     final func write(_ bytes: UnsafeRawBufferPointer) {

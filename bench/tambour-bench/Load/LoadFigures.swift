@@ -1,8 +1,8 @@
 import Histogram
 
-/// Latencies as they are recorded, in microseconds with three significant digits.
+/// Recorded latencies, in microseconds with three significant digits.
 struct LatencySamples {
-    /// Two minutes: longer latencies are recorded as this, and counted.
+    /// Two minutes; longer latencies are recorded with this value, and counted.
     private static let longest: UInt64 = 120_000_000
 
     fileprivate var histogram = Histogram<UInt64>(
@@ -26,7 +26,8 @@ struct Latency: Codable, Sendable {
     var p999 = 0.0
     var max = 0.0
     var count: UInt64 = 0
-    /// How many of `count` took longer than two minutes and are recorded as two minutes.
+    /// The number of values, out of `count`, that exceeded two minutes and are recorded as two
+    /// minutes.
     var clamped: UInt64 = 0
 
     init(_ samples: LatencySamples) {
@@ -43,23 +44,23 @@ struct Latency: Codable, Sendable {
 
 /// The results of a run of pairs or of a group.
 struct LoadFigures: Codable, Sendable {
-    /// The measured time: shorter than requested when the limit on messages ended the run.
+    /// The measured time; shorter than requested if the run reached its limit of messages.
     var seconds: Double
     var endedAtCap: Bool
-    /// Messages that were acknowledged and reached everybody.
+    /// Messages that were acknowledged and delivered to all receivers.
     var messages: Int
     var messagesPerSecond: Double
     var deliveriesPerSecond: Double
-    /// From the moment a message was due until it reached a receiver.
+    /// The time from when a message was due until it reached a receiver.
     var delivery: Latency
-    /// From the moment a message was due until it reached its last receiver; groups only.
+    /// The time from when a message was due until it reached its last receiver; groups only.
     var lastDelivery: Latency?
     /// Bytes on both sockets, in both directions, per message.
     var bytesPerMessage: Double
-    /// Processor cores used by the driver itself.
+    /// Processor cores used by the driver.
     var driverCores: Double
     var server: ServerFigures?
-    /// Messages sent but not delivered to everybody when the run stopped waiting.
+    /// Messages sent but not delivered to all receivers when the run stopped waiting.
     var lost = 0
     /// Messages that were due but not sent, because too many were in flight; open loop only.
     var unsent = 0
@@ -72,6 +73,6 @@ struct ServerFigures: Codable, Sendable {
     var cores: Double
     var cpuMicrosecondsPerMessage: Double
     var rssMiB: Double
-    /// Nil when the server does not report it.
+    /// Nil if the server does not report it.
     var commitsPerSecond: Double?
 }

@@ -5,17 +5,18 @@ import TambourQueues
 /// The parameters of a load run.
 struct LoadPlan: Sendable {
     enum Shape: Sendable {
-        /// A number of senders, each with its own receiver.
+        /// A number of senders, each with one receiver of its own.
         case pairs(Int)
         /// One sender and a number of receivers.
         case group(receivers: Int)
     }
 
     enum Pace: Sendable {
-        /// Each sender keeps a number of messages in flight: the server sets the pace.
+        /// Each sender keeps a number of messages in flight, so the server sets the pace.
         case closed(window: Int)
-        /// A number of messages per second, whatever the server does. Latency counts from when a
-        /// message was due. All messages due in the window count, however late they arrive.
+        /// A number of messages per second, regardless of the server's speed. Latency counts from
+        /// the time when a message was due. All messages due in the window count, even if they
+        /// arrive late.
         case open(perSecond: Double)
     }
 
@@ -25,7 +26,7 @@ struct LoadPlan: Sendable {
     var pace: Pace
     var warmUp: Duration = .seconds(1)
     var measured: Duration = .seconds(5)
-    /// The number of sent messages at which the measurement ends, without the warm-up.
+    /// The number of sent messages at which the measurement ends, not counting the warm-up.
     var maxMessages = Int.max
     /// Source addresses of the connections, used in turn.
     var sources: [String] = []
@@ -40,10 +41,10 @@ struct LoadPlan: Sendable {
 
 /// Drives clients against a server and measures the results.
 ///
-/// Clients with even numbers send to the next client; in a group client 0 sends to all others. A
-/// message is complete when everybody has received it and the server has acknowledged it.
+/// Clients with even numbers send to the next client; in a group, client 0 sends to all other
+/// clients. A message is complete when all receivers have it and the server has acknowledged it.
 final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
-    /// The slot of a message in flight is its number modulo this.
+    /// The number of slots; a message in flight uses the slot of its number modulo this.
     private static let slots = 1 << 20
 
     private struct Slot {
@@ -83,8 +84,8 @@ final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
     private var figures: LoadFigures?
 
     /// - Parameters:
-    ///   - meter: The server's processes, if they run on this machine.
-    ///   - commits: Returns the server's number of transactions so far.
+    /// - meter: The meter of the server's processes, if they run on this machine.
+    /// - commits: Returns the server's number of transactions so far.
     init(
         _ plan: LoadPlan,
         corpus: Corpus,
@@ -161,8 +162,8 @@ final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
         }
     }
 
-    /// - Returns: false when it was not sent, because too many messages are in flight to tell them
-    ///   apart.
+    /// - Returns: false if the message was not sent, because too many messages are in flight to
+    ///   distinguish them.
     private func send(from sender: Int, dueAt: UInt64) -> Bool {
         guard slots[Int(nextNumber) % Self.slots].isFree else { return false }
         let number = nextNumber
@@ -203,7 +204,7 @@ final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
         if slots[slot].isFree { done(number) }
     }
 
-    /// Records deliveries of a message if the message counts.
+    /// Records the deliveries of a message, if the message belongs to the measurement.
     private func record(_ slot: Slot, reached: Int32, isLast: Bool, at now: UInt64) {
         if case .open = plan.pace {
             guard slot.dueAt >= measuredFrom, slot.dueAt < measuredUntil else { return }
@@ -311,9 +312,9 @@ final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
         end(.success(figures))
     }
 
-    /// Records, in an open loop, messages that were due but never arrived, with their current age.
+    /// In an open loop, records messages that were due but never arrived, with their current age.
     ///
-    /// - Returns: how many messages of the window were not even sent.
+    /// - Returns: the number of messages of the window that were not sent.
     private func enterWhatNeverCame() -> Int {
         guard case .open(let perSecond) = plan.pace else { return 0 }
         let now = monotonicNow()

@@ -5,7 +5,7 @@ import Glibc
 struct ProcessMeter: Sendable {
     let processIDs: [pid_t]
 
-    /// - Throws: `BenchError` when one of them does not exist, because its figures would be
+    /// - Throws: `BenchError` if one of the processes does not exist, because its figures would be
     ///   meaningless.
     func requireRunning() throws {
         for processID in processIDs where cpuSeconds(of: processID) == nil {
@@ -13,8 +13,8 @@ struct ProcessMeter: Sendable {
         }
     }
 
-    /// Processor seconds used so far, by all processes and threads together; NaN when a process is
-    /// gone.
+    /// The processor seconds used so far by all processes and their threads; NaN if a process has
+    /// exited.
     var cpuSeconds: Double {
         processIDs.reduce(0) { $0 + (cpuSeconds(of: $1) ?? .nan) }
     }
@@ -30,7 +30,7 @@ struct ProcessMeter: Sendable {
     /// Resident memory, bytes.
     var residentBytes: Int { pages(at: 1) }
 
-    /// The peak of resident memory since the start or since `resetPeak`, bytes.
+    /// The peak of resident memory since the process started or since `resetPeak`, bytes.
     var peakResidentBytes: Int {
         processIDs.reduce(0) { sum, processID in
             let text = try? String(contentsOfFile: "/proc/\(processID)/status", encoding: .utf8)
@@ -42,7 +42,7 @@ struct ProcessMeter: Sendable {
 
     /// Resets the peak to the current resident memory.
     ///
-    /// - Returns: whether the kernel did so; otherwise the peak covers the whole life of the
+    /// - Returns: whether the kernel reset it; otherwise the peak covers the whole life of the
     ///   process.
     func resetPeak() -> Bool {
         processIDs.allSatisfy { processID in
@@ -61,7 +61,7 @@ struct ProcessMeter: Sendable {
         }
     }
 
-    /// This process.
+    /// The meter of this process.
     static var own: ProcessMeter { ProcessMeter(processIDs: [getpid()]) }
 }
 
@@ -80,7 +80,7 @@ struct Stretch {
     }
 
     var seconds: Double { Double(monotonicNow() - startedAt) / 1e9 }
-    /// The server's processor seconds so far.
+    /// The server's processor seconds since the start of the measurement.
     var cpuSeconds: Double { server.cpuSeconds - cpu }
     var driverCores: Double { (ProcessMeter.own.cpuSeconds - own) / seconds }
 }

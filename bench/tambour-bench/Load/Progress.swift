@@ -4,13 +4,13 @@ import Synchronization
 /// Reports progress to the user on standard error.
 enum Progress {
     private struct State {
-        /// Starts at the current time, so that work shorter than an interval shows no line.
+        /// Initially the current time, so that work shorter than an interval shows no line.
         var shownAt = monotonicNow()
         var isShowing = false
     }
 
     private static let isTerminal = isatty(STDERR_FILENO) == 1
-    /// On a terminal each line overwrites the last; in a file all lines stay, so there are fewer.
+    /// A terminal overwrites the previous line. A file keeps all lines, so fewer lines are written.
     private static let interval: UInt64 = isTerminal ? 100_000_000 : 5_000_000_000
     private static let state = Mutex(State())
 
@@ -25,7 +25,7 @@ enum Progress {
         }
     }
 
-    /// Writes a line that stays.
+    /// Writes a permanent line.
     static func note(_ text: String) {
         state.withLock { state in
             write(state.isShowing ? "\r\u{1B}[K\(text)\n" : "\(text)\n")

@@ -7,10 +7,10 @@ struct ServerCounters: Sendable {
 
     init(dataDirectory: String) { path = "\(dataDirectory)/admin.sock" }
 
-    /// Returns every metric by its name, including labels, as in
+    /// Returns every metric by its name, including labels, such as
     /// `tambour_lane_delay_seconds{lane="0"}`.
     ///
-    /// - Throws: `BenchError` when the server does not answer within ten seconds.
+    /// - Throws: `BenchError` if the server does not answer within ten seconds.
     func all() throws -> [String: Double] {
         var values: [String: Double] = [:]
         for line in try answer().split(separator: "\n") where line.hasPrefix(">") {
@@ -61,8 +61,8 @@ struct ServerCounters: Sendable {
     }
 }
 
-/// The growth rate of a server counter between two marks, read outside the lane that loads the
-/// server.
+/// The growth rate of a server counter between two readings. The readings run outside the lane that
+/// loads the server.
 ///
 /// `@unchecked Sendable`: the queue owns `marks`.
 final class CounterRate: @unchecked Sendable {
@@ -78,7 +78,7 @@ final class CounterRate: @unchecked Sendable {
         }
     }
 
-    /// Nil when a mark could not be read.
+    /// Nil if a reading failed.
     var perSecond: Double? {
         queue.sync {
             guard marks.count == 2, marks[1].at > marks[0].at else { return nil }

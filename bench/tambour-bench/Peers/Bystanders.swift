@@ -4,11 +4,11 @@ import Foundation
 enum Bystanders {
     private static let names: Set = ["prosody", "mosquitto", "tambourd"]
 
-    /// Returns their names; call it while the benchmark runs no server of its own.
+    /// Returns their names; must be called while the benchmark runs no server.
     static func found() -> [String] {
         ProcessTable.all.compactMap { processID in
             let words = ProcessTable.words(of: processID)
-            // A script's name follows its interpreter's.
+            // For a script, the name follows the interpreter's name.
             let programs = words.prefix(2).map { URL(fileURLWithPath: $0).lastPathComponent }
             if let name = programs.first(where: names.contains) {
                 return "\(name) (process \(processID))"

@@ -1,14 +1,14 @@
 import Foundation
 import TambourNet
 
-/// A server of the comparison: how to run it, how to talk to it, and its properties.
+/// A server of the comparison: how to run it, its clients, and its properties.
 protocol Contestant: AnyObject {
     var name: String { get }
     /// The version of the running program.
     var version: String { get }
-    /// What has happened to a message by the time its receiver gets it.
+    /// The state of a message on the server when its receiver gets it.
     var durability: String { get }
-    /// Which rows of the comparison are unfair, and to whose advantage.
+    /// The rows of the comparison that are unfair, each with the server that benefits.
     var unfair: [String] { get }
 
     var isInstalled: Bool { get }
@@ -21,21 +21,22 @@ protocol Contestant: AnyObject {
     /// Starts the server on the data from `prepare`; data of earlier rounds stays.
     func launch() throws -> ServerProcess
 
-    /// Returns a client that writes to the user `to`, or only reads; `Cast.people` is their number.
+    /// Returns a client that writes to the user `to`, or that only reads. There are `Cast.people`
+    /// such clients.
     func person(_ index: Int, writesTo to: Int?, run: String, _ sink: any LoadSink)
         -> LoadClient
-    /// Returns a member of the group `run`, whose first member writes.
+    /// Returns a member of the group `run`; only its first member writes.
     func member(_ index: Int, of count: Int, run: String, _ sink: any LoadSink) -> LoadClient
 
-    /// Prepares W4; each call of the result is one return of the reader. Nil means "none".
+    /// Prepares W4; each call of the result is one return of the reader. Nil if the server cannot
+    /// do it.
     func catchUp(_ cast: Cast) throws -> (() throws -> Exchange)?
-    /// Prepares W5; each call of the result reads one page. Nil means "none".
+    /// Prepares W5; each call of the result reads one page. Nil if the server cannot do it.
     func pages(_ cast: Cast) throws -> (() throws -> Exchange)?
 
-    /// Returns the parts of `durability` that could be verified on the running server after its
-    /// work.
+    /// Returns the parts of `durability` that were verified on the running server after its work.
     ///
-    /// - Throws: when a part turns out to be false.
+    /// - Throws: if a part is false.
     func verifiedDurability() throws -> String
 }
 
@@ -61,7 +62,7 @@ extension Contestant {
     }
 }
 
-/// One action of a waiting client, and its costs.
+/// One measured action of a client, and its cost.
 struct Exchange {
     var seconds: Double
     var serverSeconds: Double
@@ -69,7 +70,8 @@ struct Exchange {
     var bytesIn: Int
     var bytesOut: Int
 
-    /// Runs `body` and counts the bytes on the connection it returns: a new one, or `connection`.
+    /// Runs `body` and counts the bytes on the connection that it returns, either a new one or
+    /// `connection`.
     static func measure(
         _ server: ProcessMeter,
         on connection: BlockingConnection? = nil,
@@ -90,18 +92,18 @@ struct Exchange {
     }
 }
 
-/// The users of every server, and their messages; users are numbers.
+/// The users of every server and their messages. Users are identified by number.
 struct Cast {
-    /// Pairs 0 and 1, 2 and 3 …; in W2 they form a group.
+    /// Users who form the pairs 0 and 1, 2 and 3, and so on; in W2 they form a group.
     static let people = 100
-    /// The user who returns to its contacts.
+    /// The user who reconnects and catches up.
     static let reader = 1_000
     static let contacts = 1_001...1_200
     /// The number of earlier messages from each contact.
     static let earlierMessages = 20
-    /// The contacts that write while the reader is away.
+    /// The contacts that write while the reader is offline.
     static let writers = [1_001, 1_041, 1_081, 1_121, 1_161]
-    /// The two users of the long conversation: the reader and the writer.
+    /// The two users of the long conversation: one user reads, the other wrote it.
     static let historian = (reads: 2_000, wrote: 2_001)
     static let conversation = 100_000
     static let pageSize = 50
@@ -110,7 +112,7 @@ struct Cast {
 
     let corpus: Corpus
 
-    /// Returns `count` texts, from number `first` on.
+    /// Returns `count` texts, starting with number `first`.
     func texts(_ count: Int, from first: Int = 0) -> [Bytes100] {
         (first..<(first + count)).map { corpus.message(UInt32($0)) }
     }

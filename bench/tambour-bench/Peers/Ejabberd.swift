@@ -63,8 +63,8 @@ final class Ejabberd: XMPPServer {
         try Data(configuration.utf8).write(to: directory.appendingPathComponent("ejabberd.yml"))
     }
 
-    /// Starts without `ejabberdctl`: the node has no name, so no port mapper is started and left
-    /// running.
+    /// Starts without `ejabberdctl`, so that the node has no name. A named node would start a port
+    /// mapper and leave it running.
     override func launch() throws -> ServerProcess {
         guard let erl = Installed.program("erl"), let library = Self.library else {
             throw BenchError("ejabberd is not installed")
@@ -88,7 +88,7 @@ final class Ejabberd: XMPPServer {
 
     override var isInstalled: Bool { Installed.program("erl") != nil && Self.library != nil }
 
-    /// The folder that contains the folder `ejabberd-VERSION`.
+    /// The folder that contains `ejabberd-VERSION`.
     private static var library: String? {
         for folder in (try? FileManager.default.contentsOfDirectory(atPath: "/usr/lib")) ?? [] {
             let path = "/usr/lib/\(folder)"
@@ -100,7 +100,7 @@ final class Ejabberd: XMPPServer {
 
     override var database: URL { directory.appendingPathComponent("ejabberd.sqlite") }
 
-    /// Creates them from the file that ejabberd itself reads, at its first statement.
+    /// Creates the tables from the file that ejabberd itself runs at its first statement.
     override func makeTables() throws {
         let tables = try String(contentsOfFile: "/usr/share/ejabberd/sql/lite.sql", encoding: .utf8)
         try SQLiteConnection(path: database.path, mode: .readWrite).execute(tables)
@@ -137,7 +137,7 @@ final class Ejabberd: XMPPServer {
             """
         )
         return { sender, text, age in
-            // Times are in microseconds, and so are the archive's ids.
+            // Times, and thus the archive's ids, are in microseconds.
             let now = "\(time - Int64(age) * 1_000_000)"
             let before = patterns[sender].before.replacingOccurrences(of: "\(time)", with: now)
             let after = patterns[sender].after.replacingOccurrences(of: "\(time)", with: now)

@@ -18,7 +18,7 @@ enum Installed {
     }
 }
 
-/// Returns a loopback port that nobody listens on now.
+/// Returns a loopback port that no process listens on at this moment.
 func freePort() throws -> Int {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     defer { close(descriptor) }

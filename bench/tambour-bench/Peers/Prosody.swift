@@ -66,8 +66,8 @@ final class Prosody: XMPPServer {
 
     override var database: URL { directory.appendingPathComponent("data/prosody.sqlite") }
 
-    /// Waits for Prosody to create them at its first start; its port answers before the last one
-    /// exists.
+    /// Waits until Prosody has created the tables at its first start. Its port answers before the
+    /// last table exists.
     override func makeTables() throws {
         try start()
         defer { stop() }
@@ -78,7 +78,8 @@ final class Prosody: XMPPServer {
         let journal = database.path + "-journal"
         let deadline = Date.now + 30
         while Date.now < deadline {
-            // Read the file directly: a connection of ours could block Prosody's.
+            // Reads the file directly, because an SQLite connection could block Prosody's
+            // connection.
             let content = (try? Data(contentsOf: database)) ?? Data()
             let isWhole = names.allSatisfy { content.range(of: Data($0.utf8)) != nil }
             if isWhole, !FileManager.default.fileExists(atPath: journal) { return }

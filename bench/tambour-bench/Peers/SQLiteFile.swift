@@ -7,9 +7,10 @@ struct SQLiteFile {
 
     init(_ file: URL) { path = file.path }
 
-    /// Returns what is visible of how `process` writes to the file.
+    /// Returns the observable facts about how `process` writes to the file.
     ///
-    /// - Throws: `BenchError` unless the file is in WAL mode and the process holds the log open.
+    /// - Throws: `BenchError` if the file is not in WAL mode or the process does not hold the log
+    ///   open.
     func seen(by process: ServerProcess) throws -> String {
         let connection = try SQLiteConnection(path: path, mode: .readOnly)
         let mode = try Self.text("PRAGMA journal_mode", connection)
@@ -31,8 +32,8 @@ struct SQLiteFile {
     /// Checks that the SQLite library loaded by `process` flushes every commit by default.
     ///
     /// - Returns: the name of the library's file.
-    /// - Throws: `BenchError` if it does not, or if it is not the library that the benchmark uses
-    ///   and queries.
+    /// - Throws: `BenchError` if it does not, or if the benchmark uses a different library and
+    ///   therefore cannot query the default.
     func defaultsToFull(in process: ServerProcess) throws -> String {
         guard let library = Self.library(of: process.processID),
             library == Self.library(of: getpid())

@@ -2,14 +2,14 @@ import Foundation
 import TambourNet
 import TambourProtocol
 
-/// Tambour itself, unmodified: every user has a token, and all data is seeded through the server.
+/// Tambour itself, unmodified. Every user has a token, and all data is seeded through the server.
 final class TambourContestant: Contestant {
     private let program: String
     private let corpus: Corpus
     private var directory = URL(fileURLWithPath: "/")
     var process: ServerProcess?
     private var accounts: [Int: Account] = [:]
-    /// The times after which the pages of W5 start.
+    /// The start times of the W5 pages.
     private var anchors: [Int64] = []
 
     init(program: String, corpus: Corpus) {
@@ -118,7 +118,7 @@ final class TambourContestant: Contestant {
         )
     }
 
-    /// Logs in once per return, with the marks of the last login.
+    /// Logs in once per return, with the sync time of the last login.
     func catchUp(_ cast: Cast) throws -> (() throws -> Exchange)? {
         let (address, meter) = (try address, try meter)
         let reader = account(Cast.reader)
@@ -166,8 +166,7 @@ final class TambourContestant: Contestant {
         }
     }
 
-    /// Reads the conversation once, decoding everything, and returns the times after which pages
-    /// start.
+    /// Reads and decodes the conversation once, and returns the start times of pages.
     private func pagesFromTheMiddle(_ session: TambourSession, _ partner: Account) throws -> [Int64]
     {
         let size = Int64(Cast.pageSize)

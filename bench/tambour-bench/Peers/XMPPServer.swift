@@ -2,10 +2,10 @@ import Foundation
 import TambourNet
 import TambourSQL
 
-/// The common parts of Prosody and ejabberd: users `u0`, `u1` …, message archives, rooms.
+/// The common parts of Prosody and ejabberd: users `u0`, `u1` and so on, message archives, rooms.
 ///
-/// A subclass knows its configuration and how its archive is stored in SQLite. Seeded rows are
-/// copies of a row that the server wrote itself, with other texts and times.
+/// A subclass provides its configuration and the SQLite format of its archive. Seeded rows are
+/// copies of a row that the server wrote, with other texts and times.
 class XMPPServer: Contestant {
     class var package: String { "" }
 
@@ -21,11 +21,11 @@ class XMPPServer: Contestant {
 
     // MARK: - For subclasses
 
-    /// Writes one more row into an archive.
+    /// Writes one additional row into an archive.
     ///
     /// - Parameters:
-    ///   - sender: The index in the senders given to `archiver`.
-    ///   - age: How long before the row that the server wrote, seconds.
+    /// - sender: The index of the sender in the list given to `archiver`.
+    /// - age: The number of seconds before the time of the row that the server wrote.
     /// - Returns: the row's archive id.
     typealias Archiver = (_ sender: Int, _ text: Bytes100, _ age: Int) throws -> String
 
@@ -39,8 +39,8 @@ class XMPPServer: Contestant {
     var insertUser: String { "" }
     /// Makes the reader's contacts mutual.
     func befriend(_ user: String, in database: any SQLConnection) throws {}
-    /// Removes the one message that `senders[0]` wrote from `user`'s archive and uses it as a
-    /// pattern for others.
+    /// Removes the only message that `senders[0]` wrote from `user`'s archive, and uses it as a
+    /// pattern for the seeded rows.
     func archiver(
         of user: String,
         from senders: [String],
@@ -113,7 +113,7 @@ class XMPPServer: Contestant {
 
     /// Inserts the users into the database of the stopped server.
     private func addUsers() throws {
-        // Opening the file here enables its write-ahead log permanently.
+        // Opening the file with this connection enables its write-ahead log permanently.
         let connection = try SQLiteConnection(path: database.path, mode: .readWrite)
         try connection.transaction(.immediate) {
             let insert = try connection.prepare(insertUser)
@@ -141,8 +141,8 @@ class XMPPServer: Contestant {
         return middle
     }
 
-    /// `synchronous` belongs to a connection and cannot be read from outside; the library's default
-    /// can.
+    /// `synchronous` is a property of a connection and cannot be read from outside, so the check
+    /// reads the default of the SQLite library.
     final func verifiedDurability() throws -> String {
         let process = try running()
         let file = SQLiteFile(database)
@@ -186,7 +186,7 @@ class XMPPServer: Contestant {
         )
     }
 
-    /// Requests the roster by its version, then the archive after the last known message.
+    /// Requests the roster by version, and then the archive after the last known message.
     final func catchUp(_ cast: Cast) throws -> (() throws -> Exchange)? {
         let (address, meter) = (try address, try meter)
         let reader = user(Cast.reader)
@@ -237,7 +237,7 @@ class XMPPServer: Contestant {
 
     // MARK: - For seeding
 
-    /// Splits a stored stanza around its text, once for each sender.
+    /// Splits a stored stanza around its text, once per sender.
     final func patterns(
         _ stanza: String,
         for senders: [String]

@@ -1,15 +1,15 @@
 import Foundation
 import Glibc
 
-/// A program that the benchmark starts and that ends with it, however the benchmark ends.
+/// A program that the benchmark starts and that ends together with the benchmark.
 ///
-/// `Cleanup` ends the child when the benchmark is asked to end. When the benchmark is killed, the
-/// kernel kills the child: `setpriv` has requested that (`PR_SET_PDEATHSIG`, which survives
-/// `exec`). A child outlives a killed benchmark only if util-linux has no such `setpriv`, or within
-/// the millisecond before `setpriv` runs.
+/// When the benchmark receives a termination signal, `Cleanup` ends the child. When the benchmark
+/// is killed, the kernel kills the child, because `setpriv` requests this (`PR_SET_PDEATHSIG`,
+/// which survives `exec`). A child outlives a killed benchmark in two cases: util-linux has no such
+/// `setpriv`, or the kill comes in the millisecond before `setpriv` runs.
 ///
-/// `ChildProcess` of the tests does not fit: it outlives a killed parent, has neither a process
-/// group nor a working directory of its own, and only tasks can wait for it.
+/// The tests' `ChildProcess` is unsuitable: it outlives a killed parent, has no process group or
+/// working directory of its own, and only tasks can wait for it.
 ///
 /// `@unchecked Sendable`: `processID` is written before `init` returns; `state` guards the rest.
 final class Child: @unchecked Sendable {
@@ -24,10 +24,10 @@ final class Child: @unchecked Sendable {
     /// Starts `program`, a path.
     ///
     /// - Parameters:
-    ///   - environment: Variables that differ from the benchmark's own.
-    ///   - directory: The working directory; the benchmark's own if nil.
-    ///   - mergesErrors: Whether `output` includes standard error; otherwise that goes to the
-    ///     benchmark's.
+    /// - environment: Variables that differ from the benchmark's environment.
+    /// - directory: The working directory; nil means the benchmark's working directory.
+    /// - mergesErrors: Whether `output` includes standard error; otherwise the benchmark's standard
+    ///   error receives it.
     init(
         _ program: String,
         _ arguments: [String],
@@ -44,8 +44,8 @@ final class Child: @unchecked Sendable {
         output = FileHandle(fileDescriptor: reading, closeOnDealloc: true)
         let started = DispatchSemaphore(value: 0)
         nonisolated(unsafe) var failure: Int32 = 0
-        // For the kernel, the parent of a child is the thread that starts it: this one must live as
-        // long.
+        // For the kernel, the parent of a child is the thread that starts it, so this thread must
+        // live as long as the child.
         Thread.detachNewThread { [self] in
             failure = spawn(words, settings, writing, mergesErrors)
             started.signal()
@@ -72,7 +72,8 @@ final class Child: @unchecked Sendable {
         return (ends[0], ends[1])
     }
 
-    /// The command prefix that makes a child die with its parent; nil where it does not work.
+    /// The command prefix that makes a child die with its parent; nil if the prefix does not work
+    /// here.
     private static let dyingWithParent: [String]? = {
         let words = ["/usr/bin/setpriv", "--pdeathsig", "KILL"]
         let probe = Process()
@@ -100,9 +101,9 @@ final class Child: @unchecked Sendable {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
-        // No signal is blocked or ignored, whatever this thread does. The child has its own process
-        // group, so that Ctrl-C reaches only the benchmark and the child's children can be killed
-        // with it.
+        // The child blocks and ignores no signals, whatever the settings of this thread. It has its
+        // own process group, so that Ctrl-C reaches only the benchmark and `killGroup` also kills
+        // the child's children.
         var signals = sigset_t()
         sigemptyset(&signals)
         posix_spawnattr_setsigmask(&attributes, &signals)
@@ -131,7 +132,8 @@ final class Child: @unchecked Sendable {
         while waitid(P_PID, id_t(processID), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {
             continue
         }
-        // From here on its number may be reused, so nobody may send signals to it meanwhile.
+        // After `waitpid` the process number may be reused, so the lock prevents signals in
+        // between.
         state.withLock {
             var found: Int32 = 0
             waitpid(processID, &found, 0)
@@ -143,9 +145,9 @@ final class Child: @unchecked Sendable {
 
     var isRunning: Bool { state.withLock { status == nil } }
 
-    /// Waits for the child to end.
+    /// Waits until the child has exited.
     ///
-    /// - Returns: whether it ended in time.
+    /// - Returns: whether it exited before the deadline.
     func hasEnded(by deadline: Date) -> Bool {
         state.withLock {
             while status == nil, state.wait(until: deadline) { continue }
@@ -157,25 +159,26 @@ final class Child: @unchecked Sendable {
         state.withLock { while status == nil { state.wait() } }
     }
 
-    /// Waits for the child to end: its exit code, or 128 plus the signal that ended it.
+    /// Waits until the child has exited, and returns its exit code, or 128 plus the number of the
+    /// signal that ended it.
     var exitCode: Int32 {
         waitUntilExit()
         let status = state.withLock { self.status ?? 0 }
         return status & 0x7F == 0 ? (status >> 8) & 0xFF : 128 + (status & 0x7F)
     }
 
-    /// Asks it to end, as an operator would.
+    /// Sends SIGTERM, as an operator would.
     func terminate() {
         state.withLock { if status == nil { _ = kill(processID, SIGTERM) } }
     }
 
-    /// Kills it and its children.
+    /// Kills the child and its children.
     func killGroup() {
         state.withLock { if status == nil { _ = kill(-processID, SIGKILL) } }
         waitUntilExit()
     }
 
-    /// Stops it as an operator would; kills it if that takes longer than `patience`, seconds.
+    /// Stops the child as an operator would; kills it if it still runs after `patience` seconds.
     func stop(patience: Double) {
         terminate()
         guard !hasEnded(by: Date.now + patience) else { return }

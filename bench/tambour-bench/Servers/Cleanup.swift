@@ -1,23 +1,23 @@
 import Foundation
 import Glibc
 
-/// Removes what the benchmark must not leave: children and scratch folders.
+/// Removes the leftovers of the benchmark: child processes and scratch folders.
 ///
-/// This happens when the benchmark ends, by itself or by SIGHUP, SIGINT or SIGTERM. After a signal
-/// it exits with 128 plus the signal's number, as shells expect.
+/// The cleanup runs when the benchmark ends normally or by SIGHUP, SIGINT or SIGTERM. After a
+/// signal it exits with 128 plus the signal's number, as shells expect.
 ///
 /// `@unchecked Sendable`: `lock` guards all mutable state.
 final class Cleanup: @unchecked Sendable {
     static let shared = Cleanup()
 
-    /// How long children may take to end by themselves, seconds.
+    /// The time in seconds that children get to exit by themselves.
     private static let patience = 5.0
 
     private let lock = NSLock()
     private var children: [pid_t: Child] = [:]
     private var folders: Set<URL> = []
     private var isEnding = false
-    /// Locked once and never unlocked: a second thread waits here until the process ends.
+    /// Locked once and never unlocked, so a second thread waits here until the process exits.
     private let ending = NSLock()
 
     private init() {
@@ -35,8 +35,8 @@ final class Cleanup: @unchecked Sendable {
         }
     }
 
-    /// A signal handler may do almost nothing: this one wakes the thread that does the work. Unlike
-    /// ignored and blocked signals, handlers are not inherited by children.
+    /// A signal handler may do almost nothing, so this handler only wakes the thread that cleans
+    /// up. Children do not inherit handlers, but they would inherit ignored and blocked signals.
     private static func catchSignal(_ number: Int32) {
         var action = sigaction()
         sigaction(number, nil, &action)
@@ -53,15 +53,15 @@ final class Cleanup: @unchecked Sendable {
         sigaction(number, &action, nil)
     }
 
-    /// Removes `folder` at the end, whoever creates it.
+    /// Removes `folder` at the end; any code may have created it.
     func removeAtEnd(_ folder: URL) {
         lock.withLock { _ = folders.insert(folder) }
     }
 
-    /// - Returns: false when it is too late to start anything.
+    /// - Returns: false if cleanup has started and the child must not start.
     func add(_ child: Child) -> Bool {
         lock.withLock {
-            // Do not keep a child that has already ended: its number may be reused.
+            // Do not keep a child that has already exited, because its number may be reused.
             if !isEnding, child.isRunning { children[child.processID] = child }
             return !isEnding
         }
@@ -83,7 +83,7 @@ final class Cleanup: @unchecked Sendable {
         let deadline = Date.now + Self.patience
         for child in children where !child.hasEnded(by: deadline) { child.killGroup() }
         for folder in folders {
-            // A process that still writes there may add a file during the removal.
+            // A process that still writes to the folder may add a file during the removal.
             for _ in 0..<3 where FileManager.default.fileExists(atPath: folder.path) {
                 try? FileManager.default.removeItem(at: folder)
             }

@@ -3,7 +3,7 @@ import TambourNet
 
 /// A server on loopback that the benchmark starts and stops.
 final class ServerProcess {
-    /// How long it may take to end before it is killed, seconds.
+    /// The time in seconds that the server gets to exit before it is killed.
     private static let patience = 30.0
 
     let address: ListenAddress
@@ -12,10 +12,12 @@ final class ServerProcess {
     /// Starts `program` and waits until it is ready.
     ///
     /// - Parameters:
-    ///   - directory: Its working directory.
-    ///   - port: It is ready when this loopback port answers. If nil, it is ready when it prints a
-    ///     line that starts with `listening tcp `, and its errors go to standard error.
-    /// - Throws: `BenchError` if it ends before, or takes longer than a minute.
+    /// - directory: The server's working directory.
+    /// - port: The server is ready when this loopback port answers. If nil, the server is ready
+    ///   when it prints a line that starts with `listening tcp `, and its errors go to standard
+    ///   error.
+    /// - Throws: `BenchError` if the server exits before it is ready, or takes longer than a
+    ///   minute.
     init(
         _ program: String,
         _ arguments: [String],
@@ -62,16 +64,16 @@ final class ServerProcess {
 
     var processID: pid_t { child.processID }
 
-    /// The meter of the process and its descendants.
+    /// The meter of the server process and its descendants.
     var meter: ProcessMeter { ProcessMeter(processIDs: ProcessTable.family(of: processID)) }
 
-    /// Stops it as an operator would; kills it if that takes too long.
+    /// Stops the server as an operator would; kills it if it does not exit in time.
     func stop() { child.stop(patience: Self.patience) }
 
     deinit { stop() }
 }
 
-/// The last part of a program's output; reading it keeps the pipe from filling up.
+/// The last part of a program's output. Reading the output prevents the pipe from filling up.
 ///
 /// `@unchecked Sendable`: the lock guards `bytes`.
 private final class Output: @unchecked Sendable {
@@ -81,7 +83,7 @@ private final class Output: @unchecked Sendable {
     init(_ file: FileHandle) {
         file.readabilityHandler = { [self] file in
             let new = file.availableData
-            // Once set to nil, the handler is not called again and releases the file.
+            // Once the handler is nil, it is not called again and releases the file.
             if new.isEmpty { file.readabilityHandler = nil }
             lock.withLock { bytes = (bytes + new).suffix(1 << 16) }
         }

@@ -7,7 +7,7 @@ final class TambourServer {
     private let program: String
     let process: ServerProcess
 
-    /// - Parameter directory: Used if it exists, otherwise created.
+    /// - Parameter directory: The data directory; created if it does not exist.
     init(program: String, directory: URL) throws {
         self.program = program
         self.directory = directory
@@ -25,7 +25,7 @@ final class TambourServer {
 
     /// Creates users through `tambourd admin`, whether the server runs or not.
     ///
-    /// Stores them in the file `accounts` in the directory; see `Account.read`.
+    /// Stores the users in the file `accounts` in the directory; see `Account.read`.
     static func makeUsers(
         _ count: Int,
         firstPhone: Int64,

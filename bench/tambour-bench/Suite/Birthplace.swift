@@ -1,16 +1,17 @@
 import Foundation
 
-/// The origin of figures, without which they mean little.
+/// The origin of figures: the conditions under which they were measured.
 struct Birthplace: Codable, Sendable {
     let date: String
     let machine: String
-    /// The commit of the working tree in which the benchmark was called; `+` when it has changes.
+    /// The commit of the working tree from which the benchmark was called; `+` marks uncommitted
+    /// changes.
     let commit: String
     let command: String
     /// The file system of the databases.
     let fileSystem: String
     let corpus: String
-    /// The duration of the whole call.
+    /// The duration of the whole command.
     var seconds = 0.0
 
     /// - Parameter scratch: An existing folder.
@@ -58,12 +59,12 @@ struct Birthplace: Codable, Sendable {
         return git("status", "--porcelain", "--untracked-files=no") == "" ? commit : commit + "+"
     }
 
-    /// Returns the name of a folder's file system, as in `ext4`.
+    /// Returns the name of a folder's file system, such as `ext4`.
     static func fileSystem(of folder: URL) -> String {
         let said = try? Tool.text("/bin/df", ["--output=fstype", folder.path])
         return said?.split(separator: "\n").last.map(String.init) ?? "unknown"
     }
 
-    /// A flush costs nothing on this file system, so it cannot measure durability.
+    /// The name of a file system on which a flush costs nothing, so it cannot measure durability.
     static let memoryFileSystem = "tmpfs"
 }

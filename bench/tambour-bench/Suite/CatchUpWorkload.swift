@@ -3,8 +3,7 @@ import TambourNet
 import TambourProtocol
 import TambourTesting
 
-/// W4: a phone reconnects. It has 200 chats (or 1,000, or 10,000), and five of them have new
-/// messages.
+/// W4: a phone reconnects. It has 200, 1,000 or 10,000 chats, and five of them have new messages.
 struct CatchUpWorkload: Workload {
     static let sizes = [200, 1_000, most]
     private static let most = 10_000
@@ -57,7 +56,7 @@ struct CatchUpWorkload: Workload {
             let account = accounts[position]
             let client = try Self.client(server, account)
             let mark = try client.call(account.loginRequest(since: Self.farFuture)).time
-            // The mark is below the following messages, even if they share a millisecond.
+            // The sync time is below the following messages, even if they share a millisecond.
             for partner in accounts[Self.sizes.count...].prefix(Self.changed) {
                 let writer = try Self.client(server, partner)
                 _ = try writer.call(partner.loginRequest(since: Self.farFuture))
@@ -65,10 +64,11 @@ struct CatchUpWorkload: Workload {
                 writer.close()
             }
             let request = account.loginRequest(since: mark)
-            // The first requests read cold pages.
+            // The first requests read pages that are not cached.
             for _ in 0..<20 { _ = try client.call(request) }
 
-            // The request alone, on an existing session: this is the work of the C reader.
+            // Measures only the request, on an existing session; the C reader performs the same
+            // work.
             let login = try Self.measure(server, "LOGIN", repeats) {
                 let before = client.receivedBytes
                 let requests = try Self.catchUp(client, request)
@@ -77,8 +77,8 @@ struct CatchUpWorkload: Workload {
             figures.merge(login.figures(as: "\(prefix), tambour, LOGIN")) { $1 }
             client.close()
 
-            // What a phone does: connection, handshake, login, and further pages if the reply asks
-            // for them.
+            // Measures the work of a phone: connection, handshake, login, and further pages if the
+            // reply requires them.
             let whole = try Self.measure(server, "whole return", repeats / 5) {
                 let client = try Self.client(server, account)
                 defer { client.close() }
@@ -104,7 +104,7 @@ struct CatchUpWorkload: Workload {
         return figures
     }
 
-    /// The results of an action that is repeated.
+    /// The results of a repeated action.
     private struct Repeated {
         var cpuMicroseconds: Double
         var driverCores: Double
@@ -148,7 +148,7 @@ struct CatchUpWorkload: Workload {
         )
     }
 
-    /// Logs in and requests pages until every changed chat has arrived with its message.
+    /// Logs in and requests pages until every changed chat has arrived with its new message.
     ///
     /// - Returns: the number of requests.
     private static func catchUp(
@@ -169,7 +169,7 @@ struct CatchUpWorkload: Workload {
         return requests
     }
 
-    /// A mark later than everything.
+    /// A sync time later than all data.
     private static let farFuture: Int64 = 1 << 52
 
     private static func client(_ server: TambourServer, _ account: Account) throws -> WireClient {
@@ -178,7 +178,7 @@ struct CatchUpWorkload: Workload {
         return client
     }
 
-    /// Seeds three users with many dialogs, and enough partners for the one with most.
+    /// Seeds three users with many dialogs, and enough partners for the user with the most dialogs.
     private static func seed(_ bench: Bench) throws -> URL {
         try Seeder.cached("catchup-1", in: bench.cache) { folder in
             Progress.note("W4: seeding \(most) dialogs")

@@ -1,7 +1,7 @@
 import TambourProtocol
 
-/// W7: a channel of 10,000 members, half of them online, with four posts per second; and one of
-/// 100,000 members with as many online.
+/// W7: two channels with four posts per second. One has 10,000 members, half of them online; the
+/// other has 100,000 members, with the same number online.
 struct ChannelWorkload: Workload {
     private static let members = ["tambour": 10_000, "tambour, 100,000 members": 100_000]
     private static let online = 5_000
@@ -11,7 +11,7 @@ struct ChannelWorkload: Workload {
     let title = "a channel of 10,000 and one of 100,000, 5,000 online, 4 posts/s"
 
     func claims(isFull: Bool) -> [Claim] {
-        // Few posts have no meaningful 99th percentile, so the short form uses the slowest.
+        // A few posts give no meaningful 99th percentile, so the short form uses the slowest post.
         let last = isFull ? "p99" : "slowest"
         return [
             .ratio(
@@ -106,7 +106,7 @@ struct ChannelWorkload: Workload {
             shape: .group(receivers: Self.online - 1),
             pace: .open(perSecond: Self.postsPerSecond),
             warmUp: .seconds(2),
-            // A hundred posts and one spare, or as many as the time allows.
+            // A hundred posts and one spare post, or as many as the time permits.
             measured: bench.isFull ? .milliseconds(25_500) : max(bench.measured, .seconds(5))
         )
     }

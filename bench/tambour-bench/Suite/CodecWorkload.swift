@@ -3,10 +3,9 @@ import TambourFraming
 import TambourProtocol
 import Yams
 
-/// W8: decodes bytes into the types that handlers use, and encodes them, on the specification's
-/// examples.
+/// W8: decodes the specification's examples into the types that handlers use, and encodes them.
 ///
-/// msgpack-c decodes into its tree of values and looks every field up by its key.
+/// msgpack-c decodes into its own tree of values and looks up every field by its key.
 struct CodecWorkload: Workload {
     let name = "W8"
     let title = "codec: decode and encode of 20 typical packets"
@@ -28,14 +27,16 @@ struct CodecWorkload: Workload {
         ]
     }
 
-    /// The number of turns of each side at a packet, in alternation.
+    /// The number of turns of each codec per packet, in alternation.
     private static let turns = 2
-    /// The number of passes in a turn; the best one counts. `limits/codec` uses the same number.
+    /// The number of passes in a turn; the fastest pass counts. `limits/codec` uses the same
+    /// number.
     private static let passes = 5
 
     func round(in bench: Bench) async throws -> Figures {
         let path = try bench.folder("codec").appendingPathComponent("packet").path
-        // The duration of one of our passes; a pass of msgpack-c has the same number of calls.
+        // The duration of one of Tambour's passes; a pass of msgpack-c makes the same number of
+        // calls.
         let pass: UInt64 = bench.isFull ? 20_000_000 : 4_000_000
         var figures: Figures = [:]
         for packet in try Self.packets() {
@@ -44,7 +45,7 @@ struct CodecWorkload: Workload {
             let calls = try packet.calls(in: pass)
             var (ours, theirs) = (Best(), Best())
             for turn in 0..<Self.turns {
-                // The order changes, so that neither side always runs on caches left by the other.
+                // The order changes, so that neither codec always runs on the other codec's caches.
                 for isOurs in (bench.round + turn) % 2 == 0 ? [true, false] : [false, true] {
                     if isOurs {
                         for _ in 0..<Self.passes { ours.take(try packet.pass(calls)) }
@@ -63,7 +64,7 @@ struct CodecWorkload: Workload {
         return figures
     }
 
-    /// Nanoseconds per call in the best pass so far.
+    /// Nanoseconds per call in the fastest pass so far.
     private struct Best {
         var decode = Double.infinity
         var encode = Double.infinity
@@ -99,7 +100,7 @@ struct CodecWorkload: Workload {
         return file
     }
 
-    /// One packet and how long it takes in both directions.
+    /// One packet, and the function that measures its codec in both directions.
     private struct Packet {
         let name: String
         let payload: [UInt8]
@@ -124,7 +125,7 @@ struct CodecWorkload: Workload {
             }
         }
 
-        /// Returns how many calls fill a pass of that length, for the slower direction.
+        /// Returns the number of calls that fill a pass of this duration, in the slower direction.
         func calls(in nanoseconds: UInt64) throws -> Int {
             let trial = try pass(100)
             return max(1, Int(Double(nanoseconds) / max(trial.decode, trial.encode)))

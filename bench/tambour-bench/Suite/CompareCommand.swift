@@ -1,7 +1,8 @@
 import ArgumentParser
 import Foundation
 
-/// Runs workloads on two builds of the server in turns: shows the cost of a change on any machine.
+/// Runs workloads on two builds of the server in turns. It shows the cost of a change on any
+/// machine.
 struct CompareCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "compare",
@@ -37,7 +38,7 @@ struct CompareCommand: AsyncParsableCommand {
     @Flag(help: "End with 1 when something got worse.")
     var strict = false
 
-    /// The figures that are compared: the suffix of their names, and whether more is better.
+    /// The compared figures: the suffix of their names, and whether a larger value is better.
     private static let kinds: [(suffix: String, isRate: Bool)] = [
         ("messages/s", true), ("deliveries/s", true), ("pages/s", true), ("logins/s", true),
         ("server CPU µs/message", false), ("server CPU µs/delivery", false),
@@ -78,7 +79,8 @@ struct CompareCommand: AsyncParsableCommand {
                 earlier.cache = cache.appendingPathComponent("before")
                 (earlier.round, later.round) = (round, round)
                 do {
-                    // A disturbance of the machine then does not always affect the same build.
+                    // Alternating the order prevents a disturbance of the machine from always
+                    // affecting the same build.
                     if round % 2 == 0 {
                         let first = try await workload.round(in: earlier)
                         pairs.append((first, try await workload.round(in: later)))
@@ -108,7 +110,7 @@ struct CompareCommand: AsyncParsableCommand {
             $0.localizedStandardCompare($1) == .orderedAscending
         }
         return names.compactMap { name in
-            // The limits beside the server measure only the machine.
+            // The relay and the C reader measure only the machine.
             guard !name.contains("relay"), !name.contains("C reader"),
                 let kind = Self.kinds.first(where: { name.hasSuffix($0.suffix) })
             else { return nil }

@@ -2,7 +2,8 @@ import ArgumentParser
 import TambourProtocol
 import TambourTesting
 
-/// Runs each request at its largest, in a store made for it, and prints the most expensive.
+/// Runs each request at its largest size in a suitable store, and prints the most expensive
+/// requests.
 struct CostsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "costs",
@@ -60,7 +61,7 @@ struct CostsCommand: AsyncParsableCommand {
                 let costs = try WorstCases.cases(of: info.opcode).map {
                     try world.measure($0(world)).store
                 }
-                // The slowest form represents the request.
+                // The slowest form stands for the request.
                 guard let longest = costs.map(\.longest).max() else { continue }
                 var row = rows[info.opcode, default: Row()]
                 row.milliseconds.append(longest / .milliseconds(1))
@@ -99,11 +100,11 @@ struct CostsCommand: AsyncParsableCommand {
         /// The median of the rounds.
         let ms: Double
 
-        /// The bound on the longest step of the engine or of a reader. Longer work runs on a queue
-        /// of its own and is not part of their steps.
+        /// The bound on the longest step of the engine or of a reader. Longer work runs on a
+        /// separate queue and does not count as their step.
         var boundMs: Double {
             switch cost.processor {
-            // A commit flushes the disk.
+            // The commit of a command flushes the disk.
             case .light: isCommand ? 2 : 1
             case .medium, .heavy: 10
             }

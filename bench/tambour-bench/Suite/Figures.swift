@@ -1,8 +1,8 @@
-/// The measurements of one round of a workload, by name, as in `window 16, tambour, messages/s`.
+/// The measurements of one round of a workload by name, such as `window 16, tambour, messages/s`.
 typealias Figures = [String: Double]
 
 extension Figures {
-    /// Adds the results of a load run, each name after `prefix`.
+    /// Adds the results of a load run, with `prefix` before each name.
     mutating func add(_ load: LoadFigures, as prefix: String) {
         self["\(prefix), messages/s"] = load.messagesPerSecond
         self["\(prefix), deliveries/s"] = load.deliveriesPerSecond
@@ -18,7 +18,7 @@ extension Figures {
         if load.endedAtCap { self["\(prefix), seconds until the cap on messages"] = load.seconds }
         if let last = load.lastDelivery {
             self["\(prefix), last p50 ms"] = last.p50
-            // Below a hundred values the maximum is the 99th percentile in name only.
+            // With fewer than a hundred values, the 99th percentile is simply the maximum.
             if last.count >= 100 { self["\(prefix), last p99 ms"] = last.p99 }
             self["\(prefix), last slowest ms"] = last.max
         }
@@ -41,7 +41,7 @@ extension [Double] {
             ? nil : count % 2 == 1 ? self[count / 2] : (self[count / 2 - 1] + self[count / 2]) / 2
     }
 
-    /// Returns, for sorted values, the one that `percent` percent do not exceed.
+    /// Returns the value that `percent` percent of the sorted values do not exceed.
     func percentile(_ percent: Int) -> Double? {
         isEmpty ? nil : self[Swift.min(count - 1, count * percent / 100)]
     }

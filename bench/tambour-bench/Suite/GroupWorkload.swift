@@ -1,6 +1,6 @@
 import TambourProtocol
 
-/// W2: one person writes to a group whose members are all online, one message at a time.
+/// W2: one user writes to a group with all members online, one message at a time.
 struct GroupWorkload: Workload {
     static let sizes = [32, 100, 1_000]
 

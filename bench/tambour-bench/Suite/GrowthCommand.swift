@@ -3,7 +3,7 @@ import Foundation
 import TambourNet
 import TambourProtocol
 
-/// Runs W1, W4 and W5 over a range of sizes, to show that costs that must not grow do not.
+/// Runs W1, W4 and W5 over a range of sizes, to show that certain costs do not grow with the size.
 struct GrowthCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "growth",
@@ -130,8 +130,8 @@ struct GrowthCommand: AsyncParsableCommand {
         }
     }
 
-    /// Returns the messages per second between fifty pairs with earlier messages, among `users`
-    /// users.
+    /// Returns the messages per second between fifty pairs that have earlier messages. The store
+    /// has `users` users.
     private func pairs(_ bench: Bench, users: Int, history: Int) async throws -> Double {
         let folder = try bench.folder("growth")
         let accounts = try TambourServer.makeUsers(
@@ -140,7 +140,7 @@ struct GrowthCommand: AsyncParsableCommand {
             program: bench.tambourd,
             directory: folder
         )
-        // The writers are spread over all users.
+        // The writers are spread evenly over all users.
         let step = users / 100
         let writers = (0..<100).map { accounts[$0 * step] }
         if history > 0 {

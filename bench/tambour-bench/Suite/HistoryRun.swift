@@ -3,7 +3,7 @@ import TambourFraming
 import TambourProtocol
 import TambourTesting
 
-/// Connections that read pages one after another, each on its own thread.
+/// Connections that read one page after another, each on its own thread.
 ///
 /// `@unchecked Sendable`: each thread has its own client; the results are merged at the end.
 final class HistoryRun: @unchecked Sendable {
@@ -34,7 +34,7 @@ final class HistoryRun: @unchecked Sendable {
 
     /// Reads pages for `duration`.
     ///
-    /// - Throws: when a page is incomplete.
+    /// - Throws: if a page is incomplete.
     func perform(_ duration: Duration) async throws -> Result {
         let own = ProcessMeter.own.cpuSeconds
         let start = monotonicNow()
@@ -95,7 +95,7 @@ final class HistoryRun: @unchecked Sendable {
         )
     }
 
-    /// Returns the mean size of twenty pages on the wire and as JSON, in bytes.
+    /// Returns the mean sizes of twenty pages, on the wire and as JSON, in bytes.
     func sizes() throws -> (wire: Double, json: Double) {
         var (wire, json) = (0, 0)
         for time in times.prefix(20) {

@@ -2,7 +2,7 @@ import Foundation
 import TambourProtocol
 import TambourSQL
 
-/// Ten million messages, including four long dialogs, from which W5 and W9 read their pages.
+/// Ten million messages, including four long dialogs; W5 and W9 read pages of these dialogs.
 struct HistorySeed {
     static let lengths = [1_000, 10_000, 100_000, longest]
     static let longest = 1_000_000
@@ -25,7 +25,8 @@ struct HistorySeed {
             )
             let (lengths, total, perBatch) = (Self.lengths, Self.total, 1_000)
             let seeder = try Seeder(folder, corpus: bench.corpus, batches: total / perBatch)
-            // In turns, as real chats grow: a chat's pages are scattered over the file.
+            // Writes the chats in turns, as real chats grow, so that a chat's pages are scattered
+            // over the file.
             var left =
                 lengths
                 + Array(
@@ -54,7 +55,7 @@ struct HistorySeed {
                 }
             }
             for (length, ids) in zip(lengths, pivots) {
-                // Skip the pages near both ends.
+                // Skips messages near both ends of the dialog.
                 let middle = ids[(ids.count / 10)..<(ids.count - ids.count / 10)].shuffled()
                 let text = middle.map { "\($0.rawValue)\n" }.joined()
                 try Data(text.utf8).write(to: folder.appendingPathComponent("pivots-\(length)"))
@@ -74,7 +75,7 @@ struct HistorySeed {
     /// Returns a file of message ids in the middle of the dialog of this length, one per line.
     func pivots(of length: Int) -> URL { folder.appendingPathComponent("pivots-\(length)") }
 
-    /// Returns when the messages of `pivots` were sent.
+    /// Returns the send times of the messages of `pivots`.
     func times(of length: Int) throws -> [Int64] {
         try String(contentsOf: pivots(of: length), encoding: .utf8).split(separator: "\n")
             .compactMap { Int64($0).map { MessageID($0).timeMs } }

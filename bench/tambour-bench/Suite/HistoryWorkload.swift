@@ -1,8 +1,8 @@
 import Foundation
 import TambourNet
 
-/// W5: a user scrolls up. It reads pages of 50 messages from varying places in the middle of a
-/// chat; the longest chat has a million messages, in a database of ten million.
+/// W5: a user scrolls up. The user reads pages of 50 messages from varying places in the middle of
+/// a chat. The longest chat has a million messages, in a database of ten million.
 struct HistoryWorkload: Workload {
     private static let page = 50
 
@@ -23,8 +23,8 @@ struct HistoryWorkload: Workload {
                 to: "1000000 messages, C reader, pages/s",
                 .atLeast(1.0 / 3)
             ),
-            // Flat, with an allowance for the locality of a chat with a thousand messages in the
-            // file.
+            // The cost must be flat. The bound allows for a chat of a thousand messages being
+            // compact in the file.
             .ratio(
                 "flat: server CPU a page of 1 M messages, of 1,000 messages",
                 "1000000 messages, tambour, server CPU µs/page",
@@ -42,7 +42,7 @@ struct HistoryWorkload: Workload {
 
     func round(in bench: Bench) async throws -> Figures {
         let seed = try HistorySeed(bench)
-        // Pages are only read, so the seed itself is used.
+        // The workload only reads pages, so it uses the seed itself.
         let server = try TambourServer(program: bench.tambourd, directory: seed.folder)
         defer { server.process.stop() }
         var figures: Figures = [:]

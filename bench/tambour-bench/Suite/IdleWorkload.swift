@@ -3,11 +3,11 @@ import TambourNet
 import TambourProtocol
 import TambourTesting
 
-/// W3: phones in pockets. Measures the cost of logged-in connections that send nothing.
+/// W3: idle phones. Measures the cost of logged-in connections that send nothing.
 ///
-/// At the end all of them close at once, while a block is posted to every lane every 10 ms: its
-/// delay is the cost of a mass disconnect to the remaining users. One more connection pings
-/// meanwhile.
+/// At the end all of these connections close at once. Meanwhile the server posts a block to every
+/// lane every 10 ms; the delay of a block is the cost of a mass disconnect to the remaining users.
+/// One more connection sends pings during this time.
 struct IdleWorkload: Workload {
     static let steps = [1_000, 10_000, most]
     private static let most = 18_000
@@ -120,9 +120,9 @@ final class IdleRun: Fleet<[IdleFigures]>, @unchecked Sendable {
     private let steps: [Int]
     private let meter: ProcessMeter
     private let label: String
-    /// How long the last and largest step is observed; the others take two seconds.
+    /// The observation time of the last and largest step; each other step takes two seconds.
     private let watched: Duration
-    /// Called right before all of them close.
+    /// Called immediately before all clients close.
     var whenClosing: () -> Void = {}
 
     private var figures: [IdleFigures] = []
@@ -164,7 +164,7 @@ final class IdleRun: Fleet<[IdleFigures]>, @unchecked Sendable {
         logIn(step) { [self] in
             let seconds = Double(monotonicNow() - startedAt) / 1e9
             let used = meter.cpuSeconds - cpu
-            // Wait for the aftermath of the logins.
+            // Waits until the work that follows the logins is done.
             after(.seconds(1)) { [self] in
                 let (idle, idleSince) = (meter.cpuSeconds, monotonicNow())
                 after(step == steps.last ? watched : .seconds(2)) { [self] in
@@ -187,16 +187,16 @@ final class IdleRun: Fleet<[IdleFigures]>, @unchecked Sendable {
     }
 }
 
-/// Does something every 10 ms for three seconds, on a thread, and records the slowest time.
+/// Repeats an action every 10 ms for three seconds on a thread, and records the slowest time.
 ///
 /// `@unchecked Sendable`: the thread owns `slowestMs` until the stream reports its end.
 private class Watch: @unchecked Sendable {
     private let (ends, end) = AsyncStream.makeStream(of: Void.self)
     private var slowestMs: Double?
 
-    /// Returns milliseconds; nil when there is no result.
+    /// Performs the action and returns its time in milliseconds; nil if there is no result.
     ///
-    /// - Parameter due: When it should have started: a delay by the previous call counts too.
+    /// - Parameter due: The scheduled start; a delay caused by the previous call counts too.
     func look(due: UInt64) throws -> Double? { nil }
 
     final func start() {
@@ -219,14 +219,14 @@ private class Watch: @unchecked Sendable {
         }
     }
 
-    /// Waits for the end and returns the slowest time.
+    /// Waits until the watch ends, and returns the slowest time.
     final func slowest() async throws -> Double? {
         for await _ in ends {}
         return slowestMs
     }
 }
 
-/// A connection that pings: shows what a remaining user would notice.
+/// A connection that sends pings, to show the delay for a remaining user.
 private final class Probe: Watch, @unchecked Sendable {
     private let client: WireClient
 
@@ -242,7 +242,7 @@ private final class Probe: Watch, @unchecked Sendable {
     }
 }
 
-/// Asks the server, which posts a block to every lane, for the longest delay of a lane.
+/// Requests the longest lane delay from the server, which posts a block to every lane.
 private final class LaneProbe: Watch, @unchecked Sendable {
     private let counters: ServerCounters
 

@@ -2,9 +2,9 @@ import Foundation
 import TambourNet
 import TambourProtocol
 
-/// W9: the write-ahead log under W1 at full speed, while other connections page through history. A
-/// reader's snapshot keeps a checkpoint from finishing, and a log that is never reset grows
-/// forever.
+/// W9: the size of the write-ahead log under W1 at full speed, while other connections page through
+/// history. A reader's snapshot prevents a checkpoint from finishing, and a log that is never reset
+/// grows forever.
 struct LogWorkload: Workload {
     private static let pairs = 50
 
@@ -29,7 +29,8 @@ struct LogWorkload: Workload {
         let folder = try bench.folder("log").appendingPathComponent("data")
         Progress.note("W9: copying the messages of W5")
         try Seeder.copy(seed.folder, to: folder)
-        // Remove the seed's accounts: those of the writers go into a file of the same name.
+        // Removes the seed's accounts, because the writers' accounts go into a file of the same
+        // name.
         try FileManager.default.removeItem(at: folder.appendingPathComponent("accounts"))
         defer { try? FileManager.default.removeItem(at: folder) }
         let server = try TambourServer(program: bench.tambourd, directory: folder)

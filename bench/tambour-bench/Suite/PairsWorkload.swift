@@ -1,9 +1,9 @@
 import TambourProtocol
 
-/// W1: fifty users write to fifty others, as fast as the replies arrive.
+/// W1: fifty users each write to one of fifty other users, as fast as the replies arrive.
 ///
-/// Window 1 is a conversation: nobody sends before the previous message has arrived. Window 16 is a
-/// server under load, where many messages share a commit.
+/// Window 1 is a conversation: each sender waits until the previous message has arrived. Window 16
+/// is a server under load, where many messages share a commit.
 struct PairsWorkload: Workload {
     static let pairs = 50
 

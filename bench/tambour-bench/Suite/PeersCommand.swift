@@ -65,8 +65,8 @@ struct PeersCommand: AsyncParsableCommand {
             }
         }
 
-        // Rounds are the outer loop and servers the inner one, so a disturbance affects a single
-        // round. Each round starts with a different server, so that none is always first.
+        // Rounds are the outer loop and servers the inner loop, so a disturbance affects only one
+        // round. Each round starts with a different server.
         let entrants = entries.filter(\.failures.isEmpty)
         var figures: [Figures] = []
         var bystanders: Set<String> = []
@@ -135,7 +135,7 @@ private final class Entry {
 
     init(_ contestant: any Contestant) { self.contestant = contestant }
 
-    /// Runs `body` and stops the server; an error fails only this server.
+    /// Runs `body` and stops the server. An error only fails this server.
     func attempt(_ when: String, _ body: () throws -> Void) {
         defer { contestant.stop() }
         do { try body() } catch { failed(when, error) }
@@ -153,19 +153,20 @@ private final class Entry {
     }
 }
 
-/// One server's share of a round: W1, W2, W4 and W5, in that order.
+/// The part of one server in a round: W1, W2, W4 and W5, in that order.
 private struct Comparison {
     /// The maximum number of returns or pages in one run.
     private static let maxExchanges = 100_000
-    /// Long enough to fill caches and let logs reach their size. A server with 1,000 messages/s and
-    /// a window of 16 has then completed four whole windows of fifty senders.
+    /// Long enough to fill caches and to let logs reach their size. In this time, a server with
+    /// 1,000 messages/s completes at least four windows of 16 for each of fifty senders.
     private static let warmUp = Duration.seconds(4)
 
     let contestant: any Contestant
     let cast: Cast
     let measured: Duration
 
-    /// Adds measurements to `figures` as it goes: those from before a failure count.
+    /// Adds each measurement to `figures` immediately, so that measurements from before a failure
+    /// count.
     func round(_ round: Int, into figures: inout Figures) async throws {
         for window in [1, 16] {
             let run = "pairs-\(round)-\(window)"
@@ -213,7 +214,7 @@ private struct Comparison {
             .perform()
     }
 
-    /// Repeats `exchange` for the time of a run; the first second is not measured.
+    /// Repeats `exchange` for the duration of a run; the first second is not measured.
     private func add(
         _ exchange: () throws -> Exchange,
         as name: String,

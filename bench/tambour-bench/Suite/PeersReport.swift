@@ -1,15 +1,15 @@
 import Foundation
 
-/// The measurements of a whole comparison, and what to know before comparing.
+/// The measurements of a whole comparison, and the facts to know before comparing.
 struct PeersReport: Codable, Sendable {
     struct Server: Codable, Sendable {
         let name: String
         let version: String
         let durability: String
-        /// What was verified at the end of the last successful round.
+        /// The facts that were verified at the end of the last successful round.
         let verified: String?
         let unfair: [String]
-        /// When and why it failed.
+        /// The time and the reason of each failure.
         let failures: [String]
     }
 
@@ -19,11 +19,11 @@ struct PeersReport: Codable, Sendable {
     let corpus: String
     let servers: [Server]
     let absent: [String]
-    /// Other servers that ran on the machine meanwhile.
+    /// Other servers that ran on the machine during the comparison.
     let bystanders: [String]
     let rounds: [Figures]
 
-    /// The lines of the table, each with the name of its figure after `SERVER, `.
+    /// The lines of the table, each with the rest of its figure's name after `SERVER, `.
     private static let lines: [(title: String, figure: String)] =
         ["W1 window 1", "W1 window 16"].flatMap { run in
             [
@@ -47,7 +47,7 @@ struct PeersReport: Codable, Sendable {
             ("W5 page: bytes", "W5, bytes in"),
         ]
 
-    /// Figures of which more is better, and the claimed ratio for each peer.
+    /// Figures for which a larger value is better, and the claimed ratio for each peer.
     private static let ratios: [(title: String, figure: String, claimed: [String: Double])] = [
         ("W1 window 1: messages/s", "W1 window 1, messages/s", [:]),
         (
@@ -59,7 +59,7 @@ struct PeersReport: Codable, Sendable {
         ("W5: pages/s", "W5, per second", ["prosody": 50]),
     ]
 
-    /// Tambour as a multiple of each peer, from the ratios of the rounds.
+    /// Tambour's figures as multiples of each peer's, from the ratios of the rounds.
     var claims: [Report.Verdict] {
         Self.ratios.flatMap { ratio in
             servers.dropFirst().compactMap { peer in

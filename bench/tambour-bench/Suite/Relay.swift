@@ -3,7 +3,7 @@ import Foundation
 /// A running `limits/relay` with its own file.
 final class Relay {
     let process: ServerProcess
-    /// The file in which it reports its work.
+    /// The file in which the relay reports its work.
     private let summary: URL
 
     /// - Parameter rows: `none`, `message` or `full`.
@@ -11,7 +11,7 @@ final class Relay {
         let folder = try bench.folder("relay")
         summary = folder.appendingPathComponent("summary")
         let file = folder.appendingPathComponent("relay.db").path
-        // `exec` replaces the shell, so this process is the relay.
+        // `exec` replaces the shell, so this process becomes the relay.
         process = try ServerProcess(
             "/bin/sh",
             [
@@ -21,9 +21,9 @@ final class Relay {
         )
     }
 
-    /// Stops the relay, which frees the machine before the next one runs.
+    /// Stops the relay, which frees the machine for the next one.
     ///
-    /// - Returns: the number of messages per commit; nil when it committed none.
+    /// - Returns: the number of messages per commit; nil if there were no commits.
     func stop() throws -> Double? {
         process.stop()
         let line = try Data(contentsOf: summary)
@@ -35,7 +35,7 @@ final class Relay {
 }
 
 extension Bench {
-    /// Loads a relay, stops it and adds the results to `figures`.
+    /// Loads a relay, stops the relay and adds the results to `figures`.
     func load(
         _ relay: Relay,
         _ plan: LoadPlan,
@@ -51,7 +51,7 @@ extension Bench {
         )
         let result = try await run.perform()
         figures.add(result, as: prefix)
-        // Over its whole life, including the warm-up.
+        // Covers the relay's whole life, including the warm-up.
         if let shared = try relay.stop() {
             figures["\(prefix), messages/commit"] = shared
             figures["\(prefix), commits/s"] = result.messagesPerSecond / shared

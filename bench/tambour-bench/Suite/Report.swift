@@ -1,13 +1,13 @@
 import Foundation
 
-/// The measurements of a whole call of the suite.
+/// The measurements of one call of the suite.
 struct Report: Codable, Sendable {
     struct Outcome: Codable, Sendable {
         let name: String
         let title: String
         let rounds: [Figures]
         let claims: [Verdict]
-        /// Rounds that failed, and why.
+        /// The failed rounds with their reasons.
         let failures: [String]
     }
 
@@ -17,16 +17,18 @@ struct Report: Codable, Sendable {
         let median: Double?
         let least: Double?
         let most: Double?
-        /// `met`, `stretch met`, `MISSED`, `failed`, `not measured`, or why it was not judged.
+        /// `met`, `stretch met`, `MISSED`, `failed`, `not measured`, or the reason why it was not
+        /// judged.
         let verdict: String
-        /// A note when rounds differ.
+        /// A note if rounds differ.
         var note: String? = nil
     }
 
     var birthplace: Birthplace
     var outcomes: [Outcome] = []
 
-    /// Adds the rounds of a workload and judges its claims, by their medians unless they are strict.
+    /// Adds the rounds of a workload and judges its claims. Strict claims use the worst round, all
+    /// others the median.
     mutating func add(
         _ workload: any Workload,
         rounds: [Figures],
@@ -45,7 +47,7 @@ struct Report: Codable, Sendable {
         )
     }
 
-    /// Claims that hold implicitly for every load run.
+    /// Claims that apply implicitly to every load run.
     private static func nothingLost(_ rounds: [Figures]) -> [Claim] {
         let names = Set(rounds.flatMap(\.keys)).filter { $0.hasSuffix(", lost") }
         return names.sorted { $0.localizedStandardCompare($1) == .orderedAscending }.map {
@@ -88,7 +90,7 @@ struct Report: Codable, Sendable {
         )
     }
 
-    /// A claim that could not be measured counts as missed too.
+    /// Whether a claim was missed; a claim that could not be measured counts as missed.
     var hasMissed: Bool {
         let missed: Set = ["MISSED", "failed", "not measured"]
         return outcomes.contains { $0.claims.contains { missed.contains($0.verdict) } }
@@ -98,7 +100,7 @@ struct Report: Codable, Sendable {
 
     // MARK: - As text
 
-    /// For readers without any background.
+    /// An explanation for readers without background knowledge.
     private static let legend = """
 
         `tambour` is the messenger server; `relay (a)`, `relay (b)`, the `C reader` and msgpack-c are limits, \
@@ -114,7 +116,7 @@ struct Report: Codable, Sendable {
 
         """
 
-    /// How many claims were met, and which were not.
+    /// The number of claims that were met, and the names of the others.
     private var summary: String {
         let verdicts = outcomes.flatMap { outcome in outcome.claims.map { (outcome.name, $0) } }
         let kept: Set = ["met", "stretch met"]
@@ -127,12 +129,12 @@ struct Report: Codable, Sendable {
             + ".**\n"
     }
 
-    /// The claims first, for readers of a single table; then all measurements.
+    /// Shows first the claims, for readers who read only one table, and then all measurements.
     var markdown: String {
         var text = birthplace.markdown + summary + Self.legend
         var claims = Table(["", "claim", "bound", "median", "spread", ""])
         for outcome in outcomes {
-            // One row for all runs that lost nothing.
+            // One row for all runs without lost messages.
             let lossless = outcome.claims.filter {
                 $0.claim.hasSuffix(Self.lostSuffix) && $0.verdict == "met"
             }
@@ -190,10 +192,11 @@ struct Report: Codable, Sendable {
 }
 
 extension Report.Outcome {
-    /// A driver that uses more cores than this measures itself as much as the server.
+    /// The maximum cores of a driver; a busier driver measures itself as much as the server.
     private static let mostDriverCores = 0.6
 
-    /// Whether a figure partly reflects the driver: it shares its prefix with a busy driver.
+    /// Whether a figure partly measures the driver: a figure with the same prefix shows a busy
+    /// driver.
     fileprivate func isDriverBound(_ name: String) -> Bool {
         let suffix = "driver cores"
         return rounds.contains { round in
@@ -205,7 +208,7 @@ extension Report.Outcome {
     }
 }
 
-/// Returns JSON for people and programs; non-finite numbers become text.
+/// Returns JSON that is readable for people and programs; non-finite numbers become text.
 func encoded(_ value: some Encodable) throws -> Data {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
@@ -217,7 +220,7 @@ func encoded(_ value: some Encodable) throws -> Data {
     return try encoder.encode(value)
 }
 
-/// Rows of cells, padded so that the source is as readable as the rendered page.
+/// Rows of cells, padded so that the Markdown source is as readable as the rendered page.
 struct Table {
     private let head: [String]
     private var rows: [[String]] = []

@@ -4,7 +4,7 @@ import TambourProtocol
 import TambourSQL
 import TambourTesting
 
-/// Counts, in the database itself, the rows that one message to a group writes.
+/// Counts the rows that one message to a group writes, by reading the database.
 enum RowCount {
     private struct Rows {
         var messages = 0
@@ -13,7 +13,7 @@ enum RowCount {
 
     /// Sends one message to the sender's group.
     ///
-    /// - Returns: rows added to `message`, and rows of `member` whose change clock moved.
+    /// - Returns: the rows added to `message`, and the rows of `member` whose change clock moved.
     static func ofOneMessage(
         _ server: TambourServer,
         from account: Account

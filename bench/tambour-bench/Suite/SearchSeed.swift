@@ -3,7 +3,7 @@ import TambourProtocol
 import TambourSQL
 
 /// A million indexed messages: a dialog of nine hundred thousand, nine short dialogs of one of its
-/// users, and the rest in dialogs of other users.
+/// users, and the remaining messages in dialogs of other users.
 struct SearchSeed {
     static let total = 1_000_000
     static let long = 900_000
@@ -31,7 +31,8 @@ struct SearchSeed {
                 corpus: bench.corpus,
                 batches: Self.total / perBatch
             )
-            // The dialogs and how many messages each still needs; in turns, as real chats grow.
+            // The dialogs with their numbers of missing messages, written in turns, as real chats
+            // grow.
             var turns: [(a: UserID, b: UserID, left: Int)] = [
                 (accounts[0].userID, accounts[1].userID, Self.long)
             ]
@@ -57,7 +58,7 @@ struct SearchSeed {
                     }
                 }
             }
-            // Skip the pages near both ends.
+            // Skips messages near both ends of the dialog.
             let middle = pivots[(pivots.count / 10)..<(pivots.count - pivots.count / 10)].shuffled()
             let text = middle.map { "\($0.rawValue)\n" }.joined()
             try Data(text.utf8).write(to: folder.appendingPathComponent("pivots"))
@@ -84,8 +85,8 @@ struct SearchSeed {
         return statement.int(0)
     }
 
-    /// Returns the numbers at the start of messages of the long dialog: each is a word of a single
-    /// message.
+    /// Returns the numbers at the start of messages of the long dialog; each number is a word of
+    /// only one message.
     func rareWords(_ count: Int) throws -> [String] {
         let path = folder.appendingPathComponent("tambour.db").path
         let connection = try SQLiteConnection(path: path, mode: .readOnly)

@@ -3,13 +3,14 @@ import TambourNet
 import TambourProtocol
 import TambourTesting
 
-/// W10: a user searches for one word after another in a million messages.
+/// W10: a user searches for single words in a million messages.
 ///
 /// The cost of a first page is compared with the C reader's time for a history page of the same
 /// length.
 struct SearchWorkload: Workload {
     private static let page = 50
-    /// At the beginning of one word of about every other text, and in one of forty.
+    /// Prefixes of words: the most frequent starts a word in about every other text, the rarest in
+    /// one of forty.
     private static let common = ["th", "in", "a", "не", "и", "на"]
 
     let name = "W10"
@@ -34,7 +35,7 @@ struct SearchWorkload: Workload {
     func round(in bench: Bench) async throws -> Figures {
         let seed = try SearchSeed(bench)
         let rare = try seed.rareWords(500)
-        // Numbers that occur in no message.
+        // Words that occur in no message.
         let none = (0..<500).map { "e\(String(0xf00_0000 + $0 * 7_919, radix: 16))" }
         let server = try TambourServer(program: bench.tambourd, directory: seed.folder)
         defer { server.process.stop() }

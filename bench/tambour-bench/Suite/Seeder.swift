@@ -5,10 +5,10 @@ import TambourSQL
 import TambourStore
 import TambourTesting
 
-/// Fills a data directory directly through the store: faster than over the wire, with the same
-/// result.
+/// Fills a data directory directly through the store, which is faster than over the wire and has
+/// the same result.
 ///
-/// The clock advances between batches, so that the data looks like a past instead of a burst.
+/// The clock advances between batches, so that the data looks like a history and not like a burst.
 final class Seeder {
     private let writer: StoreWriter
     private var ct: Int64
@@ -18,8 +18,7 @@ final class Seeder {
     private let batches: Int
     private var written = 0
 
-    /// - Parameter batches: The number of batches that will be written; the last one gets the
-    ///   current time.
+    /// - Parameter batches: The total number of batches; the last batch gets the current time.
     init(_ directory: URL, corpus: Corpus, batches: Int) throws {
         self.batches = batches
         let path = directory.appendingPathComponent("tambour.db").path
@@ -30,7 +29,7 @@ final class Seeder {
             userIDs: .rising()
         )
         let now = Int64(Date.now.timeIntervalSince1970 * 1_000)
-        // A batch of a thousand messages in one chat takes up a whole second.
+        // A batch of a thousand messages in one chat occupies a whole second of ids.
         stepMs = 2_000
         ct = max(now - Int64(batches + 10) * stepMs, try writer.persistedLeaseEnd() + 1)
         self.corpus = corpus
@@ -38,7 +37,7 @@ final class Seeder {
 
     var clock: Int64 { ct }
 
-    /// Writes messages from both users in turn into their dialog, as one batch.
+    /// Writes alternating messages from both users into their dialog, as one batch.
     @discardableResult
     func dialog(_ a: UserID, _ b: UserID, messages: Int) throws -> [MessageID] {
         try batch { tx in
@@ -46,7 +45,8 @@ final class Seeder {
         }
     }
 
-    /// - Parameter sender: Writes all messages, which stay unread; both users in turn if nil.
+    /// - Parameter sender: The author of all messages, which stay unread; nil alternates between
+    ///   the users.
     @discardableResult
     func dialog(
         _ a: UserID,
@@ -69,7 +69,7 @@ final class Seeder {
         ct += stepMs
         let result = try body(writer.begin(CommitStamp(ct: ct, leaseEnd: ct)))
         _ = try writer.commit()
-        // The measured server must not have to do this background work.
+        // Does this background work now, so that the measured server does not have to.
         while writer.hasWordsToIndex {
             try writer.begin(CommitStamp(ct: ct, leaseEnd: ct)).indexWords()
             _ = try writer.commit()
@@ -93,8 +93,8 @@ final class Seeder {
         return url
     }
 
-    /// Makes a writable copy; its files share blocks with the original if the file system supports
-    /// that.
+    /// Makes a writable copy. Its files share blocks with the original if the file system supports
+    /// sharing.
     static func copy(_ directory: URL, to target: URL) throws {
         _ = try Tool.text(
             "/bin/cp",

@@ -12,13 +12,14 @@ struct StormFigures: Sendable {
     /// Logins that were rejected, cut off, or not answered in time.
     var failed: Int
     var peakMiB: Double
-    /// A second after the last login, with all clients connected.
+    /// Measured one second after the last login, with all clients connected.
     var residentMiB: Double
 }
 
-/// Performs the handshake, logs in with a mark, and is done when the reply arrives.
+/// Performs the handshake, logs in with a sync time, and finishes when the reply arrives.
 final class StormClient: LoadClient {
-    /// One of this many replies is checked: a driver that decoded all would measure itself.
+    /// The interval of checks: one of this number of replies is checked, because a driver that
+    /// decodes all replies measures itself.
     private static let checkedEvery = 64
 
     private let account: Account
@@ -62,7 +63,7 @@ final class StormClient: LoadClient {
         return offset
     }
 
-    /// Checks that the reply contains the chat with the missed messages, and nothing else.
+    /// Checks that the reply contains only the chat with the missed messages.
     private func check(_ frame: Frame) throws {
         let payload = try frame.payload(limits: .standard)
         let chats = try LoginReply.decode(payload, limits: .standard).chats
@@ -87,7 +88,7 @@ final class StormClient: LoadClient {
     }
 }
 
-/// Logs everybody in, a given number at a time; a failed login is counted and not retried.
+/// Logs all clients in, a given number at a time. A failed login is counted and not retried.
 final class StormRun: Fleet<StormFigures>, @unchecked Sendable {
     private let label: String
     private let meter: ProcessMeter

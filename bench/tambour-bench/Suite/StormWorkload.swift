@@ -3,9 +3,10 @@ import TambourProtocol
 
 /// W6: power returns in a city. 10,000 phones connect at once, each with ten missed messages.
 ///
-/// All runs use one server process. First everybody logs in slowly, which fills the caches: that is
-/// the steady state. Then one after another, which shows the cost of the work alone; but a single
-/// login pays for its own commit, while simultaneous ones share theirs. Then all at once.
+/// All runs use one server process. In the first run all clients log in slowly, which fills the
+/// caches and gives the steady state. In the second run they log in one after another, which shows
+/// the cost of a single login. A single login pays for its own commit, while simultaneous logins
+/// share commits. In the third run all log in at once.
 struct StormWorkload: Workload {
     private static let clients = 10_000
     private static let missed = 10
@@ -82,7 +83,7 @@ struct StormWorkload: Workload {
         return figures
     }
 
-    /// Waits until the server has noticed that everybody disconnected.
+    /// Waits until the server has noticed that all clients have disconnected.
     private static func everybodyGone(_ counters: ServerCounters) async throws {
         let deadline = ContinuousClock.now + .seconds(30)
         while ContinuousClock.now < deadline {
@@ -95,8 +96,8 @@ struct StormWorkload: Workload {
         throw BenchError("the server still has connections half a minute after everybody left")
     }
 
-    /// Seeds a dialog for each client with one of the writers, who has written ten times since the
-    /// mark. The clients have not replied, because writing marks messages as read.
+    /// Seeds a dialog between each client and one of the writers, who has written ten messages
+    /// since the sync time. The clients have not replied, because writing marks messages as read.
     private static func seed(_ bench: Bench) throws -> URL {
         try Seeder.cached("storm-2", in: bench.cache) { folder in
             Progress.note("W6: seeding \(clients) users")

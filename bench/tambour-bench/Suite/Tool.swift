@@ -1,6 +1,6 @@
 import Foundation
 
-/// A program of `bench/limits` that prints one JSON object with numbers.
+/// Runs a program of `bench/limits` that prints JSON objects with numbers.
 enum Tool {
     static func run(_ program: String, _ arguments: [String]) throws -> [String: Double] {
         try lines(program, arguments).first ?? [:]

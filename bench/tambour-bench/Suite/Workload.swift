@@ -1,14 +1,14 @@
 import Foundation
 
-/// Work that Tambour and the limits beside it perform in one round.
+/// Work that Tambour and its limits perform in one round.
 protocol Workload: Sendable {
-    /// The name in `bench/README.md`: `W1`.
+    /// The name in `bench/README.md`, such as `W1`.
     var name: String { get }
     var title: String { get }
-    /// Whether it runs in the first round only.
+    /// Whether the workload runs in the first round only.
     var isOnce: Bool { get }
 
-    /// Returns its claims, for the full form or the short one.
+    /// Returns the workload's claims, for the full form or the short form.
     func claims(isFull: Bool) -> [Claim]
 
     /// Runs the work once on every server and limit.
@@ -19,7 +19,7 @@ extension Workload {
     var isOnce: Bool { false }
 }
 
-/// A claim that a run meets or misses: a ratio of two figures of the same round.
+/// A claim that a run meets or misses, such as a ratio of two figures of the same round.
 struct Claim: Sendable {
     enum Bound: Sendable {
         case atLeast(Double)
@@ -43,14 +43,14 @@ struct Claim: Sendable {
     let text: String
     let bound: Bound
     var stretch: Bound?
-    /// Whether the worst round counts instead of the median, because it must never happen.
+    /// Whether the worst round counts instead of the median, because a miss must never happen.
     var isStrict = false
-    /// Replaces the verdict if the run was too short for one.
+    /// Replaces the verdict if the run was too short to judge.
     var unjudged: String?
-    /// Returns the compared value; nil when the round did not measure it.
+    /// Returns the compared value; nil if the round did not measure it.
     let value: @Sendable (Figures) -> Double?
 
-    /// A claim about `ours` as a multiple of `limit`.
+    /// Creates a claim about `ours` as a multiple of `limit`.
     static func ratio(
         _ text: String,
         _ ours: String,
@@ -66,7 +66,7 @@ struct Claim: Sendable {
         }
     }
 
-    /// A claim about a figure without a limit.
+    /// Creates a claim about a single figure.
     static func figure(
         _ text: String,
         _ name: String,
@@ -85,21 +85,20 @@ struct Claim: Sendable {
 struct Bench: Sendable {
     /// `tambourd`, a release build.
     var tambourd: String
-    /// The folder of the programs of `bench/limits`.
+    /// The folder with the programs of `bench/limits`.
     let limits: String
-    /// Databases that take long to create, kept between runs.
+    /// The folder of databases that take long to create; it is kept between runs.
     var cache: URL
-    /// Emptied at the end.
+    /// The scratch folder, which is emptied at the end.
     let scratch: URL
     let corpus: Corpus
-    /// How long each run is measured, after a second of warm-up.
+    /// The measured duration of each run, after a second of warm-up.
     let measured: Duration
     let isFull: Bool
-    /// The current round, from 0 on.
+    /// The current round, starting at 0.
     var round = 0
 
-    /// Returns the order of this round, so that no element is always first, or always after the
-    /// same one.
+    /// Returns the elements rotated by the round number, so that no element is always first.
     func rotated<Element>(_ all: [Element]) -> [Element] {
         all.indices.map { all[($0 + round) % all.count] }
     }
