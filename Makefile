@@ -1,4 +1,4 @@
-# The entry points of the repository; .ci/run uses the same ones.
+# The entry points of the repository; .ci/run uses the same targets.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -9,29 +9,29 @@ MAKEFLAGS += --no-print-directory
 LISTEN ?= 127.0.0.1:7770
 DATA ?= ./var
 SOAK_RUNS ?= 20
-# Minutes of processor time for each fuzz target.
+# The processor time for each fuzz target, in minutes.
 FUZZ_MINUTES ?= 3
-# The workloads (W1 to W10) to measure; all of them when empty.
+# The workloads (W1 to W10) to measure; empty means all.
 WORKLOADS ?=
-# The client libraries to play; all of them when empty.
+# The client libraries to test; empty means all.
 LIBRARIES ?=
 RESULTS := .build/bench
-# The sources that `make clients` runs, linted by the rules of the conformance suite.
+# The sources that `make clients` runs. They are linted with the rules of the conformance suite.
 CLIENTS := Tests/SystemTests/Clients --config protocol-spec/conformance/pyproject.toml
 
 # The tests start their own PostgreSQL cluster and drive a stock client.
 export TAMBOUR_POSTGRES_BIN ?= /usr/lib/postgresql/15/bin
 export TAMBOUR_STOCK_PYTHON ?= $(CURDIR)/.build/venv/bin/python
 
-# With the allocator of a release. Sanitizers bring their own, so the tests do not use it.
+# Uses the allocator of a release. The tests do not use it, because sanitizers replace the allocator.
 BUILD_SERVER := swift build -c release --traits Jemalloc --product tambourd
-# With the traits of the server: different traits would compile everything twice.
+# Uses the traits of the server, because different traits would compile all sources twice.
 BUILD_CLIENT := swift build -c release --traits Jemalloc --product tambour
 BUILD_TESTS := swift build --build-tests --traits PostgreSQL
-# Repeats failures at the end: nobody finds them among thousands of lines.
+# Repeats failures at the end, because they are hard to find among thousands of lines.
 TEST = scripts/tests --disable-xctest --traits PostgreSQL
 
-# Recordings of published releases are never made again.
+# The sessions of the current release; sessions of published releases are never recorded again.
 SESSIONS = protocol-spec/released/$(shell sed -n 's/^version: \([0-9]*\).*/\1/p' protocol-spec/protocol.yaml)/sessions
 RECORD = $(TAMBOUR_STOCK_PYTHON) Tests/SystemTests/Sessions/record.py --tambourd .build/debug/tambourd --out $(SESSIONS)
 
@@ -106,7 +106,7 @@ record-sessions: deps-test deps-conformance ## Records the sessions of clients w
 	$(RECORD)
 	$(RECORD) --flows .build/venv-conformance/bin/python
 
-# Silences the warning that MkDocs 2 will be a different program.
+# Suppresses the warning that MkDocs 2 will be a different program.
 docs: export NO_MKDOCS_2_WARNING = 1
 docs: deps deps-docs ## Builds the reference site of the protocol in .build/site
 	rm -rf .build/docs-src
@@ -139,7 +139,7 @@ mutants: deps-conformance ## Breaks the sources in every way that a test should 
 
 asan: deps-test ## Runs every test under the address sanitizer
 	$(BUILD_TESTS) --sanitize=address --scratch-path .build/asan
-	# No leak detection: pointers in Swift's enums carry tags, so the memory they reach looks lost.
+	# Pointers in Swift enums carry tags, so the leak detector cannot follow them and reports false leaks.
 	ASAN_OPTIONS=detect_leaks=0 $(TEST) --sanitize=address --scratch-path .build/asan
 
 tsan: deps-test ## Runs every test under the thread sanitizer
@@ -156,7 +156,7 @@ fuzz-long: fuzz ## Runs every decoder under libFuzzer for an hour each
 bench-tools:
 	@scripts/deps bench
 	$(BUILD_SERVER)
-	# With the same traits: different traits would compile everything twice.
+	# Uses the same traits, because different traits would compile all sources twice.
 	swift build -c release --traits Jemalloc --product tambour-bench
 	@$(MAKE) -C bench/limits OUT=$(CURDIR)/.build/bench
 

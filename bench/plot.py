@@ -1,8 +1,8 @@
-"""Draws what `tambour-bench growth --json-out FILE` wrote.
+"""Plots the JSON output of `tambour-bench growth --json-out FILE`.
 
     python bench/plot.py FILE OUT.svg
 
-A line that must be flat is drawn from zero, so that a slope cannot hide in the scale.
+Lines that must be flat have an axis from zero, so that the scale cannot hide a slope.
 """
 
 import json

@@ -1,12 +1,12 @@
-"""How quick the full-screen client is: first screen, key to screen, memory, idle CPU.
+"""Measures the speed of the full-screen client: first screen, key to screen, memory, idle CPU.
 
     screen.py --tambour PROGRAM --tambourd PROGRAM [--chats 1000] [--messages 100000] [--rounds 7] [--seconds 20]
 
-A server of its own on loopback, an account whose file holds so many chats and messages, and the client in a
-pseudo-terminal of 100 x 40 cells which this script reads as a terminal would. `first screen` is from starting the
-process to the first byte of a chat's title; `key` from writing a key to reading its glyph, once while nothing happens
-and once while 100 messages a second come into the open chat. Figures are of the machine they were taken on.
-Ends with 1 if a goal is missed.
+The script starts a server on loopback and creates an account with the given numbers of chats and messages. It runs the
+client in a pseudo-terminal of 100 x 40 cells, and reads the output as a terminal would. `first screen` is the time from
+the start of the process to the first byte of a chat's title. `key` is the time from writing a key to reading its glyph,
+once while idle and once while 100 messages a second arrive in the open chat. Figures apply only to this machine.
+Exits with 1 if a goal is missed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-#: Seconds until something that should come counts as lost.
+#: Seconds after which expected output counts as lost.
 DEADLINE = 30
 
 GOALS = {
@@ -41,11 +41,11 @@ GOALS = {
     "idle CPU, %": 0.5,
 }
 
-#: A character that no message holds.
+#: A character that no message contains.
 KEY = "Ж".encode()
 
 
-# MessagePack, as much as rows of the store need: maps, lists, texts, integers, booleans, nil.
+# A MessagePack codec for the types in the store's rows: maps, lists, texts, integers, booleans, nil.
 
 
 def unpack(data: bytes, at: int = 0) -> tuple[Any, int]:
@@ -137,7 +137,7 @@ class Server:
 
 
 class Sender:
-    """Bob, who writes messages at a steady rate."""
+    """A user, Bob, who sends messages at a steady rate."""
 
     def __init__(self, server: Server) -> None:
         host, port = server.address.split(":")
@@ -165,7 +165,7 @@ class Sender:
 
 
 def seed(path: Path, chats: int, messages: int) -> None:
-    """Copies the one chat and the one message of a real account until there are so many."""
+    """Copies the only chat and the only message of a real account until the store has the given numbers."""
     db = sqlite3.connect(path)
     columns = [row[1] for row in db.execute("PRAGMA table_info(chat)")]
     chat = dict(zip(columns, db.execute("SELECT * FROM chat LIMIT 1").fetchone()))
@@ -220,7 +220,7 @@ class Terminal:
         os.close(slave)
 
     def wait_for(self, text: bytes) -> float:
-        """The moment at which something was read."""
+        """Waits for a text in the output and returns the time at which it was read."""
         seen = b""
         end = time.perf_counter() + DEADLINE
         while time.perf_counter() < end:
@@ -236,14 +236,14 @@ class Terminal:
             try:
                 os.read(self.master, 65536)
             except OSError:
-                # The client has left.
+                # The client has exited.
                 return
 
     def type(self, keys: bytes) -> None:
         os.write(self.master, keys)
 
     def key(self) -> float:
-        """Milliseconds from a key to its glyph."""
+        """Types a key and returns the milliseconds until its glyph appears."""
         self.drain()
         before = time.perf_counter()
         self.type(KEY)
@@ -352,7 +352,7 @@ def main() -> int:
         print(f"key at 100 messages/s, ms: {quantiles(busy)}; CPU {share:.0f} %")
         figures["key at 100 messages/s, ms"] = sorted(busy)[int(len(busy) * 0.99)]
 
-        # Old messages are read too.
+        # Scrolls up, so that old messages are read too.
         for _ in range(40):
             terminal.type(b"\x1b[5~")
             terminal.drain(0.05)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Compares two checkouts, each with a server, a benchmark program and a store of its own.
+"""Compares two checkouts, each with its own server, benchmark program and store.
 
-    bench/compare/compare.py BEFORE [AFTER]        two checkouts; AFTER is this one unless given
+    bench/compare/compare.py BEFORE [AFTER]        two checkouts; AFTER defaults to this one
 
-Counts decide, for they do not depend on the machine: instructions, statements, allocations and bytes of a send, a login and a page of
-history, counted by callgrind around a fixed load; AFTER may take at most 1.03 of BEFORE. Wall time is printed beside them: each
-checkout's own tambour-bench runs its workloads in turns, and of each rate the median of the pairs should be at least 0.95. Prints
-Markdown. Ends with 1 when a count is over its bound.
+Counts determine the verdict, because they do not depend on the machine. Callgrind counts instructions, statements and allocations of a
+send, a login and a page of history under a fixed load; bytes are counted too. AFTER may need at most 1.03 times the counts of BEFORE.
+Wall time is only reported: both checkouts run the workloads of their own tambour-bench in turns. For each rate, the median ratio of the
+pairs should be at least 0.95. Prints Markdown. Exits with 1 when a count exceeds its bound.
 """
 
 import argparse
@@ -27,13 +27,13 @@ BUILD = ["swift", "build", "--configuration", "release", "--traits", "Jemalloc",
 MOST_COUNT, LEAST_RATE = 1.03, 0.95
 FIGURES = ("instructions", "statements", "allocations", "bytes")
 
-# What the store holds, and how often each operation is counted.
+# The contents of the store, and the number of operations and repetitions per count.
 CHATS, MESSAGES, TIMES, REPEATS = 100, 1_000, 100, 3
 TEXT = "The quick brown fox jumps over the lazy dog, again and again, as texts of a hundred bytes often do here."
 
 
 class Side:
-    """One of the two checkouts."""
+    """One checkout of the comparison."""
 
     def __init__(self, name, path, program, scratch):
         self.name, self.path = name, pathlib.Path(path).resolve()
@@ -58,7 +58,7 @@ class Side:
         return subprocess.run(command, cwd=self.path, capture_output=True, text=True).stdout.strip() or "?"
 
     def seed(self):
-        """Fills the store through the wire, so that each schema gets what it would have."""
+        """Fills the store over the wire, so that the server writes its own schema."""
         server = Server(self.program, self.path, self.directory)
         self.people = server.accounts(CHATS + 1)
         (me, token), *others = self.people
@@ -73,14 +73,14 @@ class Side:
         return server
 
     def count(self):
-        """Counts of one operation each, by name."""
+        """Returns the counts of one operation of each kind, by name."""
         server = CountedServer(self.program, self.path, self.directory)
         (me, token), (peer, peer_token), *_ = self.people
         reader = Client(server.address)
         reader.log_in(peer_token)
         writer = Client(server.address)
         writer.log_in(token)
-        # A client that was here before begins behind the ids it has used.
+        # The seed has used the ids up to this one.
         writer.cid = CHATS + MESSAGES
         middle = int(time.time() * 1000) + 60_000
 
@@ -113,8 +113,8 @@ class Side:
 
     @staticmethod
     def difference(server, work):
-        """Twice as much less once: what is the same for any number of operations falls out. The median of some tries: what
-        the server does in its spare time falls into one and not into another."""
+        """Subtracts the counts of a load from the counts of twice that load, which removes fixed costs. Returns the median of
+        several tries, because background work of the server affects only some of them."""
         tries = []
         for _ in range(REPEATS):
             totals = []
@@ -128,7 +128,7 @@ class Side:
         return {figure: statistics.median(one[figure] for one in tries) for figure in FIGURES}
 
     def measure(self, workloads, seconds):
-        """A round of its own benchmark, in its own checkout: figures by name."""
+        """Runs one round of the checkout's own benchmark and returns the figures by name."""
         out = self.directory / "figures.json"
         command = [".build/release/tambour-bench", "suite", *workloads, "--rounds", "1", "--seconds", str(seconds)]
         subprocess.run([*command, "--json-out", str(out)], cwd=self.path, check=True, stdout=subprocess.DEVNULL)
@@ -136,7 +136,7 @@ class Side:
 
 
 def figures(node):
-    """All figures of a report, wherever they stand in it."""
+    """Yields all figures of a report, at any depth."""
     if isinstance(node, list):
         for item in node:
             yield from figures(item)
@@ -170,7 +170,7 @@ def compare_counts(before, after):
 def compare_rates(pairs):
     rows = []
     for name in sorted(pairs[0][0]):
-        # What stands beside the server measures the machine alone.
+        # The relay and the C reader measure only the machine.
         if not name.endswith("/s") or "relay" in name or "C reader" in name:
             continue
         ratios = sorted(after[name] / before[name] for before, after in pairs if before.get(name) and name in after)
@@ -206,7 +206,7 @@ def main():
         text, worse = compare_counts(*counts)
         pairs = []
         for number in range(options.pairs):
-            # What disturbs the machine for a while does not always disturb the same one.
+            # Alternating the order prevents a disturbance from always affecting the same checkout.
             order = sides if number % 2 == 0 else sides[::-1]
             measured = {side.name: side.measure(options.workloads.split(), options.seconds) for side in order}
             pairs.append((measured["before"], measured["after"]))

@@ -1,4 +1,4 @@
-"""A server of a checkout, natively or under callgrind."""
+"""Runs the server of a checkout, natively or under callgrind."""
 
 import pathlib
 import re
@@ -9,7 +9,7 @@ from wire import PING, Client
 
 
 def limits_file(checkout, path):
-    """Limits under which nothing is refused for being too often, whatever they are called in this checkout."""
+    """Writes limits that turn off the rate limits, found by the names in this checkout."""
     lines = []
     text = (checkout / "protocol-spec/limits.yaml").read_text()
     for line in text.splitlines():
@@ -18,7 +18,7 @@ def limits_file(checkout, path):
             continue
         most = re.search(r"max: (\d+)", line)
         lines.append(f"{name[1]}: {most[1] if most else 1_000_000_000}\n")
-    # Under callgrind everything takes fifty times as long.
+    # Under callgrind every operation takes fifty times as long.
     for name in ("loginTimeoutMs", "idleTimeoutMs", "sessionInitTimeoutMs", "partialFrameTimeoutMs"):
         lines.append(f"{name}: 3600000\n")
     path.write_text("".join(lines))
@@ -43,7 +43,7 @@ class Server:
         raise RuntimeError(f"{program} did not start: {(self.directory / 'errors').read_text()[-2000:]}")
 
     def accounts(self, count):
-        """New accounts, as pairs of user id and token."""
+        """Creates accounts and returns their user ids and tokens as pairs."""
         made = subprocess.run(
             [str(self.program), "admin", "users", "create", "--data", str(self.data), "--count", str(count)]
             + ["--first-phone", "+79990000001"],
@@ -58,9 +58,9 @@ class Server:
 
 
 class CountedServer(Server):
-    """Runs under callgrind and says what was executed between two moments."""
+    """A server under callgrind that counts the work of an operation."""
 
-    # What an operation is made of, by the functions that are called for it.
+    # The counted groups of functions.
     CALLS = {
         "statements": {"sqlite3_reset", "PQsendQueryPrepared", "PQexecPrepared"},
         "allocations": {"malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc"},
@@ -70,7 +70,7 @@ class CountedServer(Server):
         out = pathlib.Path(directory) / "callgrind.out"
         for old in out.parent.glob("callgrind.out*"):
             old.unlink()
-        # Valgrind reads no debug information of these compilers, and needs none: symbols stay.
+        # Valgrind cannot read the debug information of these compilers. It needs only symbols, which strip keeps.
         stripped = pathlib.Path(directory) / "tambourd"
         subprocess.run(["strip", "--strip-debug", "-o", str(stripped), str(program)], check=True)
         super().__init__(
@@ -81,7 +81,7 @@ class CountedServer(Server):
         self.dumps = 0
 
     def counts(self, work):
-        """What the server executes for `work`, in its spare time afterwards too: instructions, statements, allocations."""
+        """Returns the instructions, statements and allocations of `work`, including background work that follows."""
         self.settle()
         self.control("--zero")
         work()
@@ -97,7 +97,7 @@ class CountedServer(Server):
         return parse(path.read_text(), self.CALLS)
 
     def settle(self):
-        """Waits until the server has nothing left to do."""
+        """Waits until the server is idle."""
         deadline = time.monotonic() + 300
         quiet = 0
         while quiet < 3 and time.monotonic() < deadline:
@@ -106,12 +106,12 @@ class CountedServer(Server):
             quiet = quiet + 1 if self.ticks() - before <= 1 else 0
 
     def ticks(self):
-        """Processor time of the server so far, in hundredths of a second."""
+        """Returns the server's processor time so far, in hundredths of a second."""
         fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return int(fields[11]) + int(fields[12])
 
     def control(self, what):
-        """Gives callgrind a command. It looks for one only while the server runs, so the server is asked something meanwhile."""
+        """Sends callgrind a command. Callgrind checks for commands only while the server executes, so PINGs keep it busy."""
         waker = Client(self.address)
         command = ["callgrind_control", what, str(self.process.pid)]
         control = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -124,7 +124,7 @@ class CountedServer(Server):
 
 
 def parse(text, calls):
-    """Totals of a dump: instructions, and calls of functions by group."""
+    """Returns the totals of a dump: instructions, and calls by group of functions."""
     names = {}
     counted = {group: 0 for group in calls}
     callee = None

@@ -1,4 +1,4 @@
-"""A client of the wire, as much as counting needs: it sends requests, and tells replies from pushes by their headers."""
+"""A minimal client for counting: it sends requests, and distinguishes replies from pushes by their headers."""
 
 import socket
 import struct
@@ -7,7 +7,7 @@ PING, SESSION_INIT, LOGIN, CHAT_HISTORY, MSG_SEND, NOTIF_MESSAGE = 1, 6, 19, 49,
 
 
 def pack(value):
-    """MessagePack of what requests here hold."""
+    """Encodes the types that the requests of this module need in MessagePack."""
     if value is None:
         return b"\xc0"
     if isinstance(value, bool):
@@ -35,7 +35,7 @@ class Client:
         self.call(SESSION_INIT, {"deviceId": "compare"})
 
     def call(self, opcode, request):
-        """Sends a request and waits for its reply, which must not be a refusal."""
+        """Sends a request and waits for its reply; an error reply fails."""
         payload = pack(request)
         self.sequence = self.sequence % 0xFF + 1
         packet = struct.pack(">BBHHI", 10, 0, self.sequence, opcode, len(payload)) + payload
@@ -51,7 +51,7 @@ class Client:
                 return content
 
     def receive(self):
-        """The next packet, as it travelled."""
+        """Returns the next packet without decoding the payload."""
         header = self.exactly(10)
         _, command, sequence, opcode, length = struct.unpack(">BBHHI", header)
         content = self.exactly(length & 0xFFFFFF)

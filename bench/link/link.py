@@ -1,12 +1,12 @@
-"""A slow, lossy line between two network namespaces: IP packets go from one TUN device to the other through this process.
+"""A slow, lossy line between two network namespaces. This process forwards IP packets from one TUN device to the other.
 
     phone namespace            this process                    server namespace
     10.77.0.2  tambour0 ──▶ queue ─ rate ─ loss ─ delay ──▶ tambour0  10.77.0.1
                         ◀── delay ─ loss ─ rate ─ queue ◀──
 
-Each direction has a transmitter of its own. A packet waits in the queue for those before it, takes its length divided by the
-rate to be sent, is lost or not, and arrives one delay later. What is lost is an IP packet, so TCP finds out by itself and
-sends it again. Needs root and /dev/net/tun; netem is not needed.
+Each direction has its own transmitter. A packet waits in the queue, takes its length divided by the rate to be sent, and then
+is lost or arrives one delay later. The line loses IP packets, so TCP detects the loss itself and retransmits. Needs root and
+/dev/net/tun; netem is not needed.
 """
 
 import collections
@@ -32,13 +32,13 @@ _IFF_TUN, _IFF_NO_PI = 0x0001, 0x1000
 
 
 class Packet:
-    """An IP packet that somebody has put on the line, with what TCP says in it."""
+    """An IP packet on the line, with the fields of its TCP header."""
 
     __slots__ = ("arrived", "data", "direction", "length", "offered", "payload", "port", "seq")
 
     def __init__(self, raw, direction, offered):
         self.direction, self.offered, self.length = direction, offered, len(raw)
-        self.arrived = None  # when it came out at the other end; None if it never did
+        self.arrived = None  # the time of arrival at the other end; None if it was lost
         self.payload, self.data, self.seq, self.port = 0, b"", 0, 0
         if raw[0] >> 4 != 4 or raw[9] != 6:
             return
@@ -102,9 +102,9 @@ class Link:
             "ip link set lo up",
             f"ip addr add {own} peer {other} dev tambour0",
             "ip link set tambour0 mtu 1500 up",
-            # What one connection has learned of the line must not help or hurt the next.
+            # TCP metrics from one connection must not affect the next one.
             "sysctl -qw net.ipv4.tcp_no_metrics_save=1",
-            # Nothing but what is measured.
+            # IPv6 would add packets that are not part of the measurement.
             "sysctl -qw net.ipv6.conf.tambour0.disable_ipv6=1",
         ]
         for setting in settings:
@@ -153,13 +153,13 @@ class Link:
                             waiting[direction].append((packet, raw))
 
     def take(self):
-        """What was put on the line since the last call."""
+        """Returns the packets put on the line since the last call."""
         with self._lock:
             taken, self.packets = self.packets, []
         return taken
 
     def settle(self, quiet=1.5):
-        """Waits until nobody has said anything for a while, at most a minute."""
+        """Waits until the line has been silent for `quiet` seconds, at most a minute."""
         begin = time.monotonic()
         while time.monotonic() < begin + 60:
             with self._lock:
@@ -172,7 +172,7 @@ class Link:
 
 @contextlib.contextmanager
 def inside(namespace):
-    """Sockets and devices made by this thread meanwhile belong to the namespace."""
+    """Puts the sockets and devices that this thread creates in the `with` block into the namespace."""
     home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     there = os.open(f"/run/netns/{namespace}", os.O_RDONLY | os.O_CLOEXEC)
     try:

@@ -1,9 +1,10 @@
-"""Measures what it takes to come back over a slow, lossy line: a login that finds nothing new, and a hundred missed texts
-beside Prosody with a stream that is resumed.
+"""Measures reconnects over a slow, lossy line, of Tambour and of Prosody with a resumed stream.
+
+Tambour logs in without new messages, and both servers deliver a hundred missed texts.
 
     python3 bench/link/measure.py [--rounds N] [--programs DIRECTORY] [--markdown-out FILE] [--json-out FILE]
 
-Needs root, /dev/net/tun and prosody; the programs are those of a release build.
+Needs root, /dev/net/tun, prosody, and the programs of a release build.
 """
 
 import argparse
@@ -23,7 +24,7 @@ MISSED = 100
 
 
 def corpus(folder="/usr/share/games/fortunes"):
-    """Texts of 70 to 112 bytes, as many English as Russian: those of `tambour-bench`."""
+    """Returns the texts of `tambour-bench`: 70 to 112 bytes, as many English as Russian."""
     texts = []
     for language in ("", "ru"):
         found = []
@@ -41,7 +42,7 @@ def corpus(folder="/usr/share/games/fortunes"):
 
 
 def missed(texts, number):
-    """The texts of a round, each one told from all others."""
+    """Returns the texts of a round, each made unique by a prefix."""
     chosen = [texts[(number * MISSED + i) % len(texts)] for i in range(MISSED)]
     return [f"#{number:03}{i:05} {text}" for i, text in enumerate(chosen)]
 
@@ -75,7 +76,7 @@ def measure(arguments, log):
 
 
 def return_of(server, link, texts):
-    # What ends a connection gets through: both servers know that nobody is there.
+    # No packet of the disconnect is lost, so both servers notice it.
     link.is_lossy = False
     server.leave()
     link.settle()
@@ -102,7 +103,7 @@ def row(seconds, tally, server):
     return result
 
 
-# What is reported
+# The report
 
 
 def median(rows, name):

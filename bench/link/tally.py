@@ -1,4 +1,4 @@
-"""What a return cost on the line."""
+"""Computes the cost of a reconnect from the packets on the line."""
 
 from link import DOWN, UP
 
@@ -6,11 +6,11 @@ from link import DOWN, UP
 class Tally:
     """Counts the packets of one server's connections.
 
-    `ip` counts every packet that was put on the line, those that got lost and those sent again included; `payload` counts
-    each byte of a TCP stream once. `flights` is how often the phone had to hear from the server before it could go on
-    speaking: a connection is one, and so is each burst of requests that waited for an answer to the one before.
+    `ip` counts every packet put on the line, including lost and retransmitted packets; `payload` counts each byte of a TCP
+    stream once. `flights` is the number of times the phone had to wait for the server before it could continue: one for
+    the connection, and one for each burst of requests that waited for the previous answer.
 
-    `done` is when what was waited for was there, by `time.monotonic()`: what is asked later is no flight.
+    `done` is the time of the expected result, by `time.monotonic()`; later requests do not count as flights.
     """
 
     def __init__(self, packets, port, done):
@@ -30,7 +30,7 @@ class Tally:
         self.flights = 1 + self._bursts([p for p in packets if p.offered < done])
         begin = packets[0].offered
         answers = [p.arrived for p in packets if p.direction == DOWN and p.payload and p.arrived]
-        #: From the first SYN until the server's last byte is there, seconds.
+        #: Seconds from the first SYN until the server's last byte arrives.
         self.seconds = max(answers) - begin if answers else None
 
     @staticmethod
@@ -38,7 +38,7 @@ class Tally:
         heard = [p.arrived for p in packets if p.direction == DOWN and p.payload and p.arrived]
         said, bursts, last = set(), 0, -1
         for packet in packets:
-            # What is said again was not waited for.
+            # A retransmission is not a new flight.
             if packet.direction != UP or not packet.payload or packet.seq in said:
                 continue
             said.add(packet.seq)
@@ -49,7 +49,7 @@ class Tally:
 
 
 def _covered(segments):
-    """Bytes of a stream, each counted once."""
+    """Returns the number of bytes of a stream, counting each byte once."""
     end, total = None, 0
     for seq, length in sorted(segments):
         if end is None or seq > end:

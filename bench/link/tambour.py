@@ -1,4 +1,4 @@
-"""Tambour over the line: `tambourd` in the server's namespace, `tambour` in the phone's."""
+"""Runs Tambour over the line: `tambourd` in the server's namespace, `tambour` in the phone's namespace."""
 
 import json
 import os
@@ -36,7 +36,7 @@ class Tambour:
     def start(self):
         self.directory.mkdir(parents=True)
         limits = self.directory / "limits.yaml"
-        # Programs write faster than people do.
+        # The benchmark sends faster than the limits for people permit.
         limits.write_text("sendsPerMinute: 1000000\nmaxNewDialogsPerHour: 1000000\nloginsPerMinute: 1000000\n")
         data = str(self.directory / "data")
         server = [str(self.programs / "tambourd")]
@@ -70,7 +70,7 @@ class Tambour:
         chats = self._must(self.link.server, "me", "chats").stdout.splitlines()
         people = [json.loads(self._history(chat.split("\t")[0], 1)[0]) for chat in chats]
         self.chat = next(str(line["chat"]) for line in people if line["sender"] == int(users[1][1]))
-        # So that the next login finds nothing new.
+        # Reads the messages, so that the next login finds no new ones.
         self._must(self.link.server, "me", "history", self.chat, "-n", "10")
 
     def _history(self, chat, count):
@@ -81,15 +81,15 @@ class Tambour:
         self.process.wait(60)
 
     def leave(self):
-        """Nothing is connected between the programs of a device."""
+        """Does nothing, because the phone has no connection between two program runs."""
 
     def miss(self, texts):
         self._must(self.link.server, "friend0", "send", self.phone, "--lines", text="".join(t + "\n" for t in texts))
 
     def come_back(self, texts):
-        """Until the last of the texts is on the screen.
+        """Starts the client and waits until it has printed the last text.
 
-        Returns seconds since the program was started, and the tally.
+        Returns the seconds since the start of the program, and the tally.
         """
         begin = time.monotonic()
         lines = self._read(["history", self.chat, "-n", str(len(texts)), "--json"])
@@ -101,9 +101,9 @@ class Tambour:
         return done - begin, Tally(self.link.take(), PORT, done)
 
     def log_in(self):
-        """A login that finds nothing new.
+        """Logs in without new messages.
 
-        Returns seconds since the program was started, and the tally.
+        Returns the seconds since the start of the program, and the tally.
         """
         begin = time.monotonic()
         self._read(["chats", "--sync"])
@@ -120,7 +120,7 @@ class Tambour:
 
 
 def first_packet(tally):
-    """The opcodes that the phone's first packet with bytes in it carries, each after a header of ten bytes."""
+    """Returns the opcodes in the phone's first TCP segment with payload; each has a header of ten bytes."""
     data, opcodes = tally.first_data, []
     while len(data) >= 10:
         opcodes.append(int.from_bytes(data[4:6], "big"))

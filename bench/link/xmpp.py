@@ -1,4 +1,4 @@
-"""Prosody over the line, with streams that can be resumed (XEP-0198), and a client that does what they ask for and no more."""
+"""Runs Prosody over the line, with resumable streams (XEP-0198) and a client that does only what they require."""
 
 import base64
 import html
@@ -43,7 +43,7 @@ class Stream:
         with inside(namespace):
             self.socket = socket.socket()
         self.user, self.text, self._partial = user, "", b""
-        #: Everything since the server counts stanzas.
+        #: All input since the server started to count stanzas.
         self.counted = ""
         self.socket.settimeout(120)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -65,7 +65,7 @@ class Stream:
         self.socket.sendall(text.encode())
 
     def expect(self, pattern):
-        """Everything up to what the pattern finds, which is waited for."""
+        """Waits for a match of the pattern and returns the input up to it."""
         expression = re.compile(pattern)
         while True:
             found = expression.search(self.text)
@@ -75,7 +75,7 @@ class Stream:
             self._receive()
 
     def bodies(self, count):
-        """The next bodies of messages."""
+        """Waits for `count` message bodies and returns the bodies received."""
         while True:
             bodies = re.findall("<body>(.*?)</body>", self.text)
             if len(bodies) >= count:
@@ -90,13 +90,13 @@ class Stream:
         try:
             text, self._partial = self._partial.decode(), b""
         except UnicodeDecodeError as error:
-            # Cut in the midst of a character.
+            # The input ends inside a character.
             text, self._partial = self._partial[: error.start].decode(), self._partial[error.start :]
         self.text += text
         self.counted += text
 
     def handled(self):
-        """How many stanzas the server has sent since it counts them."""
+        """Returns the number of stanzas from the server since it started to count them."""
         return len(re.findall(r"<(?:message|presence|iq)[\s>]", self.counted))
 
     def bind(self):
@@ -104,7 +104,7 @@ class Stream:
         self.expect("</iq>")
 
     def fence(self):
-        """Returns when the server has done all that was said before."""
+        """Waits until the server has processed all earlier stanzas."""
         self.say(f"<iq type='get' id='p' to='{DOMAIN}'><ping xmlns='urn:xmpp:ping'/></iq>")
         self.expect("<iq[^>]*id='p'[^>]*>")
 
@@ -160,7 +160,7 @@ class Prosody:
         self.process.wait(60)
 
     def leave(self):
-        """The connection ends without a word, and the server keeps its stream."""
+        """Closes the socket without ending the stream, so the server keeps the stream."""
         self.handled += self.stream.handled()
         self.stream.close()
 
@@ -173,9 +173,9 @@ class Prosody:
         friend.close()
 
     def come_back(self, texts):
-        """Until the last of the texts is in hand.
+        """Reconnects and waits until the last text has arrived.
 
-        Returns seconds since the connection was begun, and the tally.
+        Returns the seconds since the start of the connection, and the tally.
         """
         begin = time.monotonic()
         stream = Stream(self.link.phone, "me")
