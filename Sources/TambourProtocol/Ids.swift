@@ -55,7 +55,7 @@ public struct ChatID: WireID, Hashable, Comparable, Sendable, CustomStringConver
 
     public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 
-    /// The dialog of two users, or the saved messages of one.
+    /// The dialog of two users, or the saved messages of one user.
     public static func dialog(_ a: UserID, _ b: UserID) -> ChatID {
         ChatID(a.rawValue ^ b.rawValue)
     }
@@ -63,7 +63,7 @@ public struct ChatID: WireID, Hashable, Comparable, Sendable, CustomStringConver
     /// Whether it identifies a group or a channel, for any user.
     public var isGroup: Bool { rawValue < 0 }
 
-    /// The bit that distinguishes the ids of channels from those of groups, in their magnitude.
+    /// The bit in the magnitude of an id that distinguishes channels from groups.
     package static let channelBit: Int64 = 2_048
 
     /// Whether it identifies a channel, whose messages name no sender.

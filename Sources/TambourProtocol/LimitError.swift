@@ -1,8 +1,8 @@
 /// An invalid override of a limit.
 package struct LimitError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The name as given.
+    /// The name of the limit, as given.
     package var name: String
-    /// What is wrong with it, in English.
+    /// The description of the error, in English.
     package var reason: String
 
     package init(name: String, reason: String) {

@@ -180,7 +180,7 @@ package final class TestServer: Sendable {
         return client
     }
 
-    /// Lets a user and those who signed up before find each other, as if by phone number.
+    /// Lets the user and all earlier users find each other, as if by phone number.
     package func introduce(_ user: UserID) {
         let others = known.withLock { known in
             defer { known.append(user) }

@@ -37,7 +37,7 @@ package final class WireClient {
     private let decoder: FrameDecoder
     private var received: [UInt8] = []
     private var sequence: UInt16 = 0
-    /// Replies that arrived while the client waited for another one.
+    /// Replies that arrived while the client waited for another reply.
     private var replies: [UInt16: Packet] = [:]
     /// Received pushes that the test has not taken, oldest first.
     package private(set) var pushes: [Push] = []

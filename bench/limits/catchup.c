@@ -1,4 +1,4 @@
-// The limit of catch-up: reads the rows that a login with sync times reads for one user, and
+// The limit of catch-up: reads the rows that a login with marks reads for one user, and
 // produces no reply.
 // The statements are those of Sources/TambourStore, in the order of LoginSync.login.
 #include "reading.h"

@@ -54,7 +54,7 @@ extension AnyValue: WireValue {
     }
 }
 
-// MARK: - Looking into it
+// MARK: - Access to the value
 
 extension AnyValue {
     package static let null = AnyValue(unchecked: Bytes([0xC0]))

@@ -10,7 +10,7 @@ package struct Packed<Value: WireValue>: Hashable, Sendable {
         bytes = Bytes(writer.finish())
     }
 
-    /// Bytes that are already packed, such as those from the store.
+    /// Bytes that are already packed, such as bytes from the store.
     package init(unchecked bytes: Bytes) {
         self.bytes = bytes
     }

@@ -46,7 +46,7 @@ extension WriteTransaction {
 
     /// Records when a user and the user's session were last online, Unix milliseconds.
     ///
-    /// - Parameter address: the session's current address; nil keeps the stored one.
+    /// - Parameter address: the session's current address; nil keeps the stored address.
     package func setSeen(
         _ time: Int64,
         user: UserID,

@@ -191,7 +191,7 @@ extension ReadTransaction {
 
     /// - Parameters:
     ///   - own: the number of chats of the viewer.
-    ///   - others: the number of groups of the user, at most one more than `own`.
+    ///   - others: the number of groups of the user, at most `own + 1`.
     fileprivate func areTogether(
         _ viewer: UserID,
         _ user: UserID,

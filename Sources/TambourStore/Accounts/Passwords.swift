@@ -39,7 +39,7 @@ package struct HashedPassword: Equatable, Sendable {
     package let logRounds: Int
     package let version: Version
 
-    /// The input of scrypt; the raw values are those of the column `version`.
+    /// The input of scrypt; the raw values are the values of the column `version`.
     package enum Version: Int64, Sendable {
         /// The password's bytes. Trailing NULs do not change the hash.
         case plain = 0

@@ -201,7 +201,7 @@ extension ReadTransaction {
         return IDMap(pairs)
     }
 
-    /// Returns the settings of one chat of the user, a map; nil when there are none.
+    /// Returns the settings of one chat of the user, a map; nil if there are no settings.
     package func settings(of user: UserID, in chat: ChatID) throws -> AnyValue? {
         try store.settings.ofChat.one {
             $0.bind(1, user.rawValue)

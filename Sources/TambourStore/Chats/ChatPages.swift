@@ -70,7 +70,7 @@ extension ReadTransaction {
     ///   last chat.
     ///   - budget: the page's size in bytes; nil for a whole reply. The page always contains the
     ///     first chat.
-    /// - Returns: the page and the marker of the next one, 0 at the end.
+    /// - Returns: the page, and the marker of the next page; 0 at the end.
     package func chatsPage(
         for viewer: UserID,
         from cursor: ChatCursor,

@@ -246,7 +246,8 @@ package final class ChatState {
         }
     }
 
-    /// The properties that members may change; comments share those of their channel.
+    /// The properties that members may change; comments share the properties of
+    /// their channel.
     package var details: ChatDetails { post?.channel.details ?? ownDetails }
 
     /// The users who may be notified of changes in this chat, in the order of their ids; for

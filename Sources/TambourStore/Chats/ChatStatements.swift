@@ -14,7 +14,7 @@ enum ChatColumn: Int, SQLColumn {
     }
 }
 
-/// The columns of `chat c` and `member m` from which a `Chat` for one member is built.
+/// The columns of `chat c` and `member m` that form the `Chat` of one member.
 enum ChatViewColumn: Int, SQLColumn {
     case id, kind, lowUser, highUser, owner, title, created, memberCount, ctHead
     case userID, joined, readTime, readN, ct, big

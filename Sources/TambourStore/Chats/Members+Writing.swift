@@ -19,7 +19,7 @@ extension WriteTransaction {
         }
         let floor = showingHistory ? MessageID(0) : chat.head.id
         var added: [MemberState] = []
-        // Joining reveals no reading, so other users see the same mark.
+        // Joining does not reveal reading activity, so other users see the same mark.
         let read = chat.head.number == 0 ? 0 : chat.head.id.timeMs
         for id in ids {
             let before = try revive(id, in: chat)

@@ -20,7 +20,8 @@ package struct CommitStamp: Sendable {
 /// `ct = max(wall, last)`: commits never go backwards, and many may share a millisecond. Two rules
 /// keep a login's `time` below the `ct` of every commit that is not visible yet:
 ///
-/// - It is `min(ct of the commit in flight, or the next one could get) - 1`.
+/// - It is one less than the `ct` of the commit in flight, or than the smallest possible `ct` of
+///   the next commit.
 /// - It stays within the lease that the last commit left on disk. A restart starts above that
 ///   lease, so a wall clock set back across a restart cannot give a later commit a smaller `ct`.
 package final class CommitClock: Sendable {

@@ -1,7 +1,7 @@
 package import TambourEvents
 package import TambourProtocol
 
-/// The kind of a chat; the raw values are those of the column `kind`.
+/// The kind of a chat; the raw values are the values of the column `kind`.
 package enum ChatKind: Int64, CaseIterable, Sendable {
     case dialog = 0
     case saved = 1
@@ -17,7 +17,7 @@ package enum ChatKind: Int64, CaseIterable, Sendable {
     package var isJoined: Bool { self == .group || self == .channel }
 }
 
-/// The state of a message; the raw values are those of the column `status`.
+/// The state of a message; the raw values are the values of the column `status`.
 package enum StoredStatus: Int64, Sendable {
     case plain = 0
     case edited = 1
@@ -58,7 +58,7 @@ package struct SessionRecord: Sendable {
     package let client: String
     package let info: String
     package let address: String
-    /// The name of the client's dialect; empty for none.
+    /// The name of the client's dialect; empty if it uses none.
     package let dialect: String
 
     /// An upper estimate of the session's bytes in the reply to opcode 96.

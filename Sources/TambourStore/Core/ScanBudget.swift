@@ -5,7 +5,7 @@ package import TambourProtocol
 /// A read that may find nothing counts every row that it scans. It stops when the budget is spent,
 /// and its reply contains the start of the next request.
 package struct ScanBudget {
-    /// The number of rows left, across all tables.
+    /// The remaining number of rows, across all tables.
     private(set) package var rows: Int
     /// The remaining number of bytes to decode: texts, attachments, forwards.
     private(set) package var bytes: Int

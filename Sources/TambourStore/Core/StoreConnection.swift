@@ -3,7 +3,8 @@ package import TambourSQL
 
 /// One database connection with every statement of the messenger prepared on it.
 ///
-/// Used by one thread at a time: the engine owns one that writes, each reader owns one that reads.
+/// Used by one thread at a time. The engine owns a connection that writes; each reader owns a
+/// connection that reads.
 package final class StoreConnection {
     package let sql: any SQLConnection
     package let limits: Limits
@@ -79,24 +80,24 @@ package final class StoreConnection {
 
     // MARK: - Restored backups
 
-    /// Returns the commit clock up to which clients' sync times date from before a restored backup;
-    /// 0 if no backup was ever restored. Clients with such a sync time may hold data that the store
-    /// has lost, including pushes received after that time.
+    /// Returns the latest login mark (commit clock) that may date from before a restored backup; 0
+    /// if no backup was ever restored. A client with such a mark may hold data that the store has
+    /// lost, including pushes received after the mark.
     package func restored() throws -> Int64 {
         try meta.value(Self.restoredKey) ?? 0
     }
 
-    /// Returns the commit clock up to which sync times date from before the store recorded the time
-    /// of message changes; 0 if there are none.
+    /// Returns the latest login mark (commit clock) that may date from before the store recorded
+    /// when messages changed; 0 if the store always recorded it.
     package func changesUnknown() throws -> Int64 {
         try meta.value(Self.changesUnknownKey) ?? 0
     }
 
     /// Records that the store is a backup that is restored at `now` (Unix ms).
     package func noteRestore(at now: Int64) throws {
-        // Sync times issued before the restore may be ahead of the wall clock by a lease. If the
+        // Login marks issued before the restore may be ahead of the wall clock by a lease. If the
         // wall clock was set back, they may be ahead by the lead of the backup's clock, and by a
-        // little more where `settle` has moved the clock since the backup. New sync times start
+        // little more where `settle` has moved the clock since the backup. New login marks start
         // above all of these.
         let lease = try meta.value(Self.leaseKey) ?? 0
         let end = max(try restored(), max(now, lease) + Int64(limits.commitLeaseMs))
@@ -114,7 +115,7 @@ package final class StoreConnection {
     /// The number of rows that statements returned so far, plus a fraction of the counted rows.
     package var rowsRead: Int { sql.rowsStepped + rowsCounted / Self.countedRowsPerRow }
 
-    /// The number of rows that the database counts in the time it takes to return one.
+    /// The number of rows that the database counts in the time of returning one row.
     private static let countedRowsPerRow = 8
 
     func noteCounted(_ rows: Int) { rowsCounted += rows }

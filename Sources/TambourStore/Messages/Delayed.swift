@@ -56,7 +56,7 @@ package struct DelayedRecord: Sendable {
         )
     }
 
-    /// An upper estimate of the bytes on the wire, without the message that this one replies to.
+    /// An upper estimate of the bytes on the wire, without the answered message.
     package var wireSizeEstimate: Int {
         280 + content.text.bytes.count + (content.elements?.bytes.count ?? 0)
             + (content.attaches?.bytes.count ?? 0) + (content.forward?.bytes.count ?? 0)
@@ -258,8 +258,8 @@ extension ReadTransaction {
         return id.map { MessageID($0) }
     }
 
-    /// Returns the number of messages scheduled for a place, except one, and an estimate of their
-    /// bytes on the wire.
+    /// Returns the number of messages scheduled for a place, and an estimate of their bytes on the
+    /// wire. Does not count the message `id`.
     package func delayedSize(
         of user: UserID,
         for place: ChatPlace,

@@ -148,7 +148,7 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// Saves a draft in place of the previous one; its time is the commit clock.
+    /// Saves a draft and replaces the previous draft; its time is the commit clock.
     package func saveDraft(
         text: Text,
         elements: Packed<[Element]>?,

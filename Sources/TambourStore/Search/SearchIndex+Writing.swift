@@ -160,7 +160,7 @@ extension WriteTransaction {
         }
     }
 
-    // MARK: - What was changed
+    // MARK: - Stale blocks
 
     /// Adds the new words of an edited message, so that searches find it immediately, and marks its
     /// block as stale.

@@ -28,7 +28,7 @@ enum SearchIndex {
     /// Matches every word: a block or part with this entry may contain any word.
     static let anyWord: [UInt8] = []
 
-    /// The level of a mask; the raw values are those of the column `scale`.
+    /// The level of a mask; the raw values are the values of the column `scale`.
     enum Scale: Int64 {
         /// Each bit is a block of a part.
         case part = 0

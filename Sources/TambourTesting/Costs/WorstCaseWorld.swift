@@ -48,7 +48,7 @@ package final class WorstCaseWorld {
     /// post has comments.
     package private(set) var channel = ChatID(0)
     package private(set) var posts: [MessageID] = []
-    /// A user in many groups, and users who are each in as many groups without the wanderer.
+    /// A user in many groups. The `strangers` are in as many groups, but in none of these.
     package let wanderer: WireClient
     package private(set) var strangers: [UserID] = []
     /// The largest message of the crowd.

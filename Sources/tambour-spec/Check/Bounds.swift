@@ -8,7 +8,7 @@ struct Bounds {
     private let structs: [String: StructType]
     private let enums: [String: EnumType]
     private let inboundTypes: Set<String>
-    /// Extents computed so far; a struct without some of its fields has its own entry.
+    /// The extents computed so far; a struct has a separate entry for each set of omitted fields.
     private var known: [String: Extent] = [:]
     private var open: [String] = []
 

@@ -217,7 +217,7 @@ struct PayloadModel {
         return kept
     }
 
-    // MARK: What every client can decode
+    // MARK: Values that every client can decode
 
     private func checkDecodable(_ node: WireNode, levels: Int) throws(Refusal) {
         switch node {

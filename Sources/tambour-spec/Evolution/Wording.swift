@@ -19,7 +19,7 @@ enum Wording {
         return word
     }
 
-    // MARK: Who is bound
+    // MARK: Bound parties
 
     private static let actors: Set<Substring> = [
         "client", "clients", "sender", "senders", "caller", "callers", "peer", "peers", "device",

@@ -42,7 +42,7 @@ struct Edge: Sendable {
 
 /// Prose about a subject that concerns several opcodes, from one file under `prose/`.
 struct Chapter: Sendable {
-    /// The name of its file without the extension.
+    /// The name of the chapter's file, without the extension.
     var name: String
     var title: String
     /// Markdown below the title.
@@ -96,7 +96,7 @@ struct Flow: Sendable {
 }
 
 extension Specification {
-    /// All requirements: first those of the chapters, then those of the opcodes.
+    /// All requirements: first from the chapters, then from the opcodes.
     var requirements: [Requirement] {
         chapters.flatMap(\.requirements)
             + families.flatMap(\.opcodes).flatMap { opcode in

@@ -2,7 +2,7 @@ extension Specification {
     /// Returns, for each type of `types.yaml`, the family whose generated file contains the type.
     ///
     /// It is the family whose payloads name the type most often. A type that only other types name
-    /// goes with the first of these; one that nothing names has no family.
+    /// gets the family of the first of those types. A type without any use has no family.
     func typeFamilies() -> [String: String] {
         var most: [String: (family: String, uses: Int)] = [:]
         for family in families {

@@ -30,7 +30,7 @@ struct OpcodePage {
         return page
     }
 
-    // MARK: What it is
+    // MARK: Facts
 
     private func facts() -> String {
         let bytes = PacketTable.spaced([UInt8(opcode.number >> 8), UInt8(opcode.number & 0xFF)])
@@ -91,7 +91,7 @@ struct OpcodePage {
         }
     }
 
-    // MARK: What comes of it
+    // MARK: Results
 
     private func answers(to page: inout SitePage) {
         page.heading("What can come back", anchor: "answers")

@@ -17,7 +17,7 @@ struct Account: Sendable {
         SessionInitRequest(deviceID: "bench-\(userID.rawValue)")
     }
 
-    /// Returns a login with `mark` as every sync time; -1 requests everything.
+    /// Returns a LOGIN request with all four marks set to `mark`; -1 requests everything.
     func loginRequest(since mark: Int64 = 0) -> LoginRequest {
         LoginRequest(
             token: token,

@@ -16,7 +16,7 @@ final class TambourSession {
         _ = try ask(.sessionInit, account.hello) { _ in }
     }
 
-    /// Logs in with the sync time of the client's data.
+    /// Logs in with the login mark of the client's data.
     func logIn(since mark: Int64 = 0, configHash: Text? = nil) throws -> LoginReply {
         var request = account.loginRequest(since: mark)
         request.configHash = configHash

@@ -182,7 +182,7 @@ final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
         return true
     }
 
-    // MARK: - What comes back
+    // MARK: - Receiving
 
     override func acknowledged(_ client: LoadClient) {
         guard let number = waiting[client.index].removeFirst() else {

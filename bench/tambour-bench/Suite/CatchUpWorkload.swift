@@ -56,7 +56,7 @@ struct CatchUpWorkload: Workload {
             let account = accounts[position]
             let client = try Self.client(server, account)
             let mark = try client.call(account.loginRequest(since: Self.farFuture)).time
-            // The sync time is below the following messages, even if they share a millisecond.
+            // The login mark is below the following messages, even if they share a millisecond.
             for partner in accounts[Self.sizes.count...].prefix(Self.changed) {
                 let writer = try Self.client(server, partner)
                 _ = try writer.call(partner.loginRequest(since: Self.farFuture))
@@ -169,7 +169,7 @@ struct CatchUpWorkload: Workload {
         return requests
     }
 
-    /// A sync time later than all data.
+    /// A login mark later than all data.
     private static let farFuture: Int64 = 1 << 52
 
     private static func client(_ server: TambourServer, _ account: Account) throws -> WireClient {

@@ -116,7 +116,7 @@ struct Report: Codable, Sendable {
 
         """
 
-    /// The number of claims that were met, and the names of the others.
+    /// The number of claims that were met, and the names of the claims that were not.
     private var summary: String {
         let verdicts = outcomes.flatMap { outcome in outcome.claims.map { (outcome.name, $0) } }
         let kept: Set = ["met", "stretch met"]

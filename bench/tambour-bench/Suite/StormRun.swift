@@ -16,7 +16,7 @@ struct StormFigures: Sendable {
     var residentMiB: Double
 }
 
-/// Performs the handshake, logs in with a sync time, and finishes when the reply arrives.
+/// Performs the handshake, logs in with a login mark, and finishes when the reply arrives.
 final class StormClient: LoadClient {
     /// The interval of checks: one of this number of replies is checked, because a driver that
     /// decodes all replies measures itself.
