@@ -107,8 +107,8 @@ package struct Meetings {
 
     /// Whether a user is at least as near to the viewer as `wanted`.
     ///
-    /// Unknown users run the same statements as strangers, so that timing reveals little about
-    /// which users exist.
+    /// The same statements run for unknown users and for strangers, so that timing reveals little
+    /// about which users exist.
     ///
     /// - Parameter contact: the viewer's row for the user; nil if the id is unassigned.
     package mutating func isAtLeast(

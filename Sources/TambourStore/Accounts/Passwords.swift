@@ -119,7 +119,7 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// Sets or replaces the second factor of a user, and voids everything that the previous one
+    /// Sets or replaces the second factor of a user, and voids everything that the previous factor
     /// opened.
     package func setPassword(
         _ password: HashedPassword,

@@ -98,7 +98,7 @@ package struct Track: Sendable {
     package enum Kind: Int64, Sendable {
         /// Setting, changing or removing the caller's password.
         case settings = 0
-        /// Giving the password after the code.
+        /// Entering the password after the code, during a login.
         case challenge = 1
         /// Logging in by a QR code.
         case qr = 2

@@ -37,8 +37,8 @@ package struct UserIDSource: Sendable {
 }
 
 extension WriteTransaction {
-    /// Returns an id that no account has or had; the rows of erased accounts stay and keep their
-    /// ids taken.
+    /// Returns an id that no account has or had. The rows of erased accounts stay, so their ids are
+    /// not reused.
     ///
     /// - Throws: `UserIDsExhausted` if the source returns only taken ids.
     func newUserID() throws -> UserID {

@@ -66,7 +66,7 @@ package final class StoreWriter {
         return transaction.close()
     }
 
-    /// Ends a batch without writes, without waiting for the disk.
+    /// Ends a batch that has written nothing; does not wait for the disk.
     package func finishUnwritten() {
         connection.sql.rollback()
         _ = transaction.close()

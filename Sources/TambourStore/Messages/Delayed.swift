@@ -330,7 +330,7 @@ extension WriteTransaction {
         return stored
     }
 
-    /// Replaces a scheduled message; if its sending had failed, the server will retry it.
+    /// Replaces a scheduled message. If an earlier attempt to send it failed, the server retries.
     ///
     /// - Returns: the row as stored.
     package func edit(_ record: DelayedRecord, in chat: ChatState?) throws -> DelayedRecord {

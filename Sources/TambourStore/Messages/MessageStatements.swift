@@ -154,8 +154,8 @@ struct MessageStatements {
             WHERE chat = $1 AND id = $2
             """
         )
-        // SQLite starts its scan at the first bound in the statement, so the cursor must precede
-        // the bound of the partial index.
+        // SQLite starts its scan at the first bound in the statement, so the bound by `$2` and `$3`
+        // must precede the bound of the partial index.
         changes = try sql.query(
             """
             SELECT \(MessageChangeColumn.list(of: "m")) FROM message m

@@ -83,8 +83,9 @@ extension MessageID {
 }
 
 extension MessageRecord {
-    /// Returns the message object for the wire. Only the author of a post may know its author, so
-    /// the object hides from other users everything that could distinguish the authors of posts.
+    /// Returns the message object for the wire. The author of a post is secret, except to the
+    /// author. The object therefore hides from other users everything that could distinguish the
+    /// authors of posts.
     ///
     /// - Parameter viewer: nil for all members.
     package func message(

@@ -64,8 +64,8 @@ extension ReadTransaction {
         return info
     }
 
-    /// Returns the reactions of a message, including the viewer's own reaction. Without one,
-    /// returns the stored bytes.
+    /// Returns the reactions of a message, including the viewer's own reaction. If there is no own
+    /// reaction, returns the stored bytes unchanged.
     func reactions(
         to record: MessageRecord,
         for viewer: UserID?

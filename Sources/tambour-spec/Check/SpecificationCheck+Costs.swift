@@ -1,4 +1,5 @@
-/// Checks that every request charges an existing bucket and counts items that the request contains.
+/// Checks that the cost of every request names an existing bucket, and items that the request
+/// contains.
 extension SpecificationCheck {
     mutating func checkCosts() {
         unique(specification.buckets.map { ($0.name, $0.origin) }, "bucket")

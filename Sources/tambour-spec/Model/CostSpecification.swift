@@ -1,6 +1,6 @@
 import Yams
 
-/// A token bucket of `protocol.yaml` that requests charge.
+/// A token bucket of `protocol.yaml`; requests take their cost from it.
 struct RateBucketEntry: Sendable {
     /// The owner of each separate bucket.
     enum Owner: String, CaseIterable, Sendable { case user, anyone, connection, address }
@@ -17,7 +17,7 @@ struct RateBucketEntry: Sendable {
     var isNamed: Bool { owner == .user || owner == .anyone }
 }
 
-/// The cost of a request and the bucket that it charges: `cost` of an opcode.
+/// The cost of a request, and the bucket that the cost is taken from: `cost` of an opcode.
 struct CostEntry: Sendable {
     /// The time for which the largest request occupies its queue on the reference machine.
     enum Processor: String, CaseIterable, Sendable { case light, medium, heavy }

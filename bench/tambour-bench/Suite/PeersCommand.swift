@@ -135,7 +135,7 @@ private final class Entry {
 
     init(_ contestant: any Contestant) { self.contestant = contestant }
 
-    /// Runs `body` and stops the server. An error only fails this server.
+    /// Runs `body` and stops the server. An error counts as a failure of this server only.
     func attempt(_ when: String, _ body: () throws -> Void) {
         defer { contestant.stop() }
         do { try body() } catch { failed(when, error) }
