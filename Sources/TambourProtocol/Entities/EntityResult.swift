@@ -16,7 +16,7 @@ package enum EntityResult: Hashable, Sendable {
         package var id: EntityID
         package var version: Int64
         package var modified: Int64
-        /// The whole entity, when it differs from the base with the operation's fields.
+        /// The whole entity; nil if it equals the base with the operation's fields.
         package var entity: Entity?
         /// The server's previous value, if last-writer-wins replaced it.
         package var loser: Entity?

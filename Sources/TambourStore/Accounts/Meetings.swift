@@ -5,9 +5,9 @@ import TambourSQL
 package enum Nearness: Comparable, Sendable {
     /// Nothing: the user looks like an unassigned id.
     case stranger
-    /// The profile.
+    /// Only the profile.
     case met
-    /// Also presence, if the user shows it and has not blocked the viewer.
+    /// The profile, and the presence if the user shows it and has not blocked the viewer.
     case near
 }
 

@@ -2,7 +2,7 @@ package import TambourProtocol
 
 /// The parts of the wire's `Chat`; the only place that builds this object.
 ///
-/// A field that every caller must decide has no default, so a forgotten field does not compile.
+/// The fields that every caller must set have no default, so a forgotten field does not compile.
 package struct ChatObject {
     package let id: ChatID
     package let kind: ChatKind

@@ -60,8 +60,8 @@ extension Packed<MessageLink> {
 }
 
 extension Packed<[Element]> {
-    /// The formatting without attributes, which have no size limit; nil if the bytes are not
-    /// formatting.
+    /// The formatting without its attributes, because attributes have no size limit; nil if the
+    /// bytes are not formatting.
     fileprivate var withoutAttributes: Self? {
         guard let elements = stored else { return nil }
         return Packed(

@@ -40,8 +40,8 @@ extension WriteTransaction {
         }
     }
 
-    /// Finds chats with messages that were not indexed, because of a crash or because the index is
-    /// newer.
+    /// Finds chats with unindexed messages. Messages stay unindexed after a crash, or if they are
+    /// older than the index.
     private func sweep() throws {
         guard let after = searchBacklog.sweptTo else { return }
         let chats = try store.search.chatsAfter.all {
