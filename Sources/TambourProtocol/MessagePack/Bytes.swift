@@ -17,7 +17,7 @@ package struct Bytes: Hashable, Sendable {
         self.init(array, range: 0..<array.count)
     }
 
-    /// A range of an array, which must contain it.
+    /// A range of an array; the array must contain the range.
     package init(_ storage: [UInt8], range: Range<Int>) {
         precondition(range.lowerBound >= 0 && range.upperBound <= storage.count)
         self.storage = storage

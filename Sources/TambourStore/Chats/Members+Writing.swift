@@ -170,7 +170,7 @@ extension WriteTransaction {
         return true
     }
 
-    /// Makes a chat that one member has hidden visible.
+    /// Unhides a chat for one member who has hidden it.
     ///
     /// - Returns: whether the chat was hidden.
     package func bringBack(_ chat: ChatState, for user: UserID) throws -> Bool {

@@ -3,7 +3,7 @@ import TambourNet
 import TambourProtocol
 import TambourTesting
 
-/// W3: idle phones. Measures the cost of logged-in connections that send nothing.
+/// W3: measures the cost of logged-in connections that send nothing, such as idle phones.
 ///
 /// At the end all of these connections close at once. Meanwhile the server posts a block to every
 /// lane every 10 ms; the delay of a block is the cost of a mass disconnect to the remaining users.
