@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The program for previews of links that the LNK cases count on: `tambourd serve --link-previews exec:PATH`.
+"""The link preview program that the LNK cases need: `tambourd serve --link-previews exec:PATH`.
 
-It asks nobody: what it says depends on the path of the link alone.
+It makes no network requests: its output depends only on the path of the link.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import signal
 import sys
 from urllib.parse import urlsplit
 
-#: Of one UTF-16 unit and of two, so that no limit is met exactly by cutting between characters.
+#: One character of one UTF-16 unit, then characters of two units: a cut at an even limit splits a character.
 LONG = "x" + "\N{HEDGEHOG}" * 1000
 
 

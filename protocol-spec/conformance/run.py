@@ -1,4 +1,4 @@
-"""Runs the suite against a tambourd started for it, on a free loopback port with a data directory of its own.
+"""Starts a tambourd on a free loopback port with its own data directory, and runs the suite against it.
 
 python run.py PATH_OF_TAMBOURD [argument of tambour-conformance …]
 """
@@ -25,25 +25,25 @@ ACCOUNTS = 6
 
 
 class Tambourd:
-    """A server with ACCOUNTS accounts. While it runs, writing a line to `control` restarts it."""
+    """A server with ACCOUNTS accounts. While it runs, writing a line to `asked` restarts it."""
 
     def __init__(self, program: str, directory: Path) -> None:
         self.program = program
         self.data, self.log = directory / "data", directory / "log"
-        #: Where login codes go: a phone and its code a line.
+        #: The file of login codes: one line with a phone and its code for each.
         self.codes = directory / "codes"
         self.codes.touch()
-        #: Who gets which feature.
+        #: The file of feature rules.
         self.features = directory / "features"
         self.features.write_text("{}")
-        #: Takes a line that asks for a restart, and gives one when it is done.
+        #: Two pipes: the first receives a line that requests a restart, the second sends a line afterwards.
         self.asked, self.done = directory / "restart", directory / "restarted"
-        # The store is a backup that was restored, for the cases of marks from before that.
+        # The store is a restored backup, for the cases with marks from before a restore.
         first, backup = directory / "first", directory / "backup"
         users = ["--count", str(ACCOUNTS), "--first-phone", FIRST_PHONE, "--data", first]
         created = self._run("admin", "users", "create", *users)
         self._run("backup", backup, "--data", first)
-        #: A time after the backup and before it was restored, Unix milliseconds.
+        #: A time after the backup and before its restore, in Unix milliseconds.
         self.before_restore = time.time_ns() // 1_000_000
         self._run("restore", backup, "--data", self.data)
         lines = [line.split() for line in created.splitlines()]
@@ -84,7 +84,7 @@ class Tambourd:
         raise RuntimeError(f"{self.program} did not start:\n{self.log.read_text()}")
 
     def stop(self) -> None:
-        """SIGTERM; raises if the server had died before or does not end in order."""
+        """Sends SIGTERM; raises if the server had died before or does not exit cleanly."""
         died = self.process.poll() is not None
         self.process.terminate()
         try:
@@ -100,21 +100,21 @@ class Tambourd:
             )
 
     def restart_when_asked(self) -> None:
-        """Until the pipes are gone: stops and starts the server for each line."""
+        """Restarts the server for each line, until the pipes are deleted."""
         with contextlib.suppress(FileNotFoundError):
             while self.asked.open().readline() == "\n":
                 try:
                     self.stop()
                     self.process = self._start()
                 except RuntimeError as error:
-                    # Told when the run is over: whoever asked for the restart must not wait for ever.
+                    # Raised after the run: the suite, which requested the restart, must not wait for ever.
                     self.failure = error
                 self.done.write_text("done\n")
 
 
 @contextlib.contextmanager
 def tambourd(program: str) -> Iterator[Tambourd]:
-    """A running server, which ends with the context."""
+    """A running server, which is stopped at the end of the context."""
     with tempfile.TemporaryDirectory(prefix="conformance-") as directory:
         server = Tambourd(program, Path(directory))
         os.mkfifo(server.asked)
@@ -135,7 +135,7 @@ def main() -> int:
     if len(sys.argv) < 2:
         print(__doc__, file=sys.stderr)
         return 2
-    # Whoever ends this script ends the server with it.
+    # SIGTERM to this script also stops the server.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with tambourd(sys.argv[1]) as server:
         return subprocess.run(

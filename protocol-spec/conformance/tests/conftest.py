@@ -1,4 +1,4 @@
-"""What the tests of the suite share."""
+"""Fixtures of the suite's tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TAMBOURD = os.environ.get("TAMBOURD", str(CONFORMANCE.parents[1] / ".build/debug
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Tambourd]:
-    """A right server, for proxies to stand in front of."""
+    """A correct server behind the proxies."""
     if not Path(TAMBOURD).exists():
         pytest.skip(f"needs {TAMBOURD}; TAMBOURD names another one")
     with tambourd(TAMBOURD) as server:

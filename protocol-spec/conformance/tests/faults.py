@@ -1,4 +1,4 @@
-"""Servers that do one thing wrong, each with the case or the requirement that exists because of it."""
+"""Servers with one fault each, and the case or requirement that must notice the fault."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIMITS = bundle.load().limits
 
 
 def with_value(frame: Frame, value: Any) -> Frame:
-    """The frame with another payload, plain."""
+    """The frame with another payload, uncompressed."""
     return dataclasses.replace(frame, flags=0, wire=wire.encode(value))
 
 
@@ -61,7 +61,7 @@ class LowByteOfOpcode(Fault):
 
 
 class PushNumber(Fault):
-    """Pushes are numbered on from the client's last number, above 255."""
+    """The seq of a push continues above 255 instead of wrapping to 0."""
 
     notices = "number-of-a-push[300]"
     last = 0
@@ -75,7 +75,7 @@ class PushNumber(Fault):
 
 
 class NilPayload(Fault):
-    """Nothing is written as nil."""
+    """An empty payload is written as nil."""
 
     notices = "empty-reply[PING]"
 
@@ -84,7 +84,7 @@ class NilPayload(Fault):
 
 
 class LargeBlock(Fault):
-    """Whatever is long is compressed, for every client."""
+    """Replies of more than 99,999 bytes are compressed for every client."""
 
     notices = "long-reply-for-a-classic-client"
 
@@ -96,7 +96,7 @@ class LargeBlock(Fault):
 
 
 class WrongFactor(Fault):
-    """The factor is always 100, which is more than enough and not what the rule says."""
+    """The factor is always 100, which is large enough but violates the rule."""
 
     notices = "factor-of-pushes"
 
@@ -105,7 +105,7 @@ class WrongFactor(Fault):
 
 
 class OneReadOnePacket(Fault):
-    """What a read brings is taken for one packet: what does not fit is forgotten."""
+    """Every read is treated as one packet: further bytes are dropped."""
 
     notices = "packet-and-part-of-the-next[11]"
 
@@ -117,7 +117,7 @@ class OneReadOnePacket(Fault):
 
 
 class LatePush(Fault):
-    """A push leaves behind the reply to the next PING, so that no fence finds it."""
+    """A push is sent after the reply to the next PING, so a fence does not find it."""
 
     notices = "PSH-10"
 
@@ -135,7 +135,7 @@ class LatePush(Fault):
 
 
 class ReorderedMessages(Fault):
-    """Of two messages sent at once the second is stored first."""
+    """Of two messages in one write the second is stored first."""
 
     notices = "order-of-messages"
 
@@ -149,7 +149,7 @@ class ReorderedMessages(Fault):
 
 
 class WrongPredecessor(Fault):
-    """A push names itself as the message before it."""
+    """A push names its own message as the previous message."""
 
     notices = "PSH-01"
 
@@ -161,7 +161,7 @@ class WrongPredecessor(Fault):
 
 
 class StoredTwice(Fault):
-    """A cid that comes again is a message again."""
+    """A retry with the same cid stores a second message."""
 
     notices = "MSG-03"
 
@@ -180,7 +180,7 @@ class StoredTwice(Fault):
 
 
 class ClosesOnSoftError(Fault):
-    """The connection ends with every refusal."""
+    """Every refusal closes the connection."""
 
     notices = "unknown-opcode"
 
@@ -189,7 +189,7 @@ class ClosesOnSoftError(Fault):
 
 
 class HalfAPacket(Fault):
-    """The last packet before the end is cut."""
+    """The last packet before the end of the stream is truncated."""
 
     notices = "server-that-stops"
 
@@ -198,7 +198,7 @@ class HalfAPacket(Fault):
 
 
 class TakesLongLists(Fault):
-    """A list of more items than may be is cut to what may be."""
+    """A list with too many items is truncated to the limit instead of refused."""
 
     notices = "every-size-at-its-limit[CONTACT_INFO]"
 
@@ -209,7 +209,7 @@ class TakesLongLists(Fault):
 
 
 class AnswersNoFeature(Fault):
-    """Settings never hold answers about features."""
+    """The settings of LOGIN never contain answers about features."""
 
     notices = "answers-of-login"
 
@@ -222,13 +222,13 @@ class AnswersNoFeature(Fault):
 
 
 class LaterRelease(Fault):
-    """No fault: every payload, and every object in it, has a field that nobody knows yet."""
+    """No fault: every payload, and every object in it, has an unknown field of a later release."""
 
     def answer(self, frame: Frame) -> list[Frame]:
         if frame.command == wire.ERROR:
             return [frame]
         fields = fields_of(frame, bundle.load())
-        # Another one in pushes than in replies.
+        # Pushes and replies have different unknown fields.
         return [with_value(frame, self.later(frame.value, fields, f"later {frame.command}"))]
 
     def later(self, value: Any, fields: Any, key: str) -> Any:

@@ -1,4 +1,4 @@
-"""A proxy between the suite and a right server that does one thing wrong."""
+"""A proxy between the suite and a correct server that injects one fault."""
 
 from __future__ import annotations
 
@@ -12,43 +12,43 @@ from tambour_conformance.wire import Frame
 
 
 class Fault:
-    """What a proxy does to the packets of one connection; this one does nothing."""
+    """A change of the packets of one connection; this base class changes nothing."""
 
-    #: The case that must fail because of it, or the requirement one of whose cases must.
+    #: The case that must fail because of the fault, or a requirement of which one case must fail.
     notices = ""
 
     def request(self, frame: Frame) -> list[Frame]:
-        """What the server gets in the place of a request."""
+        """The frames that the server gets instead of a request."""
         return [frame]
 
     def answer(self, frame: Frame) -> list[Frame]:
-        """What the client gets in the place of a reply, an error or a push."""
+        """The frames that the client gets instead of a reply, an error or a push."""
         return [frame]
 
     def cut(self, data: bytearray) -> Iterator[Frame]:
-        """Takes the whole packets off the front of what has come from the client so far."""
+        """Removes the complete packets from the bytes received from the client."""
         while (frame := wire.cut(data)) is not None:
             del data[: wire.HEADER_SIZE + len(frame.wire)]
             yield frame
 
     def farewell(self) -> bytes:
-        """What the client gets behind everything else when the server has closed."""
+        """The last bytes that the client gets after the server has closed."""
         return b""
 
     def closes(self, frame: Frame) -> bool:
-        """Whether both sides are closed after this answer."""
+        """Whether the proxy closes the connection to the client after this answer."""
         return False
 
 
 @contextlib.contextmanager
 def proxy(server: str, fault: type[Fault]) -> Iterator[str]:
-    """Listens on a free loopback port, as long as the context lives; gives its address."""
+    """Listens on a free loopback port during the context; yields its address."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=512)
     threading.Thread(target=_accept, args=(listener, server, fault), daemon=True).start()
     try:
         yield f"127.0.0.1:{listener.getsockname()[1]}"
     finally:
-        # Wakes whoever waits in accept; closing alone would not.
+        # Wakes the thread that waits in accept; closing alone does not.
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
 

@@ -1,4 +1,4 @@
-"""A server that does what a test tells it, one connection at a time."""
+"""A server that a test scripts, one connection at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Script:
         self.data = bytearray()
 
     def read(self) -> Frame | None:
-        """The next packet of the client; None at the end."""
+        """The next packet of the client; None at the end of the stream."""
         while (frame := wire.cut(self.data)) is None:
             try:
                 chunk = self.socket.recv(65_536)
@@ -48,14 +48,14 @@ class Script:
             self.socket.sendall(data)
 
     def serve(self) -> None:
-        """Answers whatever comes with an empty map, until the end."""
+        """Answers every request with an empty map, until the end of the stream."""
         while (frame := self.read()) is not None:
             self.reply(frame)
 
 
 @contextlib.contextmanager
 def serving(script: Callable[[Script], None]) -> Iterator[str]:
-    """A server that runs `script` for each connection and then closes it; gives its address."""
+    """A server that runs `script` for each connection and then closes it; yields its address."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def accept() -> None:
@@ -71,7 +71,7 @@ def serving(script: Callable[[Script], None]) -> Iterator[str]:
     try:
         yield f"127.0.0.1:{listener.getsockname()[1]}"
     finally:
-        # Wakes whoever waits in accept; closing alone would not.
+        # Wakes the thread that waits in accept; closing alone does not.
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
 
@@ -80,7 +80,7 @@ def serving(script: Callable[[Script], None]) -> Iterator[str]:
 def connected(
     script: Callable[[Script], None], *, foreign: bool = False, tls: bool = False
 ) -> Iterator[Connection]:
-    """A connection of the harness to such a server. What does not come is waited for one second."""
+    """A connection of the harness to such a server, with a timeout of one second."""
     with serving(script) as address:
         host, port = address.split(":")
         target = Target(host, int(port), tls=tls, timeout=1.0, foreign=foreign)

@@ -1,4 +1,4 @@
-"""What the harness does and expects, against a server that does as it is told."""
+"""The actions and expectations of the harness, against a scripted server."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_presence_breaks_no_silence_unless_asked_for() -> None:
 
 
 def test_fence_waits_at_a_foreign_server() -> None:
-    """There a push may follow the answer to PING; and the report says that silence was not proved."""
+    """A push may follow the answer to PING, and the report says that silence was not proved."""
 
     def late(script: Script) -> None:
         while (frame := script.read()) is not None:
@@ -80,7 +80,7 @@ def test_fence_waits_at_a_foreign_server() -> None:
 
 
 def test_foreign_server_is_waited_for_once() -> None:
-    """All fences behind one request wait together, and those that ask for no grace not at all."""
+    """All fences after one request share one wait, and fences without `grace` do not wait."""
     with connected(Script.serve, foreign=True) as connection:
         began = time.monotonic()
         for _ in range(8):
@@ -166,7 +166,7 @@ def test_half_a_packet_before_the_end_is_unclean() -> None:
 
 def test_reset_is_unclean() -> None:
     def reset(script: Script) -> None:
-        # Closing over what was not read resets the connection.
+        # Closing with unread bytes resets the connection.
         script.socket.recv(1)
 
     with connected(reset) as connection:
@@ -230,7 +230,7 @@ def test_foreign_server_may_serve_less() -> None:
 
 
 def test_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same over TLS, with a certificate of one's own named by SSL_CERT_FILE."""
+    """The same over TLS, with a self-signed certificate that SSL_CERT_FILE names."""
     key, certificate = tmp_path / "key", tmp_path / "certificate"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
@@ -261,7 +261,7 @@ def test_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ids=["many packets", "many bytes"],
 )
 def test_flood_fails_and_is_not_kept(data: bytes) -> None:
-    """Who sends without end fails the case at once, and what it sent is gone but the beginning."""
+    """A server that sends without end fails the case at once, and only the first bytes are kept."""
 
     def flood(script: Script) -> None:
         with contextlib.suppress(OSError):

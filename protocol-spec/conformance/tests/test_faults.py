@@ -1,4 +1,4 @@
-"""The suite is worth what it notices: each fault must fail the case that exists because of it."""
+"""Checks that the suite notices faults: each fault must fail its case."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ noticed: set[str] = set()
 
 
 def verdicts(server: Tambourd, fault: type[Fault], cases: list[str], out: Path) -> dict[str, str]:
-    """What cases come to behind a proxy with a fault."""
+    """The verdicts of cases that run through a proxy with a fault."""
     with proxy(server.address, fault) as address:
         run = subprocess.run(
             [sys.executable, "-m", "tambour_conformance", address, *server.arguments[1:], *cases]
@@ -30,12 +30,12 @@ def verdicts(server: Tambourd, fault: type[Fault], cases: list[str], out: Path) 
 
 
 def test_a_proxy_without_fault(server: Tambourd, tmp_path: Path) -> None:
-    """All those cases pass when the proxy changes nothing."""
+    """All cases of the faults pass when the proxy changes nothing."""
     found = verdicts(server, Fault, [fault.notices for fault in FAULTS], tmp_path)
     assert set(found.values()) == {"PASS"}, found
 
 
-#: What compares payloads with each other, or says that there is nothing in one.
+#: Requirements whose cases compare payloads, or check that a payload is empty.
 COMPARING = [
     "FRM-01",
     "MSP-20",
@@ -64,22 +64,22 @@ COMPARING += ["PSH-09", "PSH-13"]
 
 
 def test_a_later_release(server: Tambourd, tmp_path: Path) -> None:
-    """A server whose packets and objects have fields that the specification does not know yet passes."""
+    """A server passes if its packets and objects have fields that are not in the specification."""
     found = verdicts(server, LaterRelease, COMPARING, tmp_path)
     assert set(found.values()) == {"PASS"}, {name for name in found if found[name] != "PASS"}
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
 def test_fault_is_noticed(server: Tambourd, fault: type[Fault], tmp_path: Path) -> None:
-    """The case fails; that the suite itself breaks is not enough."""
+    """The case fails; an error of the suite itself is not enough."""
     found = verdicts(server, fault, [fault.notices], tmp_path)
     assert "FAIL" in found.values() and "ERROR" not in found.values(), found
     noticed.add(fault.__name__)
 
 
 def test_all_are_noticed(capsys: pytest.CaptureFixture[str]) -> None:
-    """Says how many."""
-    # Past the capture: the figure is to be seen in a run that passes.
+    """All faults are noticed; prints the number."""
+    # Without capture, so that a passing run also shows the number.
     with capsys.disabled():
         print(f" faults noticed: {len(noticed)} of {len(FAULTS)} ", end="")
     assert len(noticed) == len(FAULTS)

@@ -1,4 +1,4 @@
-"""Who cannot be judged is not: no server, or one of another kind, is one line and a status of its own."""
+"""A missing server, or a server of another protocol, gives one line and its own exit status."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_nobody_to_judge(script: Callable[[Script], None], said: str) -> None:
 
 @pytest.mark.parametrize("command", [wire.OK, wire.ERROR, wire.REQUEST], ids=["reply", "refusal", "push"])
 def test_somebody_to_judge(command: int) -> None:
-    """Any packet will do: whether it is the right one is for the cases to say."""
+    """The probe accepts any packet; the cases judge whether it is correct."""
 
     def answer(script: Script) -> None:
         script.read()

@@ -1,4 +1,4 @@
-"""What a run says: verdicts, exit status and reports, from whole runs of small cases."""
+"""Verdicts, exit status and reports of a run, tested with complete runs of small cases."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def test_x(note):
 def test_x(stranger): stranger.call("PING") / 0
 """,
 }
-#: An answer that is wrong goes before a close that is wrong.
+#: A wrong answer takes precedence over a wrong close.
 WRONG_ANSWER_AND_CLOSE = """
 @case("FRM-01")
 def test_x(stranger):
     stranger.closed(within=0.05)
     stranger.refused("proto.state", "PING")
 """
-#: What the server writes is judged in the cases that name it, and only there.
+#: A broken rule of server packets affects only the verdicts of cases that name the rule.
 NIL = """
 @case("MSP-20")
 def test_x(stranger): stranger.call("SESSION_INIT")
@@ -95,7 +95,7 @@ class Outcome:
 
 
 def answers(script: Script) -> None:
-    """Answers everything with an empty map, SESSION_INIT with nil."""
+    """Answers SESSION_INIT with nil, and every other request with an empty map."""
     while (frame := script.read()) is not None:
         script.reply(frame, payload=b"\xc0" if frame.opcode == 6 else None)
 
@@ -147,7 +147,7 @@ def test_close_stands_apart(case: str, expected: tuple[str, str | None], tmp_pat
     assert (found["behaviour"], found["close"]) == expected
 
 
-#: Long, and well: two packets in pieces, of which the first ends within a header.
+#: A long case that passes: two packets in two pieces; the first piece ends within a header.
 LONG = """
 @case("FRM-01")
 def test_x(stranger):
@@ -167,7 +167,7 @@ def test_every_byte_is_shown_when_asked_for(tmp_path: Path) -> None:
     short = (run(LONG, tmp_path).out / "report.html").read_text()
     assert a not in short and "more, which --bytes shows" in short
     page = (run(LONG, tmp_path, "--bytes").out / "report.html").read_text()
-    # The second header ends in the piece behind it.
+    # The second header ends in the second piece.
     assert a in page and f'{header} <span class="h3">00</span></div>' in page
     assert '<div class="bytes"><span class="h3">01</span> <span class="h4">00</span>' in page
 
@@ -179,7 +179,7 @@ def test_how_packets_are_written(tmp_path: Path) -> None:
 
 
 def test_known_failing(tmp_path: Path) -> None:
-    """A listed failure is none; a listed case that passes is one; a case that does not exist is refused."""
+    """A listed case may fail but must not pass; an unknown case in the list is refused."""
     listed = tmp_path / "listed"
     listed.write_text("# why\nx  # not served\n")
     failing = run(CASES["FAIL"], tmp_path, "--known-failing", str(listed))
@@ -198,7 +198,7 @@ def test_selection(tmp_path: Path) -> None:
 
 
 def test_list_knows_what_lacks(tmp_path: Path) -> None:
-    """An unknown requirement, one without a case, and an id that two functions have."""
+    """`--list` reports an unknown requirement, a requirement without a case, and a duplicate id."""
     twice = '@case("FRM-01")\ndef test_x(): pass\n@case("FRM-99")\ndef test_y(): pass\n'
     outcome = run(twice, tmp_path, "--list")
     assert outcome.status == 1
@@ -206,14 +206,14 @@ def test_list_knows_what_lacks(tmp_path: Path) -> None:
 
 
 def test_every_requirement_has_a_case() -> None:
-    """And every case a requirement: of the packaged cases."""
+    """Every requirement has a packaged case, and every packaged case has a requirement."""
     done = subprocess.run(
         [sys.executable, "-m", "tambour_conformance", "--list"], capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stdout[-3000:]
 
 
-#: Many cases; one of them is skipped, which says nothing of the server.
+#: Many cases; one of them is skipped, which must not count for or against the server.
 MANY = """
 @case("FRM-01")
 @pytest.mark.parametrize("number", range(40))
@@ -260,7 +260,7 @@ def floods(data: bytes) -> Callable[[Script], None]:
     ids=["silent", "closes", "garbage", "endless zeros", "endless packets", "endless long packets"],
 )
 def test_lost_server(script: Callable[[Script], None], said: str, tmp_path: Path) -> None:
-    """The run ends after a few cases, in one line and a status of its own, and reports them."""
+    """The run ends after a few cases with one line and its own exit status, and reports these cases."""
     outcome = run(MANY, tmp_path, "--timeout", "2" if "asked" in said else "0.2", script=script)
     assert outcome.status == LOST_SERVER, outcome.printed
     assert len(outcome.cases) == LOST_CASES + 1
@@ -270,7 +270,7 @@ def test_lost_server(script: Callable[[Script], None], said: str, tmp_path: Path
 
 
 def test_server_that_fails_is_not_lost(tmp_path: Path) -> None:
-    """Who answers SESSION_INIT alone is judged to the end."""
+    """A server that answers only SESSION_INIT is judged to the end."""
 
     def answers_init(script: Script) -> None:
         while (frame := script.read()) is not None:

@@ -17,7 +17,7 @@ class Requirement:
     id: str
     level: str  #: MUST or SHOULD
     text: str
-    place: str  #: the chapter or the opcode that contains it
+    place: str  #: the chapter or the opcode that contains the requirement
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Opcode:
     direction: str  #: clientToServer, serverToClient or both
     states: tuple[str, ...]
     errors: tuple[str, ...]
-    fields: Mapping[str, Any] = field(repr=False)  #: the entry as the bundle has it
+    fields: Mapping[str, Any] = field(repr=False)  #: the unchanged entry of the bundle
 
     @property
     def from_client(self) -> bool:

@@ -23,7 +23,7 @@ from tambour_conformance.wire import Frame
 FOREIGN_GRACE = 0.25
 #: Pushes that other users' connections cause: they may come at any time and do not break a silence.
 BACKGROUND = ("NOTIF_PRESENCE",)
-#: How much may come unrequested on a connection: bytes, the longest packet and some more, and packets.
+#: The unrequested data that a connection may get: bytes (the longest packet and some more) and packets.
 UNASKED_BYTES = wire.HEADER_SIZE + wire.MAX_LENGTH + (4 << 20)
 UNASKED_PACKETS = 1 << 13
 #: How many more bytes each request of a connection allows: the mean of many pages.
@@ -66,7 +66,7 @@ class CaseLog:
         self.entries.append(Entry((time.monotonic() - self.began) * 1000, connection, kind, data, text))
 
     def forget(self, connection: str) -> None:
-        """Keeps only the first bytes received on a connection: they tell enough about a flood."""
+        """Keeps only the first bytes received on a connection, which suffice to show a flood."""
         first = next((each for each in self.entries if _is_received(each, connection)), None)
         self.entries = [
             replace(each, data=each.data[:FLOOD_SHOWN]) if each is first else each
@@ -412,7 +412,7 @@ class Connection:
             self.log.unclean.append(f"{self.name}: {self.rest} bytes of a packet before the end")
 
     def ends(self, within: float | None = None) -> str:
-        """The stream ends, somehow; for cases in which that is the correct behaviour."""
+        """The stream ends in any way; for cases in which the end is the correct behaviour."""
         seconds = self.target.timeout if within is None else within
         deadline = time.monotonic() + seconds
         while not self.ended:
@@ -428,15 +428,15 @@ class Connection:
         return frame
 
     def fence(self, *, grace: bool = True) -> None:
-        """Everything the server had for this connection at the time of the fence is in `unread` now.
+        """Reads all packets that the server has for this connection at this time into `unread`.
 
-        A foreign server's PING proves that only for answers, so this waits for its pushes until FOREIGN_GRACE
-        has passed since their last possible cause: once for all fences after the same request. Without
-        `grace` it does not wait: for callers that only keep reading, or that call a waiting fence later.
+        The PING of a foreign server is a fence only for answers. So this waits for its pushes until
+        FOREIGN_GRACE has passed since their last possible cause, once for all fences after the same request.
+        Callers that continue to read, or call a waiting fence later, pass `grace=False` and do not wait.
         """
         caused = self.log.caused
         self.call("PING")
-        # A PING causes nothing.
+        # A PING causes no pushes.
         self.log.caused = caused
         if grace and self.target.foreign:
             self.stall((caused + FOREIGN_GRACE - time.monotonic()) * 1000)
@@ -445,7 +445,7 @@ class Connection:
                 self.log.notes.append(note)
 
     def silence_by_fence(self, *, of: Sequence[str | int] | None = None, grace: bool = True) -> None:
-        """Nothing came except the frames that were requested and taken, as a PING proves.
+        """Checks with a fence that the connection got only frames that the case has taken.
 
         With `of`, only pushes of these opcodes count; for `grace` see `fence`.
         """
@@ -480,7 +480,7 @@ class Connection:
 
     @property
     def rest(self) -> int:
-        """How many bytes of an incomplete packet have come."""
+        """The number of received bytes of an incomplete packet."""
         return len(self._input)
 
     def first_bytes(self, count: int) -> bytes:

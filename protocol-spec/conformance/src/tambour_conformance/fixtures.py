@@ -1,4 +1,4 @@
-"""The fixtures of cases. All but accounts and their tokens is made for one case and closed after it."""
+"""The fixtures of cases. Only accounts and their tokens outlive a case."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def rng(settings: Settings, request: pytest.FixtureRequest) -> random.Random:
 def cid() -> Cid:
     """Returns an unused client id, greater each time.
 
-    Not from the seed: a second run on the same server would get the messages of the first run.
+    The ids do not come from the seed: a second run on the same server would repeat them.
     """
     last = secrets.randbits(40) << 12
 

@@ -21,7 +21,7 @@ class BadFlow(ValueError):
 
 
 def pointed(value: Any, pointer: str) -> Any:
-    """What a JSON pointer (RFC 6901) points at."""
+    """The value at a JSON pointer (RFC 6901)."""
     for part in pointer.split("/")[1:]:
         key = part.replace("~1", "/").replace("~0", "~")
         try:
@@ -64,11 +64,11 @@ class Player:
         self.cid = cid
         self.devices: dict[str, Connection] = {}
         self.saved: dict[str, Any] = {}
-        #: The pushes that the flow names: others do not break a silence.
+        #: The pushes that the flow names; only these break a silence.
         self.pushes = sorted({step["push"] for step in self.steps if "push" in step})
 
     def play(self) -> None:
-        """Plays all steps. Everybody is up to date before the first: deltas hold only the flow's changes."""
+        """Plays all steps. All users log in first, so that deltas contain only the flow's changes."""
         for name in self._people():
             device = self.login(name)
             settled(device)
@@ -80,7 +80,7 @@ class Player:
                 raise BadFlow(f"step {number}: {error}") from error
 
     def _people(self) -> list[str]:
-        """Everybody who takes part or is named."""
+        """The users who take part or are named."""
         text = str(self.steps)
         return [name for name in NAMES if re.search(rf"\b{name}\b", text)]
 

@@ -148,7 +148,7 @@ class People:
     def introduce(self, devices: list[Device]) -> None:
         """Lets all accounts find each other by phone, once per run: knowing an id is not enough.
 
-        Users whom the server does not let others find, or not so often, stay strangers.
+        If the server refuses a search, or too many searches, the users stay strangers.
         """
         for one in devices:
             for other in devices:

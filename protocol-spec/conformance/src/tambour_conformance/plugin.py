@@ -78,7 +78,7 @@ class CaseResult:
     requirements: tuple[str, ...]
     level: str
     verdict: Verdict = Verdict.PASS
-    known_failing: str | None = None  #: the reason, if it is listed
+    known_failing: str | None = None  #: the reason from the known-failing list, if the case is on it
     message: str = ""
     expected: str = ""
     actual: str = ""
@@ -135,7 +135,7 @@ def requirements_of(item: pytest.Item) -> tuple[str, ...]:
 
 
 def group_of(item: pytest.Item) -> str:
-    """The group of a case: that of its first requirement, or the named one; having none is a mistake."""
+    """The group of a case: that of its first requirement, or the named one. It is an error to have none."""
     marker = item.get_closest_marker("case")
     ids = requirements_of(item)
     return ids[0].partition("-")[0] if ids else marker.kwargs["group"] if marker else ""
@@ -276,7 +276,7 @@ class ConformancePlugin:
 
     def _tell(self, item: pytest.Item, result: CaseResult, report: pytest.TestReport) -> None:
         """Puts the verdict into pytest's own report, the source of junit.xml and the exit status."""
-        # junit.xml takes them from the report of the teardown, which is built from these.
+        # pytest copies the item's properties into the teardown report, from which junit.xml takes them.
         item.user_properties = [("verdict", str(result.verdict))]
         item.user_properties += [("requirement", each) for each in result.requirements]
         if result.close is not None:
@@ -313,7 +313,7 @@ class ConformancePlugin:
         self.row = [*self.row, result] if finds_nobody(result) else []
         if len(self.row) < LOST_CASES:
             return
-        # On a busy machine some hit the time limit before the size limit.
+        # On a busy machine some cases reach the time limit before the size limit.
         if any(each.log.flooded for each in self.row):
             self.lost = "the server sends more than it is asked for"
         else:

@@ -1,4 +1,4 @@
-"""Rules for every packet of a server: checked in all cases, judged in those that name them."""
+"""Rules for every packet of a server: checked in all cases, judged only in cases that name them."""
 
 from __future__ import annotations
 

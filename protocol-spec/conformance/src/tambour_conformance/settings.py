@@ -19,7 +19,7 @@ class Settings:
     strict: bool = False
     list_only: bool = False
     seed: int = 0
-    known_failing: dict[str, str] = field(default_factory=dict)  #: case ids and why
+    known_failing: dict[str, str] = field(default_factory=dict)  #: reasons by case id
     #: Limits of the server that differ from those of the specification.
     limits: dict[str, int] = field(default_factory=dict)
     #: Stops the server cleanly and starts it again with the same address and data.

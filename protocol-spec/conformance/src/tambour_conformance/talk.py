@@ -23,7 +23,7 @@ SAVED = 0
 NOBODY = (1 << 61) + 1
 DAY_MS = 86_400_000
 #: Requests that are sent before the first reply is read: far below the server's limit for requests in flight,
-#: and their pushes far below what it holds for a slow reader.
+#: and their pushes far below its buffer for a slow reader.
 BURST = 60
 
 
@@ -129,13 +129,13 @@ def settled(device: Device) -> Frame:
 
 
 def rise(numbers: Sequence[int], what: str) -> None:
-    """Each number is greater than the previous one."""
+    """Checks that each number is greater than the previous one."""
     for before, after in zip(numbers, numbers[1:], strict=False):
         check(before < after, f"{what} that rise", f"{after} behind {before}")
 
 
 def chain(pushes: Sequence[Frame]) -> None:
-    """Each NOTIF_MESSAGE names the message of the previous one."""
+    """Checks that each NOTIF_MESSAGE names the message of the push before it."""
     for before, after in zip(pushes, pushes[1:], strict=False):
         check(
             previous(after) == before["message"]["id"],
@@ -162,16 +162,16 @@ def known(value: Any, kind: str) -> Any:
 
 
 def same(actual: Any, expected: Any, what: str, kind: str = "Message") -> None:
-    """Two views of an object are equal.
+    """Checks that two views of an object are equal.
 
-    Fields of a later release may be in only one of them, and so may the id before a message, which is
-    inside the messages pushed to classic clients.
+    Fields of a later release may be in only one view. So may `prevMessageId`, which is inside a message
+    only in pushes to classic clients.
     """
     equal(_without_previous(known(actual, kind)), _without_previous(known(expected, kind)), what)
 
 
 def _without_previous(value: Any) -> Any:
-    """The same, ignoring the ids before messages."""
+    """The value without every `prevMessageId`."""
     match value:
         case dict():
             return {key: _without_previous(each) for key, each in value.items() if key != "prevMessageId"}
@@ -181,5 +181,5 @@ def _without_previous(value: Any) -> Any:
 
 
 def same_refusal(one: Frame, other: Frame, what: str) -> None:
-    """Two refusals that cannot be told apart: their payloads are equal."""
+    """Checks that two refusals cannot be distinguished: their payloads are equal."""
     check(one.value == other.value, f"{what}: one refusal", f"{one.value} and {other.value}")

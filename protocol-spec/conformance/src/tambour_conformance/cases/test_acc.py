@@ -205,7 +205,7 @@ def test_second_thoughts(login: LogIn, newcomer: Newcomer, limits: Limits) -> No
 def test_groups_go_on(
     login: LogIn, newcomer: Newcomer, bob: Device, carol: Device, group: Group, limits: Limits
 ) -> None:
-    """The others are told; an administrator becomes the owner, or the first member, or the owner stays."""
+    """Members are notified; an administrator or else the first member replaces an erased owner."""
     nina = login(newcomer("nina"))
     led, equals, guest = group(nina, bob), group(nina, carol), group(bob, nina, carol)
     # Members who join in the same millisecond have been there equally long.

@@ -17,7 +17,7 @@ from tambour_conformance.wire import Frame
 
 #: The size from which one app compresses payloads, in bytes.
 COMPRESSED = 32
-#: The user agent of one app: it fills in everything, partly with nil.
+#: The user agent of one app, which sends every field, some of them as nil.
 KOMET = {
     "userAgent": {
         "deviceType": "ANDROID",

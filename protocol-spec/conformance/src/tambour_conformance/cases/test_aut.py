@@ -105,7 +105,7 @@ def test_wrong_codes(
 def test_wrong_codes_from_everywhere(
     connect: Connect, accounts: People, newcomer: Newcomer, limits: Limits
 ) -> None:
-    """Attempts count over all connections: one connection for each, all at once, and none too many."""
+    """Simultaneous attempts on many connections count together, and only the allowed number is checked."""
     somebody = newcomer()
     first = connect("first")
     token, code = ask(first, somebody.phone)["token"], accounts.code(somebody)
@@ -210,7 +210,7 @@ def test_many_codes_for_one_phone(
     limits: Limits,
     known: bool,
 ) -> None:
-    """maxCodesPerPhoneFromAllPerHour requests are served; the next only where the account is logged in."""
+    """maxCodesPerPhoneFromAllPerHour requests are served; the next only from an address of its logins."""
     most, each = limits["maxCodesPerPhoneFromAllPerHour"], limits["maxCodesPerPhonePerHour"]
     if not each < most <= 2 * each - 2 or most > MOST_CODES:
         skip(f"needs more than two addresses for maxCodesPerPhoneFromAllPerHour, {most}: {LESS}")
@@ -235,9 +235,9 @@ def test_many_codes_for_one_phone(
 def test_many_codes_for_one_address(
     client: Connection, connect: Connect, address: str, phone: Phone, limits: Limits, settings: Settings
 ) -> None:
-    """maxCodesPerAddressPerHour requests are served, for any phone; the next only from elsewhere."""
+    """maxCodesPerAddressPerHour requests are served, for any phone; the next only from another address."""
     most, each = limits["maxCodesPerAddressPerHour"], limits["maxCodesPerPhonePerHour"]
-    # A server not started for this would refuse everybody behind the same proxy for an hour.
+    # A server that runs for other users would refuse everybody behind the same proxy for an hour.
     if most > MOST_CODES or "maxCodesPerAddressPerHour" not in settings.limits:
         skip(f"would use up maxCodesPerAddressPerHour, {most}: {LESS}")
     numbers = [phone() for _ in range(-(-most // each)) for _ in range(each)][:most]
@@ -527,7 +527,7 @@ def test_too_many_sessions(client: Connection, login: LogIn, newcomer: Newcomer,
     sessions = nina.call("SESSIONS_INFO")["sessions"]
     equal(len(sessions), most, "sessions")
     check(any(each["current"] for each in sessions), "the session that is connected", sessions)
-    # The connection is logged in with the first of them.
+    # The connection is logged in with the first token, so it cannot test this one.
     dead_token(client, found[1])
     client.call("LOGIN", {"token": found[-1]})
 

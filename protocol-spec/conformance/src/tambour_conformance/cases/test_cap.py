@@ -32,7 +32,7 @@ FIELDS = [
 
 
 def request_with(opcode: str, key: str, device: Device, chat: int, settings: Settings) -> dict[str, Any]:
-    """A request whose reply has this field. A new field needs one here."""
+    """A request whose reply has this field. A new field needs a request here."""
     match opcode, key:
         case "CHAT_HISTORY", "more":
             return {"chatId": chat, "backward": 1}
@@ -71,7 +71,7 @@ def test_fields_of_a_capability(
     for _ in range(2):
         chat = group(devices[0][0], devices[-1][0])
         say(devices[0][0], chat, cid())
-        # The next change gets another millisecond: changes of one come together, however small the page.
+        # The next change needs another millisecond: changes of one millisecond share a page of any size.
         settled(devices[-1][0])
     for device, expected in devices:
         reply = device.call(opcode, request_with(opcode, key, device, chat, settings))
@@ -116,7 +116,7 @@ def gated(protocol: Bundle) -> list[tuple[str, str]]:
 @case("CAP-03")
 @pytest.mark.parametrize(("feature", "opcode"), gated(bundle.load()), ids=str)
 def test_feature_is_off(login: LogIn, rules: Rules, protocol: Bundle, feature: str, opcode: str) -> None:
-    """Off, its opcode is refused to clients that named it; killed, to everybody; on, to nobody."""
+    """An opcode is refused to clients that named its disabled feature; if killed, to all clients."""
     named, other, classic = login("alice", features=[feature]), login("bob", features=[]), login("carol")
     for state, served in (
         (OFF, (False, True, True)),
@@ -150,7 +150,7 @@ def test_change_is_pushed(login: LogIn, connect: Connect, rules: Rules) -> None:
         last = config
         for each in others:
             each.silence_by_fence(of=["NOTIF_CONFIG"])
-        # Rules that change nothing notify nobody.
+        # Rules without an effective change are not pushed.
         rules({OWN: state, "another-feature": ON})
         for each in (named, laptop):
             each.silence_by_fence(of=["NOTIF_CONFIG"])

@@ -59,7 +59,7 @@ def react(device: Device, chat: int, message: int) -> None:
 def test_edit_or_reaction(
     login: LogIn, group: Group, cid: Cid, change: Callable[[Device, int, int], None]
 ) -> None:
-    """A changed message comes as in the history, once, and no other one does."""
+    """A changed message comes once, as in the history, and no other message comes."""
     alice, bob = login("alice"), login("bob")
     chat, sent = said(group, cid, alice, bob)
     mark = settled(bob)["time"]
@@ -94,7 +94,7 @@ def test_vote_is_a_change(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("CHG-02")
 def test_deletion(login: LogIn, group: Group, cid: Cid) -> None:
-    """A deletion for all is told to all by its id, a deletion for oneself only to the user's own devices."""
+    """Everybody gets the id of a message deleted for everybody; own devices of one deleted for oneself."""
     alice, bob = login("alice"), login("bob")
     chat, sent = said(group, cid, alice, bob)
     edit(alice, chat, sent[3])
@@ -112,7 +112,7 @@ def test_deletion(login: LogIn, group: Group, cid: Cid) -> None:
 @case("CHG-03")
 @pytest.mark.parametrize("count", [1, 2, 7])
 def test_pages_of_changes(login: LogIn, group: Group, cid: Cid, count: int) -> None:
-    """Page by page each change comes once, also where one request has changed many."""
+    """Over all pages each change comes once, also if one request changed many messages."""
     alice, bob = login("alice"), login("bob")
     chat, sent = said(group, cid, alice, bob, count=20)
     mark = settled(bob)["time"]
@@ -128,7 +128,7 @@ def test_pages_of_changes(login: LogIn, group: Group, cid: Cid, count: int) -> N
 
 @case("CHG-03")
 def test_pages_that_are_full(login: LogIn, group: Group, cid: Cid, limits: Limits) -> None:
-    """Changes that together exceed a reply come in several, each once."""
+    """Changes that do not fit one reply come in several replies, each change once."""
     alice, bob = login("alice"), login("bob")
     text = "€" * limits["maxTextUnits"]
     count = limits["maxReplyBytes"] // len(text.encode()) + 2
@@ -171,7 +171,7 @@ def test_next_mark(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("CHG-05")
 def test_behind_the_floor(login: LogIn, group: Group, cid: Cid) -> None:
-    """A member without the history, or who cleared it, gets no changes of it."""
+    """A member without the history, or who cleared it, gets no changes of hidden messages."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat, sent = said(group, cid, alice, bob)
     joining = {"chatId": chat, "userIds": [carol.user_id], "operation": "add", "showHistory": False}

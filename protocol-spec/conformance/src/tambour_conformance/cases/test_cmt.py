@@ -52,7 +52,7 @@ def comment(
 
 
 def refused(code: str, device: Device, chat: int, post: int, cid: int, **fields: Any) -> Frame:
-    """A comment that must be refused."""
+    """Sends a comment that must be refused."""
     value = {"chatId": chat, "postId": post, "message": message(cid, "a comment", **fields)}
     return device.refused(code, "MSG_SEND", value)
 
@@ -102,7 +102,7 @@ def test_comment(login: LogIn, cid: Cid) -> None:
         mark, seen = before[each.name]
         equal(login_again(each, **marks(mark))["chats"], [], f"chats of the next delta of {each.name}")
         equal(chat_of(each, chat), seen, f"the chat as {each.name} has it")
-    # Nor has the author read the post by commenting on it.
+    # Commenting on the post does not mark it as read for the author.
     unread = chat_of(bob, chat)["newMessages"]
     check(unread > 0, "the post is unread for the author of the comment", unread)
     read = {"type": "READ_MESSAGE", "chatId": chat, "messageId": post}
@@ -236,7 +236,7 @@ def test_opened(login: LogIn, cid: Cid, act: Act, push: str) -> None:
 @case("CMT-05")
 @pytest.mark.parametrize("how", ["leaves", "is removed"])
 def test_opened_and_left(login: LogIn, cid: Cid, how: str) -> None:
-    """A former member gets no more comments; nor does one who is added again without the history."""
+    """A former member gets no further comments, not even after being added without the history."""
     alice, bob = login("alice"), login("bob")
     chat, post = posted(cid, alice, bob)
     subscribe(bob, chat, post)
@@ -299,7 +299,7 @@ def test_changes(login: LogIn, cid: Cid) -> None:
 
 @case("DLY-10")
 def test_comments_are_not_scheduled(login: LogIn, cid: Cid) -> None:
-    """MSG_DELETE of what is scheduled, with a post: nothing is, and no comment goes."""
+    """MSG_DELETE of scheduled messages with a post deletes no comment."""
     alice, bob = login("alice"), login("bob")
     chat, post = posted(cid, alice, bob)
     made = comment(bob, chat, post, cid())["id"]
@@ -313,7 +313,7 @@ def test_comments_are_not_scheduled(login: LogIn, cid: Cid) -> None:
 
 @case("CMT-08")
 def test_comment_deleted(login: LogIn, cid: Cid) -> None:
-    """Users delete their own comments, administrators others'; a deleted post takes its comments with it."""
+    """Users delete their own comments, administrators others'; deleting a post deletes its comments."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat, post = posted(cid, alice, bob, carol)
     change(alice, chat, "add", carol.user_id, type="ADMIN", permissions=DELETE)
@@ -438,7 +438,7 @@ def test_all_of_one_member(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("CMT-12")
 def test_who_may_not_comment(login: LogIn, cid: Cid) -> None:
-    """Users who may ban commenters see the banned ones."""
+    """Users who may ban commenters see the banned users."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat, _ = posted(cid, alice, bob, carol)
     change(alice, chat, "add", bob.user_id, type="COMMENTS_BLACKLIST")
@@ -470,7 +470,7 @@ def test_kept_from_commenting(login: LogIn, cid: Cid) -> None:
 @case("GRP-50")
 @pytest.mark.parametrize("as_owner", [False, True])
 def test_who_runs_a_channel_comments(login: LogIn, cid: Cid, as_owner: bool) -> None:
-    """A user who becomes owner or administrator leaves the ban list, and stays off it without the rights."""
+    """A new owner or administrator leaves the ban list, and is not banned after losing the rights."""
     alice, bob = login("alice"), login("bob")
     chat, post = posted(cid, alice, bob)
     change(alice, chat, "add", bob.user_id, type="COMMENTS_BLACKLIST")

@@ -177,7 +177,7 @@ def test_blocked_before_a_dialog(login: LogIn, newcomer: Newcomer, cid: Cid) -> 
 
 @case("CON-30", "MSG-41")
 def test_nothing_new_from_the_blocked(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
-    """A mark counts only for its owner, a name waits for the next login, and a retry follows no presence."""
+    """After a block a mark is not pushed, a new name is not pushed, and a retry follows no presence."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     chat, number = dialog(owner, nina), cid()
     say(nina, chat, number)
@@ -252,12 +252,12 @@ def test_create_by_phone(login: LogIn, newcomer: Newcomer, phone: Phone) -> None
     equal(reply["contact"]["names"][0]["name"], "Nina N", "name")
 
 
-# Asking.
+# Requesting users.
 
 
 @case("CON-07")
 def test_presence_asked_for(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
-    """Presence comes of users who exist and have not blocked the caller."""
+    """Presence is returned for existing users who have not blocked the caller."""
     owner, nina, olga = login(newcomer("owner")), login(newcomer("nina")), login(newcomer("olga"))
     for other in (nina, olga):
         say(owner, dialog(owner, other), cid())
@@ -306,7 +306,7 @@ def test_common_groups(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid)
     """Common groups come, the most recent first; other groups and dialogs do not."""
     owner, nina, olga = login(newcomer("owner")), login(newcomer("nina")), login(newcomer("olga"))
     both = group(owner, nina, olga)
-    # Within one millisecond none is the most recent.
+    # Groups of one millisecond have no defined order.
     settled(owner)
     one = group(owner, nina)
     group(owner, olga)
@@ -351,11 +351,11 @@ def test_many_common_groups(login: LogIn, newcomer: Newcomer, group: Group) -> N
     equal(sorted(result), sorted(groups), "all pages")
 
 
-# Who may see whom.
+# Visibility of users.
 
 
 def seen(device: Device, *others: Device) -> list[int]:
-    """The users among them that CONTACT_INFO returns."""
+    """The given users that CONTACT_INFO returns."""
     return ids(device.call("CONTACT_INFO", {"contactIds": [each.user_id for each in others]})["contacts"])
 
 
@@ -423,7 +423,7 @@ def test_where_people_meet(login: LogIn, newcomer: Newcomer, group: Group, cid: 
 
 @case("CON-17")
 def test_closer_than_a_profile(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid) -> None:
-    """Presence needs more than a profile, and ends when one of the two leaves the group."""
+    """A visible profile does not show presence; presence ends when a user leaves the common group."""
     nina, olga, pia = (login(newcomer(name), stranger=True) for name in ("nina", "olga", "pia"))
     meet(nina, olga)
     equal((seen(nina, olga), present(nina, olga)), ([olga.user_id], set()), "somebody found")

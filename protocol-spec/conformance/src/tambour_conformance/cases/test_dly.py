@@ -55,7 +55,7 @@ def schedule(device: Device, text: str, cid: int, fire: int, **place: int) -> Fr
 
 
 def no_more(device: Device, text: str, cid: int, fire: int, **place: int) -> None:
-    """A message that must not be scheduled."""
+    """Tries to schedule a message, which must be refused."""
     value = message(cid, text, delayedAttributes={"timeToFire": fire})
     device.refused("proto.payload", "MSG_SEND", {**place, "message": value})
 
@@ -89,7 +89,7 @@ Pair = tuple[Device, Device]
 
 @case("DLY-01")
 def test_scheduled(phone_and_laptop: Pair, login: LogIn, group: Group, cid: Cid) -> None:
-    """It waits, visible only to its sender."""
+    """A scheduled message is visible only to its sender."""
     phone, laptop = phone_and_laptop
     bob = login("bob")
     chat = group(phone, laptop, bob)
@@ -111,7 +111,7 @@ def test_scheduled(phone_and_laptop: Pair, login: LogIn, group: Group, cid: Cid)
 
 @case("DLY-02")
 def test_its_time_comes(phone_and_laptop: Pair, login: LogIn, group: Group, cid: Cid) -> None:
-    """At its time it becomes an ordinary message."""
+    """At its time a scheduled message becomes an ordinary message."""
     phone, laptop = phone_and_laptop
     bob = login("bob")
     chat = group(phone, laptop, bob)
@@ -303,7 +303,7 @@ def test_who_leaves(phone_and_laptop: Pair, login: LogIn, group: Group, cid: Cid
     # A retry after a lost reply does not send it either.
     again = schedule(phone, "well", number, fire, chatId=chat)["message"]
     equal((again["id"], again.get("status")), (waiting, "REMOVED"), "the answer to a retry")
-    # A message scheduled after it is sent, and it is not.
+    # A message scheduled later is sent, but the earlier one is not.
     forget(alice)
     schedule(phone, "back", cid(), fire + 1, chatId=chat)
     equal(alice.push("NOTIF_MESSAGE", within=PATIENCE)["message"]["text"], "back", "what is sent")
@@ -352,7 +352,7 @@ def test_retry_of_deleted(phone_and_laptop: Pair, login: LogIn, group: Group, ci
     equal((again.get("text", ""), again.get("attaches", [])), ("", []), "its content")
     check("delayedAttributes" not in again, "no attributes", again)
     equal(scheduled(phone, chat), [], "what is scheduled")
-    # A message scheduled after it is sent, and it is not.
+    # A message scheduled later is sent, but the deleted one is not.
     schedule(phone, "fence", cid(), now(phone) + SOON, chatId=chat)
     equal(bob.push("NOTIF_MESSAGE", within=PATIENCE)["message"]["text"], "fence", "what is sent")
     equal(schedule(phone, "secret", number, fire, chatId=chat)["message"]["id"], first, "a later retry")
@@ -389,7 +389,7 @@ def test_time_of_a_sent_message(alice: Device, cid: Cid) -> None:
 
 @case("DLY-13")
 def test_list(phone_and_laptop: Pair, login: LogIn, group: Group, cid: Cid) -> None:
-    """The caller's own, in the order of their times, whatever page is requested."""
+    """The list has the caller's own messages in the order of their times, for any requested page."""
     phone, laptop = phone_and_laptop
     bob = login("bob")
     chat = group(phone, laptop, bob)

@@ -198,7 +198,7 @@ def test_too_many_drafts(phone_and_laptop: Pair, group: Group, limits: Limits) -
 
 @case("DRA-09")
 def test_draft_of_a_chat_left(phone_and_laptop: Pair, login: LogIn, group: Group) -> None:
-    """Leaving a chat discards its draft for good."""
+    """Leaving a chat discards its draft permanently."""
     phone, laptop = phone_and_laptop
     alice = login("alice")
     chat = group(alice, phone, laptop)

@@ -81,7 +81,7 @@ def test_folders_that_changed(phone_and_laptop: Pair) -> None:
 
 @case("FLD-03")
 def test_folders_by_id(phone_and_laptop: Pair, login: LogIn, newcomer: Newcomer) -> None:
-    """The caller's own folders come by id, others are left out."""
+    """The caller's own folders come by id; other ids are omitted."""
     phone, _ = phone_and_laptop
     put(phone, "a", "mine")
     other = login(newcomer("other"), interactive=False)

@@ -42,7 +42,7 @@ def test_reader_that_stalls(
         seqs = [alice.send("MSG_SEND", {"chatId": chat, "message": message(cid(), text)}) for _ in range(20)]
         sent += [alice.reply(seq)["message"]["id"] for seq in seqs]
         slowest = max(slowest, time.monotonic() - began)
-        # He is not idle; he only does not read.
+        # PINGs keep Bob from being idle; he only does not read.
         bob.raw(bob.packet("PING", {})[1], reading=False)
     note(f"{len(sent)} messages; the slowest twenty took {slowest * 1000:.0f} ms")
     end_of_the_deaf(bob)
@@ -53,9 +53,9 @@ def test_reader_that_stalls(
 
 
 def end_of_the_deaf(connection: Connection) -> str:
-    """Waits for the end of a client that reads nothing: it notices when it can no longer send.
+    """Waits until the server closes a client that reads nothing: then the client can no longer send.
 
-    If it read, the server would send it the buffered data, however late.
+    The client must not read here, because the server would then send it the buffered data.
     """
     _, ping = connection.packet("PING", {})
     deadline = time.monotonic() + PATIENCE
@@ -274,7 +274,7 @@ def test_server_that_stops(
         sent |= {seq for seq, _ in sends}
         pages = [bob.packet("CHAT_HISTORY", {"chatId": chat, "backward": before}) for _ in range(2)]
         for device, packets in ((alice, sends), (bob, pages)):
-            # When it accepts no more, earlier output is still to come.
+            # When the server accepts no more bytes, its earlier output can still be read.
             if not device.ended and not device.raw(b"".join(packet for _, packet in packets)):
                 device.ends()
             device.stall(1)

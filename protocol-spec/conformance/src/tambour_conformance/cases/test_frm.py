@@ -145,7 +145,7 @@ def test_too_long(alice: Device, limits: Limits) -> None:
 def test_sixteen_megabytes_announced(connect: Connect) -> None:
     """A hundred headers that announce 16,777,215 bytes are refused, and others are served meanwhile.
 
-    Their cost is invisible from outside; a server that reserves 1.6 GB will hardly pass this.
+    The memory use is invisible from outside, but a server that reserves 1.6 GB will hardly pass.
     """
     witness = connect("witness")
     greedy = [connect(f"greedy {number}", init=False) for number in range(100)]

@@ -133,7 +133,7 @@ def test_without_history(login: LogIn, group: Group, cid: Cid) -> None:
 def test_without_news_of_history(
     login: LogIn, newcomer: Newcomer, group: Group, cid: Cid, limits: Limits, size: str
 ) -> None:
-    """Changes of a message older than the event are told only to earlier members."""
+    """Changes of a message older than the event are pushed only to earlier members."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     count = limits["fanOutMembers"] - 1 if size == "large" else 0
     if count > MOST_MEMBERS:
@@ -160,7 +160,7 @@ def test_without_news_of_history(
 def test_answers_to_history(
     login: LogIn, newcomer: Newcomer, group: Group, cid: Cid, limits: Limits, size: str
 ) -> None:
-    """An answer to a message older than the event comes without it, by every way of reading."""
+    """An answer to a message older than the event comes without the original, in every request."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     count = limits["fanOutMembers"] - 1 if size == "large" else 0
     if count > MOST_MEMBERS:
@@ -380,7 +380,7 @@ def test_rights(login: LogIn, group: Group, newcomer: Newcomer) -> None:
 
 @case("GRP-13")
 def test_left(login: LogIn, group: Group, cid: Cid) -> None:
-    """The others are told that a user left; that user is outside, on every connection."""
+    """Members are notified that a user left; that user has no access, on every connection."""
     alice, bob, laptop = login("alice"), login("bob"), login("bob", "laptop")
     chat = group(alice, bob)
     forget(laptop)
@@ -433,7 +433,7 @@ def test_pages(login: LogIn, group: Group, count: int) -> None:
 
 @case("GRP-16")
 def test_some_members(login: LogIn, group: Group, newcomer: Newcomer) -> None:
-    """Only administrators, or only members of a name in any case."""
+    """Lists only administrators, or only members with a name, in upper or lower case."""
     alice, bob, nina = login("alice"), login("bob"), login(newcomer("Nina"), interactive=False)
     chat = group(alice, bob, nina)
     change(alice, chat, "add", bob.user_id, type="ADMIN", permissions=MEMBERS)
@@ -610,7 +610,7 @@ def test_cleared(login: LogIn, group: Group, cid: Cid, where: str) -> None:
 
 @case("GRP-27")
 def test_cleared_for_all(login: LogIn, group: Group, cid: Cid) -> None:
-    """A user with permission clears it for everybody."""
+    """A user with permission clears the history for everybody."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     said = [say(bob, chat, cid()) for _ in range(2)]
@@ -694,7 +694,7 @@ def test_look(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("GRP-64")
 def test_administrators_by_the_operation(login: LogIn, group: Group) -> None:
-    """Some clients use only the operation for it."""
+    """Some clients make administrators with the operation alone."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
 

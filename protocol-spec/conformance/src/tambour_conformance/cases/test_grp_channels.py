@@ -68,7 +68,7 @@ def found(device: Device, query: str) -> list[dict[str, Any]]:
 
 
 def waiting(device: Device, chat: int) -> list[int]:
-    """The users who ask to join."""
+    """The users who request to join."""
     return members(device, chat, type="JOIN_REQUEST")
 
 
@@ -97,7 +97,7 @@ def test_channel_made(login: LogIn, cid: Cid) -> None:
 
 @case("GRP-34")
 def test_post(login: LogIn, cid: Cid) -> None:
-    """The owner and administrators with the permission post; nobody learns which of them did."""
+    """The owner and administrators with the permission post; readers do not see the author."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = channel(cid, alice, bob, carol)
     change(alice, chat, "add", carol.user_id, type="ADMIN", permissions=POST)
@@ -168,7 +168,7 @@ def test_readers(login: LogIn, cid: Cid) -> None:
 
 @case("GRP-37")
 def test_members_of_channel(login: LogIn, cid: Cid) -> None:
-    """Joining and leaving are told only to the user concerned."""
+    """Joining and leaving are pushed only to the user who joins or leaves."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = channel(cid, alice, bob)
     before = ids(history(alice, chat, backward=50))
@@ -260,7 +260,7 @@ def asked(login: LogIn, group: Group) -> tuple[Device, Device, Device, int]:
 
 @case("GRP-42")
 def test_asking_first(login: LogIn, group: Group) -> None:
-    """A user who follows the link waits, and nobody is told."""
+    """A user who follows the link waits for approval, and nobody gets a push."""
     alice, bob, carol, chat = asked(login, group)
     equal(waiting(alice, chat), [carol.user_id], "who waits")
     equal(carol.call("CHAT_INFO", {"chatIds": [chat]})["chats"], [], "the chat of who waits")
@@ -289,7 +289,7 @@ def test_asking_in_too_many_places(login: LogIn, newcomer: Newcomer, group: Grou
 
 @case("GRP-43")
 def test_who_asks(login: LogIn, group: Group) -> None:
-    """Only users who decide see the waiting ones."""
+    """Only users who may approve requests see the waiting users."""
     alice, bob, carol, chat = asked(login, group)
     equal(waiting(alice, chat), [carol.user_id], "who waits")
     bob.refused("not.allowed", "CHAT_MEMBERS", {"chatId": chat, "type": "JOIN_REQUEST"})
@@ -310,7 +310,7 @@ def test_request_taken_back(login: LogIn, group: Group) -> None:
 
 @case("GRP-44")
 def test_decided(login: LogIn, group: Group) -> None:
-    """An accepted user becomes a member and is told; a declined one no longer waits."""
+    """An accepted user becomes a member and is notified; a declined user no longer waits."""
     alice, bob, carol, chat = asked(login, group)
     dave = login("dave")
     not_changed("not.allowed", bob, chat, "add", carol.user_id, type="JOIN_REQUEST")
@@ -420,7 +420,7 @@ def test_suggested(login: LogIn, cid: Cid) -> None:
         unread_preview(each, each["id"])
     mine = ids(bob.call("CHAT_SUGGEST", {"count": 100})["chats"])
     check(large not in mine, "without the caller's own", mine)
-    # Chats of later runs must be found among the first.
+    # Chats of later runs must be among the first results.
     for chat in (large, small):
         update(alice, chat, access="PRIVATE")
 

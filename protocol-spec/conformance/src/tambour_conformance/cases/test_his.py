@@ -43,7 +43,7 @@ def page_of(
 
 
 def quiet_chat(device: Device, group: Group, cid: Cid, count: int) -> tuple[int, Messages]:
-    """A group of one user with this many messages after the event that created it: all of them."""
+    """Makes a group of one user with `count` messages; returns these and the event before them."""
     chat = group(device)
     burst(device, chat, [cid() for _ in range(count)])
     messages = history(device, chat, backward=count + 1)
@@ -91,7 +91,7 @@ def test_both_ways(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("HIS-04")
 def test_any_anchor(login: LogIn, group: Group, cid: Cid) -> None:
-    """Before the first, equal to one, between two, after the last: any anchor, any counts."""
+    """Any anchor (before the first, at one, between two, after the last) and any counts."""
     alice = login("alice")
     chat, messages = quiet_chat(alice, group, cid, 6)
     # A deleted message leaves a time between its neighbours.
@@ -149,7 +149,7 @@ def test_random_pages(login: LogIn, group: Group, cid: Cid, rng: random.Random) 
 @case("HIS-05")
 @pytest.mark.parametrize("size", [1, 2, 7, 50])
 def test_walk_back(login: LogIn, group: Group, cid: Cid, rng: random.Random, size: int) -> None:
-    """Pages from the newest to the oldest while others send and delete: nothing twice, nothing left out."""
+    """Pages from the newest to the oldest while others send and delete: no message twice, none skipped."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob, carol)
     burst(bob, chat, [cid() for _ in range(40)], listeners=[alice, carol])

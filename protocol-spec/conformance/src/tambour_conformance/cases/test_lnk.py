@@ -89,7 +89,7 @@ def test_nothing_found(alice: Device, limits: Limits, settings: Settings, path: 
 @case("LNK-04")
 @pytest.mark.usefixtures("program")
 def test_long_words(alice: Device, limits: Limits) -> None:
-    """Both are as long as the limit, or a unit shorter if a character of two units would not fit."""
+    """Title and description are as long as the limit, or a unit shorter to keep a character whole."""
     preview = previews(alice, f"{HOST}/long")[0]
     for key, limit in (("title", "maxTitleUnits"), ("description", "maxDescriptionUnits")):
         most = limits[limit]
@@ -101,7 +101,7 @@ def test_long_words(alice: Device, limits: Limits) -> None:
 def test_nobody_waits(alice: Device, cid: Cid, limits: Limits) -> None:
     """A message, a page of history and a PING sent after a preview that hangs are answered before it."""
     within = time_out(limits, "linkPreviewTimeoutMs")
-    # A separate link: one that has just failed is not tried again.
+    # A different link, because a link that has just failed is not tried again.
     slow = alice.send("MSG_SHARE_PREVIEW", {"text": f"{HOST}/hangs?{cid()}"})
     say(alice, SAVED, cid())
     history(alice, SAVED, backward=1)

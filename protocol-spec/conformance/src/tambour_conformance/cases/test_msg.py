@@ -112,7 +112,7 @@ def test_stored_with_attachments(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("MSG-02")
 def test_times_rise(login: LogIn, group: Group, cid: Cid) -> None:
-    """Times and ids in a chat increase, in a burst and one after another, whoever sends."""
+    """Times and ids in a chat increase, in a burst and one after another, from any sender."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     sent = burst(alice, chat, [cid() for _ in range(50)])
@@ -384,7 +384,7 @@ def formatting(content_bytes: int) -> list[dict[str, Any]]:
 
 @case("MSG-33")
 def test_too_large(login: LogIn, group: Group, cid: Cid, limits: Limits) -> None:
-    """Refused by every request that stores formatting, and nothing is stored."""
+    """Every request that stores formatting refuses too much of it, and nothing is stored."""
     alice, bob = login("alice"), login("bob")
     chat, number = group(alice, bob), cid()
     over = formatting(limits["maxMessageContentBytes"] + 1000)
@@ -400,7 +400,7 @@ def test_too_large(login: LogIn, group: Group, cid: Cid, limits: Limits) -> None
 
 @case("MSG-34")
 def test_as_large_as_can_be(login: LogIn, group: Group, cid: Cid, limits: Limits) -> None:
-    """Pushed, paged, and shown at the login of a member."""
+    """The largest message is pushed, paged, and part of a member's login."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     elements = formatting(limits["maxMessageContentBytes"])
@@ -475,7 +475,7 @@ def test_link_to_nothing(login: LogIn, group: Group, cid: Cid, original: str) ->
 @case("MSG-25")
 @pytest.mark.parametrize("change", ["nothing", "edited", "deleted"])
 def test_reply_to_a_message(login: LogIn, group: Group, cid: Cid, change: str) -> None:
-    """An answer carries the current original; when that is deleted, there is no link."""
+    """An answer contains the current original; after its deletion the answer has no link."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     original = say(bob, chat, cid(), "a question")
@@ -712,7 +712,7 @@ def test_edit_others_message(login: LogIn, group: Group, cid: Cid) -> None:
 @case("MSG-15")
 @pytest.mark.parametrize("text", ["absent", "nil", "empty"])
 def test_edit_without_a_text(login: LogIn, group: Group, cid: Cid, text: str) -> None:
-    """An edit without a text keeps it, and so does nil; an empty one clears it."""
+    """An edit without a text, or with nil, keeps the text; an empty text clears it."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     sent = say(alice, chat, cid(), "a text")
@@ -728,7 +728,7 @@ def test_edit_without_a_text(login: LogIn, group: Group, cid: Cid, text: str) ->
 @case("MSG-15")
 @pytest.mark.parametrize("key", ["attaches", "attachments"])
 def test_edit_without_attachments(login: LogIn, group: Group, cid: Cid, key: str) -> None:
-    """A list of attachments that is empty keeps them: known clients send it with every edit of a text."""
+    """An empty list of attachments keeps them: known clients send it with every edit of a text."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     sent = say(alice, chat, cid(), "a text", attaches=[SHARE])
@@ -797,7 +797,7 @@ def test_delete_for_oneself(login: LogIn, group: Group, cid: Cid) -> None:
 @case("MSG-42")
 @pytest.mark.parametrize("way", ["named", "a range"])
 def test_deleted_and_withheld(login: LogIn, group: Group, cid: Cid, way: str) -> None:
-    """A member added without history, and one who has cleared it, are told only of the visible part."""
+    """A member without the history, or who cleared it, is notified only of visible messages."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob)
     old = say(alice, chat, cid())
@@ -823,7 +823,7 @@ def test_deleted_and_withheld(login: LogIn, group: Group, cid: Cid, way: str) ->
 @case("MSG-24")
 @pytest.mark.parametrize("where", ["dialog", "group"])
 def test_delete_others_message(login: LogIn, group: Group, cid: Cid, where: str) -> None:
-    """The caller's own message is deleted; somebody else's and an unknown one are named as not deleted."""
+    """The caller's own message is deleted; another user's and an unknown id are named as not deleted."""
     alice, bob = login("alice"), login("bob")
     chat = dialog(alice, bob) if where == "dialog" else group(alice, bob)
     theirs, mine = say(alice, chat, cid())["id"], say(bob, chat, cid())["id"]
@@ -1005,7 +1005,7 @@ def test_mark_in_the_future(login: LogIn, group: Group, cid: Cid, ahead: int) ->
 
 @case("MSG-21")
 def test_back_to_unread(login: LogIn, group: Group, cid: Cid) -> None:
-    """The message and those after it are unread again; only the caller's other device is told."""
+    """The message and later ones are unread again; only the caller's other device gets a push."""
     alice, bob, laptop = login("alice"), login("bob"), login("bob", "laptop")
     chat = group(alice, bob, laptop)
     sent = burst(alice, chat, [cid() for _ in range(5)])

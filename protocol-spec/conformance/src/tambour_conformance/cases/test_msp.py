@@ -127,7 +127,7 @@ def test_maps_with_every_header(alice: Device, group: Group, cid: Cid) -> None:
 @case("MSP-04")
 @pytest.mark.parametrize("kind", forms.ANYTHING)
 def test_unknown_key(stranger: Connection, alice: Device, group: Group, cid: Cid, kind: str) -> None:
-    """An unknown key is skipped whatever it holds, before, after and inside known fields."""
+    """An unknown key with any value is skipped, before, after and inside known fields."""
     anything = forms.ANYTHING[kind]
     stranger.call("SESSION_INIT", payload=pack({"what": anything, "userAgent": {"what": anything}}))
     chat = group(alice)
@@ -393,7 +393,7 @@ def test_longest_text(alice: Device, group: Group, cid: Cid, limits: Limits) -> 
 
 @case("MSP-17")
 def test_text_too_long(refuse: Refuse, cid: Cid, limits: Limits) -> None:
-    """One unit more; a character of two units at the edge is refused as a whole."""
+    """One unit more is refused, also if a character of two units crosses the limit."""
     most = limits["maxTextUnits"]
     texts = ("a" * (most + 1), "€" * (most + 1), "😀" * (most // 2) + "a", "a" * (most - 1) + "😀")
     refuse("MSG_SEND", ((each[-1], pack({"chatId": -1, "message": message(cid(), each)})) for each in texts))
@@ -401,7 +401,7 @@ def test_text_too_long(refuse: Refuse, cid: Cid, limits: Limits) -> None:
 
 @case("MSP-17")
 def test_title_of_a_group(alice: Device, group: Group, cid: Cid, refuse: Refuse, limits: Limits) -> None:
-    """The title of a group, which has another limit."""
+    """The same for the title of a group, which has a different limit."""
     most = limits["maxTitleUnits"]
     group(alice, title="т" * most)
     control = {"_type": "CONTROL", "event": "new", "chatType": "CHAT", "title": "т" * (most + 1)}
@@ -460,7 +460,7 @@ def test_number_of_values(alice: Device, refuse: Refuse, limits: Limits) -> None
 
 @case("MSP-25")
 def test_size_of_a_map(login: LogIn, newcomer: Newcomer, refuse: Refuse, limits: Limits) -> None:
-    """A phone book of exactly the limit is read, and one entry more refused, whoever is in it."""
+    """A phone book of exactly the limit is read, and one entry more refused."""
     most = limits["maxIDsPerRequest"]
     book: dict[str, Any] = {f"nobody-{number}": {} for number in range(most)}
     equal(login(newcomer("owner")).call("SYNC", {"contactList": book})["contacts"], [], "contacts")
@@ -572,7 +572,7 @@ EXAMPLES_ACCEPTED = [
 @case("MSP-01", "MSP-02", "MSP-03", "MSP-04", "MSP-15")
 @pytest.mark.parametrize(("opcode", "vector"), EXAMPLES_ACCEPTED)
 def test_example_accepted(client: Connection, opcode: int, vector: Vector) -> None:
-    """An example packet that needs no account is read: if it is refused, then not for its payload."""
+    """An example packet that needs no account is read: it is not refused for its payload."""
     client.raw(vector.packet)
     frame = wire.cut(vector.packet)
     assert frame is not None
@@ -609,7 +609,7 @@ EMPTY = [
     for each in PROTOCOL.served.values()
     if each.from_client
     and not each.fields.get("reply")
-    # These need their own case, those about passwords in test_tfa.py; and there are no bots.
+    # These opcodes have their own cases (passwords: in test_tfa.py), or need bots, which do not exist.
     and each.name not in ("LOGOUT", "AUTH_QR_APPROVE", "SUSPEND_BOT")
     and not each.name.startswith(("AUTH_VALIDATE", "AUTH_CHECK", "AUTH_SET"))
 ]
@@ -621,7 +621,7 @@ def test_empty_reply(alice: Device, bob: Device, group: Group, opcode: str) -> N
     """An empty reply is the byte 80."""
     value: dict[str, Any] = {}
     if opcode.startswith(("CHAT", "MSG_TYPING", "MSG_DELETE_USER_COMMENTS", "DRAFT")):
-        # Bob is not the owner, who could not leave.
+        # Bob leaves, because the owner cannot leave.
         chat = group(alice, bob)
         value = {"chatId": chat}
         if opcode == "CHAT_CHECK_LINK":

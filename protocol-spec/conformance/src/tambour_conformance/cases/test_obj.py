@@ -15,14 +15,14 @@ from tambour_conformance.settings import Settings
 from tambour_conformance.talk import only
 from tambour_conformance.verdict import Failed, case, check, equal, skip
 
-#: Milliseconds by the clock of every device here, unless a case says otherwise.
+#: The time of every device's clock in milliseconds, unless a case sets another.
 NOW = 2_000_000_000_000
 
 Devices = tuple[Device, Device]
 
 
 class Pen:
-    """Operations of one device, each with an `opId` of its own."""
+    """Operations of one device, each with a new `opId`."""
 
     def __init__(self, device: Device, first: int) -> None:
         self.device = device
@@ -68,8 +68,7 @@ def pull(device: Device, **fields: Any) -> dict[str, Any]:
 def settled_pull(device: Device) -> dict[str, Any]:
     """A pull whose `time` is a good mark: everything that happened before is at or below it.
 
-    What was applied within the last millisecond may come once more with the next delta, so the pull is
-    repeated until nothing comes.
+    The next delta may repeat changes of the last millisecond, so the pull is repeated until it is empty.
     """
     deadline = time.monotonic() + device.target.timeout
     reply = pull(device)
@@ -92,7 +91,7 @@ def entities(reply: dict[str, Any]) -> dict[int, dict[str, Any]]:
 
 
 def conflict(result: dict[str, Any], kind: str) -> dict[str, Any]:
-    """The server's copy that came with a conflict."""
+    """The server's copy in a conflict."""
     equal((result["status"], result.get("conflict")), ("CONFLICT", kind), "the result")
     return result["server"]
 
@@ -104,7 +103,7 @@ def rejected(result: dict[str, Any]) -> tuple[str, str]:
 
 @pytest.fixture
 def devices(login: LogIn, newcomer: Newcomer) -> Devices:
-    """Two devices of somebody without entities."""
+    """Two devices of a user without entities."""
     nina = newcomer("nina")
     return (
         login(nina, "phone", interactive=False, capabilities=["objects"]),
@@ -114,7 +113,7 @@ def devices(login: LogIn, newcomer: Newcomer) -> Devices:
 
 @pytest.fixture
 def desk(devices: Devices) -> tuple[Pen, Pen, int]:
-    """Pens of two devices and a profile both of them know."""
+    """Pens of two devices, and a profile that both devices have."""
     phone, laptop = Pen(devices[0], 1 << 40), Pen(devices[1], 2 << 40)
     profile = phone.create("profile", phone.create("account", name="home"), name="Ann")
     forget(*devices)
@@ -125,7 +124,7 @@ Desk = tuple[Pen, Pen, int]
 
 
 def forget(*devices: Device) -> None:
-    """Reads all that has come."""
+    """Reads all received frames."""
     for device in devices:
         device.fence()
         device.pushes("NOTIF_OBJ")
@@ -133,7 +132,7 @@ def forget(*devices: Device) -> None:
 
 @case("OBJ-01")
 def test_pull_of_what_changed(desk: Desk) -> None:
-    """A delta has what was created, changed and deleted, each once, and nothing else."""
+    """A delta has each created, changed or deleted entity once, and no other."""
     phone, laptop, profile = desk
     _, changed, gone = (phone.create("note", profile, title=title) for title in "abc")
     mark = settled_pull(laptop.device)["time"]
@@ -155,7 +154,7 @@ def test_pull_of_what_changed(desk: Desk) -> None:
 
 @case("OBJ-02")
 def test_pull_by_pages(desk: Desk) -> None:
-    """Small pages bring the same as a large one, also of what was created by one request."""
+    """Small pages have the same entities as a large page, also for entities created by one request."""
     phone, laptop, profile = desk
     phone.push(*(phone.creation("note", profile, title=str(number)) for number in range(9)))
     settled_pull(laptop.device)
@@ -176,7 +175,7 @@ def test_pull_by_pages(desk: Desk) -> None:
 
 @case("OBJ-03")
 def test_pull_of_everything(desk: Desk, settings: Settings) -> None:
-    """Without a mark, or with one from before a restore, everything live comes and is called so."""
+    """Without a mark, or with one from before a restore, all live entities come, marked as a full list."""
     phone, laptop, profile = desk
     gone = phone.create("note", profile)
     phone.delete("note", gone, 1)
@@ -190,7 +189,7 @@ def test_pull_of_everything(desk: Desk, settings: Settings) -> None:
 
 @case("OBJ-04")
 def test_pull_of_others(desk: Desk, bob: Device) -> None:
-    """Somebody else's entities are in no pull, and nothing can be put below them."""
+    """Another user's entities are in no pull, and nothing can be created below them."""
     phone, _, profile = desk
     note = phone.create("note", profile)
     element = phone.create("measurement", profile, at=1)
@@ -204,7 +203,7 @@ def test_pull_of_others(desk: Desk, bob: Device) -> None:
 
 @case("OBJ-05")
 def test_range_of_a_series(desk: Desk) -> None:
-    """A range has its two ends, the order of the series, and pages."""
+    """A range includes both ends, is in the order of the series, and is paged."""
     phone, laptop, profile = desk
     other = phone.create("profile", phone.create("account", name="other"))
     for index, at in enumerate((50, 10, 30, 20, 40, 30)):
@@ -227,7 +226,7 @@ def test_range_of_a_series(desk: Desk) -> None:
 
 @case("OBJ-06")
 def test_odd_pulls(desk: Desk) -> None:
-    """Marks and counts below what makes sense, and a series that is none."""
+    """Marks and counts that are too low, and a series that does not exist."""
     device = desk[0].device
     for fields in ({"since": -1}, {"count": 0}, {"series": {"type": "note", "parent": 1}}):
         device.refused("proto.payload", "OBJ_PULL", fields)
@@ -235,7 +234,7 @@ def test_odd_pulls(desk: Desk) -> None:
 
 @case("OBJ-10")
 def test_created_together(desk: Desk) -> None:
-    """A child names its parent by the local id it has in the request."""
+    """A child names its parent by the parent's local id in the request."""
     phone, laptop, profile = desk
     account = only(
         [each for each in pull(phone.device)["objects"] if each["type"] == "account"], "the account"
@@ -269,7 +268,7 @@ def test_operations_sent_again(desk: Desk) -> None:
 
 @case("OBJ-12")
 def test_reused_operation(desk: Desk) -> None:
-    """Another operation under a used `opId` is refused."""
+    """A different operation with a used `opId` is refused."""
     phone, _, profile = desk
     creation = phone.creation("note", profile, title="one")
     phone.push(creation)
@@ -279,7 +278,7 @@ def test_reused_operation(desk: Desk) -> None:
 
 @case("OBJ-13")
 def test_update_of_an_old_version(desk: Desk) -> None:
-    """A note that changed meanwhile stays as it is."""
+    """An update of an old version leaves a note unchanged."""
     phone, laptop, profile = desk
     note = phone.create("note", profile, title="one")
     equal(laptop.update("note", note, 1, title="two")["version"], 2, "version")
@@ -290,7 +289,7 @@ def test_update_of_an_old_version(desk: Desk) -> None:
 
 @case("OBJ-14")
 def test_fields_that_do_not_meet(desk: Desk) -> None:
-    """Of a profile two devices change different fields from one version."""
+    """Two devices change different fields of one version of a profile: both changes stay."""
     phone, laptop, profile = desk
     equal(laptop.update("profile", profile, 1, color="red")["status"], "APPLIED", "the first")
     second = phone.update("profile", profile, 1, born=5)
@@ -304,7 +303,7 @@ def preference(pen: Pen, profile: int) -> int:
 
 @case("OBJ-15")
 def test_later_preference(desk: Desk) -> None:
-    """A preference that was set earlier and is sent later loses."""
+    """A preference that was set earlier but sent later does not replace the newer one."""
     phone, laptop, profile = desk
     ident = preference(phone, profile)
     later = laptop.op("UPDATE", "preference", ident, base=1, fields={"value": "lb"}, modified=NOW)
@@ -316,13 +315,13 @@ def test_later_preference(desk: Desk) -> None:
 
 @case("OBJ-16")
 def test_clock_a_year_ahead(desk: Desk) -> None:
-    """A device whose clock runs ahead does not win for a year."""
+    """A change from a clock that is a year ahead does not win over later changes."""
     phone, laptop, profile = desk
     ident = preference(phone, profile)
     ahead = NOW + 31_536_000_000
     wrong = laptop.op("UPDATE", "preference", ident, base=1, fields={"value": "lb"}, modified=ahead)
     equal(laptop.push(wrong, now=ahead)[0]["status"], "APPLIED", "the wrong clock's")
-    # Of changes within one millisecond of the server's clock the device decides.
+    # If two changes share a millisecond of the server's clock, the device decides which one wins.
     settled_pull(phone.device)
     right = phone.op("UPDATE", "preference", ident, base=1, fields={"value": "g"}, modified=NOW)
     (result,) = phone.push(right, now=NOW)
@@ -331,7 +330,7 @@ def test_clock_a_year_ahead(desk: Desk) -> None:
 
 @case("OBJ-17")
 def test_update_of_what_was_deleted(desk: Desk) -> None:
-    """A note stays deleted, a preference comes back, and below a deleted profile nothing does."""
+    """A deleted note stays deleted, a deleted preference is restored; below a deleted profile nothing is."""
     phone, laptop, profile = desk
     note, setting = phone.create("note", profile, title="one"), preference(phone, profile)
     laptop.delete("note", note, 1)
@@ -353,7 +352,7 @@ def test_update_of_what_was_deleted(desk: Desk) -> None:
 
 @case("OBJ-18")
 def test_deletion_of_what_changed(desk: Desk) -> None:
-    """A note that changed meanwhile is not deleted; one that is deleted already is no conflict."""
+    """A note that changed meanwhile is not deleted; deleting a deleted note is no conflict."""
     phone, laptop, profile = desk
     note = phone.create("note", profile)
     laptop.update("note", note, 1, title="two")
@@ -365,7 +364,7 @@ def test_deletion_of_what_changed(desk: Desk) -> None:
 
 @case("OBJ-19")
 def test_what_stands_below(desk: Desk) -> None:
-    """With a profile go its notes and its series, and other devices hear of it."""
+    """Deleting a profile deletes its notes and its series, and other devices are notified."""
     phone, laptop, profile = desk
     notes = {phone.create("note", profile) for _ in range(3)}
     phone.create("measurement", profile, at=1)
@@ -383,7 +382,7 @@ def test_what_stands_below(desk: Desk) -> None:
 
 @case("OBJ-20")
 def test_natural_key(desk: Desk) -> None:
-    """A profile has one preference of a key."""
+    """A profile has only one preference for each key."""
     phone, laptop, profile = desk
     ident = preference(phone, profile)
     (result,) = laptop.push(laptop.creation("preference", profile, key="units", value="lb"))
@@ -392,7 +391,7 @@ def test_natural_key(desk: Desk) -> None:
 
 @case("OBJ-21")
 def test_parent_that_failed(desk: Desk) -> None:
-    """What should stand below something that was refused is not tried."""
+    """Operations below an entity that was refused are skipped."""
     phone, _, _ = desk
     parent = phone.creation("profile", 1, name="nowhere")
     child = phone.creation("note", parent["id"])
@@ -403,7 +402,7 @@ def test_parent_that_failed(desk: Desk) -> None:
 
 @case("OBJ-22")
 def test_order_of_operations(desk: Desk) -> None:
-    """What comes after an update can only be an update."""
+    """Only updates may follow an update in a request."""
     phone, _, profile = desk
     note = phone.create("note", profile)
     update = phone.op("UPDATE", "note", note, base=1, fields={"title": "two"})
@@ -414,7 +413,7 @@ def test_order_of_operations(desk: Desk) -> None:
 
 @case("OBJ-23")
 def test_impossible_entities(desk: Desk, limits: Limits) -> None:
-    """Types, fields and values that are none, and a series that is changed."""
+    """Unknown types, unknown fields and invalid values are refused, and so is a change of a series."""
     phone, _, profile = desk
     long = "a" * (limits["maxObjectBytes"] + 1)
     if len(long) > limits["maxFrameBytes"] // 2:
@@ -454,7 +453,7 @@ def test_too_many_entities(desk: Desk, limits: Limits) -> None:
 
 @case("OBJ-25")
 def test_no_operation(desk: Desk) -> None:
-    """An id that is none refuses all operations of the request."""
+    """One invalid id refuses all operations of the request."""
     phone, laptop, profile = desk
     good, bad = phone.creation("note", profile), phone.creation("note", profile)
     for ident in ("l7", "#7", 1.5, [1]):

@@ -251,7 +251,7 @@ def test_pushed_before_a_ping_while_busy(login: LogIn, group: Group, cid: Cid) -
 @case("PSH-05")
 @pytest.mark.parametrize("where", ["group", "dialog"])
 def test_typing(login: LogIn, group: Group, cid: Cid, where: str) -> None:
-    """All connections of the others are told who types; none of the typing user's."""
+    """All connections of the other members get the push; no connection of the typing user does."""
     alice, laptop = login("alice"), login("alice", "laptop")
     bob, bobs_laptop, carol = login("bob"), login("bob", "laptop"), login("carol")
     if where == "group":
@@ -340,7 +340,7 @@ def test_marks_of_a_large_group(
 @case("PSH-07")
 @pytest.mark.parametrize("receipt", ["none", "cmd 1", "NOTIF_MESSAGE", "both, twice", "of something else"])
 def test_receipts(login: LogIn, group: Group, cid: Cid, receipt: str) -> None:
-    """Whether and however pushes are acknowledged, the next ones come and none comes twice."""
+    """With any receipts, or none, later pushes come and no push comes twice."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     for _ in range(5):
@@ -378,7 +378,7 @@ def test_delivery(login: LogIn, value: dict[str, Any]) -> None:
     alice.silence_by_fence()
 
 
-# Who is not told.
+# Connections that get no pushes.
 
 
 def everything(device: Device, chat: int, cid: Cid) -> None:
@@ -395,7 +395,7 @@ def everything(device: Device, chat: int, cid: Cid) -> None:
 def test_no_member(login: LogIn, group: Group, cid: Cid) -> None:
     """A user outside a group or dialog gets no pushes from it."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
-    # It makes no difference that Carol subscribes to a chat of others.
+    # Carol's subscription to a chat of others has no effect.
     mine, chat = group(carol, alice, bob), group(alice, bob)
     carol.refused("chat.not.found", "CHAT_SUBSCRIBE", {"chatId": chat})
     say(carol, mine, cid())
@@ -543,7 +543,7 @@ def test_presence_of_two_devices(login: LogIn, newcomer: Newcomer, cid: Cid, lim
 def test_presence_in_quick_turns(
     login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limits, stays: bool
 ) -> None:
-    """Coming and going twenty times costs one push per delay, and the last one has the final state."""
+    """Twenty quick reconnects cause one push per delay, and the last push has the final state."""
     delay = time_out(limits, "presenceOfflineDelayMs")
     alice, nina = login("alice"), login(newcomer("nina"))
     user = nina.user_id

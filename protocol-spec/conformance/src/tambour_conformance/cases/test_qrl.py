@@ -34,7 +34,7 @@ def test_a_link(client: Connection, limits: Limits) -> None:
 
 @case("QRL-02", "QRL-05")
 def test_an_approved_link(client: Connection, login: LogIn, newcomer: Newcomer) -> None:
-    """The approval brings a token, once."""
+    """An approved link gives a token, once."""
     nina = login(newcomer("nina"))
     shown = client.call("GET_QR", {})
     check(not available(client, shown), "nothing before the approval", "a login")

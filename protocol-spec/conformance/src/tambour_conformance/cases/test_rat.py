@@ -111,7 +111,7 @@ def test_too_many_logins(login: LogIn, newcomer: Newcomer, limits: Limits) -> No
         skip(f"loginBurst is {most}: {LESS}")
     nina = login(newcomer("nina"))
     refusal = None
-    # Many at a time: one by one, a slow machine is no faster than the bucket refills.
+    # Many at a time: sequential logins on a slow machine would not outpace the refill of the bucket.
     for _ in range(0, 3 * most, BURST):
         packets = [nina.packet("LOGIN", {"token": nina.token}) for _ in range(BURST)]
         nina.coalesce(*(packet for _, packet in packets))
@@ -180,7 +180,7 @@ def test_bad_tokens(
 def test_whose_guesses(
     connect: Connect, login: LogIn, newcomer: Newcomer, address: str, limits: Limits
 ) -> None:
-    """A logged-in user pays alone, at any address; other connections pay from their address."""
+    """Attempts of a logged-in user are charged to the user; other attempts to the address."""
     nina, otto = login(newcomer("nina")), login(newcomer("otto"))
     here, stranger, other = (connect(name, source=address) for name in ("nina", "stranger", "other"))
     here.call("LOGIN", {"token": nina.token})
@@ -234,6 +234,6 @@ def test_too_many_dialogs(login: LogIn, newcomer: Newcomer, cid: Cid, limits: Li
     for chat in (begun[0], dialog(nina, friend), SAVED, dialog(nina, fan)):
         refusal = nina.refused("too.many.requests", "MSG_SEND", {"chatId": last, "message": message(cid())})
         wait = wait_ms(refusal)
-        # No case waits for it: only this shows that it is an hour.
+        # No case waits for an hour, so only `retryAfter` is checked.
         check(wait <= HOUR_MS, "a retryAfter of an hour at most", wait)
         say(nina, chat, cid())

@@ -27,7 +27,7 @@ from tambour_conformance.wire import Frame
 
 CHANGED, YOURS = "NOTIF_MSG_REACTIONS_CHANGED", "NOTIF_MSG_YOU_REACTED"
 THUMB, DRUM, FIRE = "👍", "🥁", "🔥"
-#: One for each kind of reaction in a case.
+#: One emoji for each kind of reaction in a case.
 KINDS = (THUMB, DRUM, FIRE, "🎉", "😮")
 
 
@@ -140,7 +140,7 @@ def test_own_device(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("REA-04")
 def test_whose(login: LogIn, group: Group, cid: Cid) -> None:
-    """Counters are the same for everybody, yourReaction is personal; an edit's push has none."""
+    """Counters are the same for everybody, yourReaction is personal and not in an edit's push."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat, message = said(group, cid, alice, bob, carol)
     react(alice, chat, message, THUMB)

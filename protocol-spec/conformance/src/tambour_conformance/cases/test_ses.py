@@ -218,7 +218,7 @@ def test_everything_in_one_write(
 def test_behind_a_login_that_waits(
     stranger: Connection, accounts: People, connect: Connect, cid: Cid, before: tuple[str, Any]
 ) -> None:
-    """A request of the stranger stands before LOGIN: what stands behind LOGIN is served all the same."""
+    """Requests pipelined after a LOGIN are served, also if a sign-in request precedes that LOGIN."""
     token, number = accounts.token("alice", "phone", connect), cid()
     requests = [
         stranger.packet("SESSION_INIT", hello("alice.phone", None, None)),
@@ -292,7 +292,7 @@ def test_behind_somebody_elses_login(login: LogIn, cid: Cid) -> None:
 
 @case("SES-07")
 def test_idle(login: LogIn, limits: Limits) -> None:
-    """Of two connections the one that is silent is closed, the one that pings stays."""
+    """A silent connection is closed; a connection that sends PINGs stays open."""
     seconds = time_out(limits, "idleTimeoutMs")
     silent, pinging = login("alice"), login("bob")
     until = time.monotonic() + seconds * 1.25
@@ -353,7 +353,7 @@ def test_nonsense(client: Connection, limits: Limits, kind: str) -> None:
     client.alive()
     opcode, request, code = chosen[0]
     client.send(opcode, **request)
-    # Timeouts close a connection too, but not before it has answered.
+    # This proves that the refusal was the reason: a timeout closes only after the PING's answer.
     ping = client.send("PING", {})
     client.ends()
     check(all(each.seq != ping for each in client.unread), "no answer behind the last", client.unread)
@@ -388,7 +388,7 @@ def test_language_of_refusals(
 
 @case("SES-10")
 def test_numbers_that_no_list_names(alice: Device, limits: Limits) -> None:
-    """An app newer than the server sends such opcodes at every start."""
+    """Unlisted opcodes do not close a connection: newer apps send them at every start."""
     each = limits["unknownOpcodesPerSoftError"]
     for number in range(limits["maxSoftErrors"] * 2):
         alice.refused("proto.opcode", 60_000 + number)
@@ -402,7 +402,7 @@ def test_numbers_that_no_list_names(alice: Device, limits: Limits) -> None:
 
 @case("SES-14")
 def test_no_text_for_what_is_not_served(connect: Connect) -> None:
-    """Apps show such a text, and send unserved requests at every start."""
+    """Refusals of unserved requests have no text, which apps would show at every start."""
     client = connect("client", init=False)
     client.call(
         "SESSION_INIT",

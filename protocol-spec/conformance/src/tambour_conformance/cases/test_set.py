@@ -228,12 +228,12 @@ def test_chat_that_was_left(login: LogIn, newcomer: Newcomer, group: Group) -> N
     owner.refused("chat.not.found", "CONFIG", change(None))
 
 
-# What others see.
+# Settings with an effect for other users.
 
 
 @case("SET-06")
 def test_found_by_phone(login: LogIn, newcomer: Newcomer) -> None:
-    """A user who cannot be found by phone looks like one without a phone."""
+    """The phone of a user who cannot be found gets the answer for an unknown phone."""
     nina, friend, stranger = login(newcomer("nina")), login(newcomer("friend")), login(newcomer("stranger"))
     add(nina, friend.user_id)
     phone = nina.account.phone
@@ -339,7 +339,7 @@ def read(device: Device, chat: int, message: int) -> int:
 
 
 def mark_of(user: int, device: Device, chat: int) -> int:
-    """How far a user has read, as another user sees it; checks that it is the same everywhere."""
+    """The read mark of a user as another user sees it; checks that it is the same everywhere."""
     mark = chat_of(device, chat)["participants"][str(user)]
     members = device.call("CHAT_MEMBERS", {"chatId": chat})["members"]
     member = only([each for each in members if each["contact"]["id"] == user], "member")
@@ -384,7 +384,7 @@ def test_read_marks_hidden(login: LogIn, newcomer: Newcomer, group: Group, cid: 
 def test_read_marks_hidden_from_few(
     login: LogIn, newcomer: Newcomer, group: Group, cid: Cid, limits: Limits, shrunk: bool
 ) -> None:
-    """A count of few readers identifies them, whatever the kind of chat and its earlier members."""
+    """Small chats of any kind do not count hidden marks: a count of few readers identifies them."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     if shrunk:
         many = limits["fanOutMembers"]

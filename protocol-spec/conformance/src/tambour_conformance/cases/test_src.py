@@ -1,4 +1,4 @@
-"""SRC: messages and people are found by their words, and nothing hidden from the caller."""
+"""SRC: messages and people are found by their words, unless they are hidden from the caller."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_everywhere(login: LogIn, group: Group, cid: Cid) -> None:
     said: list[int] = []
     for chat in chats:
         said.append(say(alice, chat, cid(), f"{key} here")["id"])
-        # Within one millisecond none is the newest.
+        # Messages of one millisecond have no defined order.
         settled(alice)
     results = search(alice, key)
     equal([each["message"]["id"] for each in results], said[::-1], "messages found")

@@ -74,7 +74,7 @@ def in_form(profile: dict[str, Any]) -> None:
     check(set(name) == {"name", "type"} and name["type"] == "TT", "a name and the type TT", name)
 
 
-# Who speaks it.
+# Choosing the dialect.
 
 
 @case("TAM-01")
@@ -277,7 +277,7 @@ def test_tamtam_moved_number(connect: Connect, accounts: People, newcomer: Newco
 def test_tamtam_moved_number_behind_login(
     connect: Connect, accounts: People, newcomer: Newcomer, number: int
 ) -> None:
-    """Sent without waiting for LOGIN, with what the number means to these apps."""
+    """The same without waiting for LOGIN, with the payload that these apps send."""
     tanya = app(connect, "tanya")
     enter(tanya, accounts, newcomer("tanya"))
     again = app(connect, "tanya")

@@ -106,7 +106,7 @@ def test_too_many_tracks(login: LogIn, newcomer: Newcomer, limits: Limits) -> No
 @case("TFA-03")
 @pytest.mark.parametrize("which", ["too short", "shortest", "longest", "too long"])
 def test_length_of_a_password(login: LogIn, newcomer: Newcomer, limits: Limits, which: str) -> None:
-    """The bounds are legal, and longer or shorter passwords are refused, here and where one is set."""
+    """Passwords at the bounds are accepted, others refused, by the check and when one is set."""
     units = {
         "too short": limits["minPasswordUnits"] - 1,
         "shortest": limits["minPasswordUnits"],
@@ -125,7 +125,7 @@ def test_length_of_a_password(login: LogIn, newcomer: Newcomer, limits: Limits, 
 @case("TFA-21")
 @pytest.mark.parametrize("character", ["\0", "\n", "\x7f", "\x85"], ids=["NUL", "LF", "DEL", "NEL"])
 def test_control_characters(login: LogIn, newcomer: Newcomer, character: str) -> None:
-    """A control character is refused at any place, here and where the password is set."""
+    """A control character is refused at any position, by the check and when a password is set."""
     nina = login(newcomer("nina"))
     track = track_of(nina)
     for password in (character + PASSWORD, PASSWORD + character):
@@ -136,7 +136,7 @@ def test_control_characters(login: LogIn, newcomer: Newcomer, character: str) ->
 @case("TFA-22")
 @pytest.mark.parametrize("which", ["address", "account"])
 def test_many_codes_by_mail(login: LogIn, newcomer: Newcomer, limits: Limits, which: str) -> None:
-    """Codes are counted over all tracks: those to an address, whoever asks, and those of an account."""
+    """Codes are counted over all tracks, per address for all users, and per account."""
     name = "maxCodesPerEmailPerHour" if which == "address" else "maxEmailCodesPerUserPerHour"
     most = limits[name]
     if most > MOST:
@@ -152,7 +152,7 @@ def test_many_codes_by_mail(login: LogIn, newcomer: Newcomer, limits: Limits, wh
         device = devices[number % len(devices)]
         if which == "address":
             return device, {"trackId": track_of(device), "email": mailbox}
-        # As few tracks as possible: they are limited too.
+        # Uses few tracks, because they are limited too.
         if number // codes not in tracks:
             tracks[number // codes] = track_of(device)
         return device, {"trackId": tracks[number // codes], "email": f"n{number}-{mailbox}"}
@@ -199,7 +199,7 @@ def test_no_address(login: LogIn, newcomer: Newcomer, accounts: People, limits: 
     for _ in range(most):
         nina.call("AUTH_VERIFY_EMAIL", {"trackId": track, "email": address})
     nina.refused("auth.blocked", "AUTH_VERIFY_EMAIL", {"trackId": track, "email": address})
-    # Codes leave in the order in which they are made.
+    # Codes are sent in the order of their requests.
     accounts.code(Account(address))
     after = {text: accounts.newest_code(text) for text in NO_ADDRESSES}
     equal(after, before, "codes of what is no address")
@@ -234,7 +234,7 @@ def test_wrong_codes_by_email(login: LogIn, newcomer: Newcomer, accounts: People
 
 @case("TFA-08")
 def test_wrong_password(login: LogIn, newcomer: Newcomer, accounts: People, client: Connection) -> None:
-    """A password that is nearly right is wrong; the connection stays, and the right one is good."""
+    """A nearly correct password is refused; the connection stays open for the correct one."""
     account = newcomer("nina")
     nina = login(account)
     set_password(nina)
@@ -278,7 +278,7 @@ def test_tries_are_bounded(
 
 @case("TFA-10")
 def test_no_password(login: LogIn, newcomer: Newcomer) -> None:
-    """A user without a password cannot give one."""
+    """A user without a password cannot check a password."""
     nina = login(newcomer("nina"))
     value = {"trackId": track_of(nina), "password": PASSWORD}
     nina.refused("not.allowed", "AUTH_CHECK_PASSWORD", value)
@@ -286,7 +286,7 @@ def test_no_password(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("TFA-11")
 def test_a_password_is_set(login: LogIn, newcomer: Newcomer, accounts: People, client: Connection) -> None:
-    """Every connection and every login is told, and AUTH asks for it."""
+    """Every connection is notified, every login shows it, and AUTH requires the password."""
     account = newcomer("nina")
     phone, laptop = login(account), login(account, "laptop")
     track, address = track_of(phone), address_of(account)
@@ -314,7 +314,7 @@ def changes_nothing(device: Device, code: str, **fields: Any) -> None:
     "expected", [[UPDATE], [RESTORE], [REMOVE], [SET, HINT], [SET, EMAIL], [SET, UPDATE], [99]]
 )
 def test_what_is_not_prepared(login: LogIn, newcomer: Newcomer, expected: list[int]) -> None:
-    """An expectation that the client has not prepared is refused, and nothing changes."""
+    """AUTH_SET_2FA with an expected change that was not prepared is refused; nothing changes."""
     nina = login(newcomer("nina"))
     value = {"trackId": track_of(nina), "password": PASSWORD, "expectedCapabilities": expected}
     changes_nothing(nina, "not.allowed", **value)

@@ -147,7 +147,7 @@ def _bytes(log: CaseLog, *, in_full: bool) -> Iterator[str]:
 def _frames(stream: bytearray, entry: Entry) -> tuple[list[str], list[int]]:
     """Describes the packets that end with this step, and says where in its bytes headers begin.
 
-    The first may begin earlier, at a negative place, if `stream` holds the beginning of its packet.
+    The first header may be at a negative place, if `stream` has the beginning of its packet.
     """
     words, headers = [], []
     begin = -len(stream)
