@@ -527,7 +527,7 @@ def test_too_many_sessions(client: Connection, login: LogIn, newcomer: Newcomer,
     sessions = nina.call("SESSIONS_INFO")["sessions"]
     equal(len(sessions), most, "sessions")
     check(any(each["current"] for each in sessions), "the session that is connected", sessions)
-    # The connection is logged in with the first token, so it cannot test this one.
+    # The connection holds the session of the first token, so the login ended the session of the second.
     dead_token(client, found[1])
     client.call("LOGIN", {"token": found[-1]})
 
