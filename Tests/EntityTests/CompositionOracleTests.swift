@@ -3,8 +3,8 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
-/// Changes that are composed on the device and pushed now and then make the tree that the same
-/// steps make one by one.
+/// Composing changes on the device and pushing them occasionally makes the same tree as pushing
+/// each step.
 @Suite("Composed changes")
 struct CompositionOracleTests {
     private enum Action: CaseIterable {
@@ -53,7 +53,8 @@ struct CompositionOracleTests {
         )
     }
 
-    /// The device and the oracle side by side; rows of the screen have the oracle's names.
+    /// The device and the oracle side by side. The oracle keys its nodes by the UI keys of the
+    /// rows.
     private struct Play {
         private struct Node: Hashable {
             var type: EntityType
@@ -130,8 +131,8 @@ struct CompositionOracleTests {
             tree[key] = Node(type: type, parent: parent, fields: fields)
         }
 
-        /// Of what has nothing below: what a parent brings back with it depends on whether the
-        /// server has heard.
+        /// Restores only leaves. What a restored parent brings back depends on whether the server
+        /// has received the deletion.
         private mutating func restore(_ step: Step) throws {
             let leaves = deleted.filter { $0.node.type == .note }
             guard !leaves.isEmpty else { return }

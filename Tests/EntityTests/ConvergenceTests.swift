@@ -1,7 +1,6 @@
 import Testing
 
-/// Devices that edit offline end up with what the server has, and nobody's work is lost without a
-/// word.
+/// Devices that edit offline converge on the server's state, and no user's work is lost silently.
 @Suite("Entities of several devices")
 struct ConvergenceTests {
     @Test("come together after offline edits, lost requests and replies, stale pages and restarts")

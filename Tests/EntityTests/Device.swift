@@ -2,15 +2,15 @@ import TambourClient
 import TambourMessenger
 import TambourProtocol
 
-/// A device: its entities, the database that follows them, and what is on the wire.
+/// A device: its entities, the database that follows them, and the pages and reply in flight.
 struct Device {
     let number: Int64
     private(set) var entities: LocalEntities
     private(set) var database: Database
-    /// Milliseconds that its clock is ahead.
+    /// Milliseconds by which the device's clock is ahead.
     var skew: Int64
     private var cursor: Int64 = 0
-    /// A batch the server has answered, and the reply that is still under way.
+    /// The reply to a batch that the server has answered; the reply is still in flight.
     private var reply: [EntityResult]?
     private var pages: [EntityServer.Page] = []
     private let schema: EntitySchema
@@ -35,7 +35,7 @@ struct Device {
         }
     }
 
-    /// Sends a batch; the reply stays under way, or never comes to be because the request is lost.
+    /// Sends a batch. The reply stays in flight; there is no reply if the request is lost.
     mutating func send(to server: inout EntityServer, isLost: Bool, now: Int64) -> Bool {
         let push = entities.nextPush()
         database.commit(push.rows)
@@ -51,7 +51,7 @@ struct Device {
         return true
     }
 
-    /// The network delivers one batch twice.
+    /// Simulates a network that delivers one batch twice.
     mutating func sendTwice(to server: inout EntityServer, now: Int64) throws {
         let push = entities.nextPush()
         database.commit(push.rows)
@@ -80,7 +80,7 @@ struct Device {
         if isHeld { pages.append(page) } else { take(page) }
     }
 
-    /// Takes a page that has been under way for some time.
+    /// Receives a page that has been in flight for some time.
     mutating func receivePage(_ choice: Int) {
         guard !pages.isEmpty else { return }
         take(pages.remove(at: choice % pages.count))
@@ -105,7 +105,7 @@ struct Device {
     }
 }
 
-/// Tables that are written by row changes alone.
+/// Tables that change only through row changes.
 struct Database {
     private var entities: [EntityID: EntityRow] = [:]
     private var sent: [EntityID: LocalUpdate] = [:]

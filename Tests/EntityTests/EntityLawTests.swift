@@ -4,8 +4,7 @@ import TambourStore
 import TambourTesting
 import Testing
 
-/// What holds for every decision of the server, whatever a device sends: also one that lies or is
-/// broken.
+/// Rules that every decision of the server obeys, even when the device lies or is broken.
 @Suite("Laws of entity decisions")
 struct EntityLawTests {
     private struct Question: CustomStringConvertible {
@@ -46,7 +45,7 @@ struct EntityLawTests {
             let isDeleted = random.below(3) == 0
             let type = random.below(5) == 0 ? EntityType.profile : type
             let kind = Schemas.tree()[type]
-            // No longer than both may be together.
+            // Keep each field small: the limit applies to all fields together.
             let fields = fields(&random).filter { name, value in
                 kind?.flaw(in: [name: value]) == nil && value != .null && value.encodedSize < 50
             }
@@ -141,7 +140,7 @@ struct EntityLawTests {
         where operation.kind == .update && operation.fields[name] == nil {
             guard entity.fields[name] == value else { throw Fault("\(name) was not to change") }
         }
-        // What the device does not know it must be told.
+        // The server must report the fields that the device cannot know.
         let guess = current.entity.fields.patched(with: operation.fields)
         if operation.kind == .update, !isSeen || entity.fields != guess {
             guard applied.entity != nil else { throw Fault("the device is not told the outcome") }

@@ -2,10 +2,10 @@ import TambourMessenger
 import TambourProtocol
 import TambourStore
 
-/// The smallest server around `EntityRules`: dictionaries, a commit clock and a table of replies.
+/// A minimal server around `EntityRules`: dictionaries, a commit clock and a table of replies.
 struct EntityServer {
     private(set) var entities: [EntityID: StoredEntity] = [:]
-    /// Every string that any accepted operation wrote.
+    /// Every string that an accepted operation has written.
     private(set) var written: Set<String> = []
     let rules: EntityRules
     private var changedAt: [EntityID: Int64] = [:]
@@ -33,7 +33,7 @@ struct EntityServer {
         entities.values.map(\.entity).filter { !$0.isDeleted }.sorted { $0.id < $1.id }
     }
 
-    /// What changed after the cursor.
+    /// Returns the changes after the cursor.
     func pull(since cursor: Int64) -> Page {
         let changed = changedAt.filter { $0.value > cursor }.compactMap { entities[$0.key]?.copy }
         return Page(
@@ -67,7 +67,7 @@ struct EntityServer {
         }
     }
 
-    /// What 91 days do: replies are forgotten after 7, tombstones after 90.
+    /// Simulates 91 days: the server forgets replies after 7 days and tombstones after 90.
     mutating func forgetTheOld() {
         replies = [:]
         for stored in entities.values where stored.entity.isDeleted {
@@ -76,7 +76,7 @@ struct EntityServer {
         }
     }
 
-    /// An older state of the server, with a clock that goes on.
+    /// Restores an older state of the server, but keeps the clock running.
     mutating func restoreBackup(_ backup: EntityServer) {
         let (clock, nextID) = (clock, nextID)
         self = backup

@@ -3,12 +3,12 @@ import TambourProtocol
 import TambourServer
 import TambourTesting
 
-/// One server and a few devices of one user, who edits on all of them, mostly offline.
+/// One server and a few devices of one user, who edits on all devices, mostly offline.
 ///
-/// `play` takes steps and checks after each; `comeTogether` brings all devices online and lets the
-/// user resolve what is to be resolved; then everything must be equal, and nothing lost.
+/// `play` takes steps and checks after each. `comeTogether` brings all devices online and lets the
+/// user resolve conflicts. Afterwards all copies must be equal, and no text may be lost.
 struct EntityWorld {
-    /// What a case is made of besides its steps.
+    /// The parameters of a case apart from its steps.
     struct Setting: CustomStringConvertible {
         var schema: Int
         var skews: [Int64]
@@ -22,7 +22,7 @@ struct EntityWorld {
     struct Step: CustomStringConvertible {
         var device: Int
         var action: Action
-        /// What the action happens to, modulo what there is.
+        /// The index of the action's target, modulo the number of candidates.
         var target: Int
         var detail: Int
 
@@ -56,13 +56,13 @@ struct EntityWorld {
     private var tokens: [String: Token] = [:]
     private var nextToken = 0
 
-    /// A text the user wrote into a field where nothing may be lost silently.
+    /// A text that the user wrote into a field whose contents must not be lost silently.
     private struct Token {
         var device: Int
         var uiKey: Int64
         var field: String
-        /// What the user deleted above it since: if one of these deletions stands in the end, it
-        /// may be gone.
+        /// The deletions above the text that the user made later. The text may be lost if one of
+        /// these deletions holds in the end.
         var deletedAbove: Set<EntityID> = []
     }
 
@@ -76,7 +76,7 @@ struct EntityWorld {
         random = SeededGenerator(seed: setting.seed)
     }
 
-    /// For each schema three devices that all know a small tree.
+    /// For each schema, three devices that all hold a small tree.
     private static let starts = Schemas.all.map { pair in
         var world = EntityWorld(pair)
         do {
@@ -133,7 +133,7 @@ struct EntityWorld {
         return (setting, steps)
     }
 
-    /// Every action, the frequent ones several times.
+    /// Every action, with frequent actions listed several times.
     private static let actions =
         Action.allCases
         + [.create, .create, .create, .update, .update, .update, .update, .delete]
@@ -168,12 +168,12 @@ struct EntityWorld {
             devices[index].restart()
         case .wait: now += Int64(step.detail % 10_000)
         }
-        // Each call is followed by the database; to look after every fourth is enough to see it,
-        // and quicker.
+        // The database follows every call. Checking after every fourth step finds errors too, and
+        // is faster.
         if step.detail % 4 == 0 { try check(devices[index]) }
     }
 
-    /// Shown entities below which nothing or anything can be, parents first.
+    /// Returns the shown entities, parents first.
     private func shown(on index: Int) -> [LocalEntity] {
         var found: [LocalEntity] = []
         var parents: [EntityID?] = [nil]
@@ -263,7 +263,8 @@ struct EntityWorld {
         }
         switch error {
         case nil:
-            // Where updates win, a deletion may have happened although nothing shows it in the end.
+            // Where updates win, an update may undo the deletion, so the end state need not show
+            // it.
             let mayReturn = schema[entity.entity.type]?.deletion == .updateWins
             unwatch(on: index) { token, _ in
                 token.uiKey == entity.uiKey || mayReturn && gone.contains(token.uiKey)
@@ -293,7 +294,7 @@ struct EntityWorld {
             for (text, token) in tokens where token.device == index {
                 tokens[text]?.deletedAbove.remove(update.id)
             }
-        // Below something deleted, or already brought back behind the frozen deletion.
+        // The entity is below a deleted entity, or was already restored behind the frozen deletion.
         case .notFound, .notDeleted: break
         case .some(let error): throw Fault("restore: \(error)")
         }
@@ -357,7 +358,7 @@ struct EntityWorld {
 
     private mutating func text(_ step: Step) -> FieldValue {
         nextToken += 1
-        // Now and then longer than this server likes.
+        // Some texts exceed the server's limit.
         let tail = step.detail % 23 == 0 ? String(repeating: "x", count: 90) : ""
         return .string("t\(nextToken)\(tail)")
     }
@@ -389,7 +390,7 @@ struct EntityWorld {
         }
     }
 
-    /// After "both" what was written is in the copy.
+    /// After the choice "both", the copy contains the written texts.
     private mutating func follow(_ written: Set<FieldValue>, on index: Int) {
         guard let copy = devices[index].entities.rows.entities.max(by: { $0.uiKey < $1.uiKey })
         else { return }
@@ -398,7 +399,7 @@ struct EntityWorld {
         }
     }
 
-    /// The keys of an entity and of what is below it.
+    /// Returns the UI keys of an entity and its descendants.
     private func family(of id: EntityID, on index: Int) -> Set<Int64> {
         let rows = devices[index].entities.rows.entities
         var keys: Set<Int64> = []
@@ -434,7 +435,7 @@ struct EntityWorld {
         }
     }
 
-    /// All devices online, until nobody has anything to say.
+    /// Brings all devices online and runs until no device has anything to push or resolve.
     mutating func comeTogether() throws {
         for index in devices.indices { devices[index].drop() }
         for _ in 0..<60 {
@@ -444,7 +445,7 @@ struct EntityWorld {
                 if try pushAll(from: index) { isQuiet = false }
                 devices[index].pull(from: server, isHeld: false)
                 for conflict in devices[index].entities.conflicts {
-                    // An answer before may have settled it.
+                    // An earlier choice may have settled this conflict.
                     guard let conflict = devices[index].entities.conflict(conflict.id) else {
                         continue
                     }
@@ -459,7 +460,7 @@ struct EntityWorld {
         throw Fault("they never come to an end")
     }
 
-    /// - Parameter isComplete: Whether the server still has all that it ever accepted.
+    /// - Parameter isComplete: Whether the server still has everything that it ever accepted.
     func checkAgreement(isComplete: Bool = true) throws {
         let live = server.live
         let ids = Set(live.map(\.id))
@@ -492,14 +493,14 @@ struct EntityWorld {
         }
     }
 
-    /// All devices come back after so long that the server has forgotten replies and tombstones.
+    /// All devices return after the server has forgotten their replies and tombstones.
     mutating func returnAfterMonths() throws {
         now += 91 * 86_400_000
         server.forgetTheOld()
         try pullAll()
     }
 
-    /// The server has lost what came after the backup.
+    /// Restores the backup: the server loses all later changes.
     mutating func restoreBackup(_ backup: EntityWorld) throws {
         server.restoreBackup(backup.server)
         try pullAll()
@@ -514,7 +515,7 @@ struct EntityWorld {
         }
     }
 
-    /// Whether there was anything to push.
+    /// - Returns: Whether there was anything to push.
     private mutating func pushAll(from index: Int) throws -> Bool {
         for round in 0..<20 {
             guard devices[index].send(to: &server, isLost: false, now: now) else {

@@ -2,7 +2,7 @@ import TambourClient
 import TambourProtocol
 import Testing
 
-/// Days on which two devices were offline, told step by step.
+/// Scenarios in which two devices were offline for a day, told step by step.
 @Suite("Offline days")
 struct OfflineDayTests {
     /// Two devices that both hold one account, one profile and one note.
@@ -51,7 +51,7 @@ struct OfflineDayTests {
             self[keyPath: device].pull(from: server, isHeld: false)
         }
 
-        /// Push, then pull, as a device that comes online does.
+        /// Pushes, then pulls, as a device does when it comes online.
         mutating func comeOnline(_ device: WritableKeyPath<Day, Device>) throws {
             try push(device)
             pull(device)
@@ -132,7 +132,7 @@ struct OfflineDayTests {
         #expect(day.server.written.contains("edited"))
         try day.comeOnline(\.a)
         try day.comeOnline(\.b)
-        // The profile itself is as A saw it, so it goes, and the note with it.
+        // The profile is unchanged since A saw it, so A's deletion applies and includes the note.
         #expect(day.server.live.map(\.type) == [.account])
         for device in [day.a, day.b] {
             #expect(device.entities.conflicts.isEmpty)
@@ -156,7 +156,7 @@ struct OfflineDayTests {
                 #expect(conflicts == (isBack ? [] : [.updateDelete]))
                 #expect(day.server.live.count == (isBack ? 3 : 2))
             } else {
-                // The edit was later.
+                // The edit has the later time.
                 #expect(conflicts == (kind.policy.contest == .cas ? [.deleteUpdate] : []))
                 #expect(day.server.live.count == 3)
             }
@@ -187,7 +187,7 @@ struct OfflineDayTests {
     @Test("a refused parent takes its child along, and both arrive once it is mended")
     func parentRefused() throws {
         var day = try Day(Schemas.tree(maxBytes: 60))
-        // An app that allows more than its server.
+        // This app allows larger entities than its server.
         var app = Device(number: 3, schema: Schemas.tree(), skew: 0)
         app.pull(from: day.server, isHeld: false)
         let account = day.server.live[0].id

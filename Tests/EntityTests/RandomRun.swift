@@ -2,21 +2,21 @@ import Foundation
 import TambourTesting
 import Testing
 
-/// What a random case found wrong.
+/// The error that a random case found.
 struct Fault: Error, CustomStringConvertible {
     let description: String
 
     init(_ description: String) { self.description = description }
 }
 
-/// Random cases of one property, each made from its seed alone.
+/// Random cases of one property; each case depends only on its seed.
 ///
-/// `TAMBOUR_SEED=17` plays case 17 and nothing else, `TAMBOUR_SOAK=1` plays the long form.
+/// `TAMBOUR_SEED=17` plays only case 17, `TAMBOUR_SOAK=1` plays many more cases.
 enum RandomRun {
     private static let environment = ProcessInfo.processInfo.environment
     private static let seed = environment["TAMBOUR_SEED"].flatMap { UInt64($0) }
 
-    /// Whether all cases are played.
+    /// Whether the run plays all cases.
     static var isWhole: Bool { seed == nil }
 
     static func play<Case, Step: CustomStringConvertible>(
@@ -57,7 +57,7 @@ enum RandomRun {
         }
     }
 
-    /// Delta debugging: leaves out ever smaller pieces for as long as the rest fails.
+    /// Delta debugging: removes smaller and smaller pieces while the rest still fails.
     private static func shortest<Step>(
         _ steps: [Step],
         fails: ([Step]) -> Bool

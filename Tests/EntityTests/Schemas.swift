@@ -1,10 +1,10 @@
 import TambourProtocol
 
-/// Schemas with every combination of what the types of the tree can be told to do.
+/// Schemas with every combination of policies that the types of the tree can have.
 enum Schemas {
     struct Pair: Sendable {
         var title: String
-        /// Allows longer texts than the server's: the app is older.
+        /// Allows longer texts than the server's schema, as an older app would.
         var client: EntitySchema
         var server: EntitySchema
     }
