@@ -1,7 +1,8 @@
 import FuzzTargets
 import Glibc
 
-/// libFuzzer around the target that `TAMBOUR_FUZZ_TARGET` names; `scripts/fuzz` runs it.
+/// Runs libFuzzer on the target that `TAMBOUR_FUZZ_TARGET` names. `scripts/fuzz` starts this
+/// program.
 @main
 struct Fuzz {
     static func main() {

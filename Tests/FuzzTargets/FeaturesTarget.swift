@@ -2,7 +2,7 @@ import TambourMessenger
 import TambourProtocol
 import TambourServer
 
-/// A file of features is rules, or a mistake that says where it is.
+/// Checks that a feature file either parses or fails with an error that names the file.
 func fuzzFeatures(_ input: [UInt8]) {
     let path = Scratch.directory + "/features.yaml"
     Scratch.write(input, to: path)
@@ -13,7 +13,7 @@ func fuzzFeatures(_ input: [UInt8]) {
     }
 }
 
-/// As the server's program has it; `FeatureFile.swift` is a link to the file there.
+/// The same type as in `tambourd`; `FeatureFile.swift` is a symbolic link to the file there.
 struct Failure: Error, CustomStringConvertible {
     let description: String
 

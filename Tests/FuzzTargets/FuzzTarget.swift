@@ -1,23 +1,24 @@
-/// What reads bytes of others, each with the properties that must hold for every input.
+/// Code that reads untrusted bytes, with the properties that must hold for every input.
 ///
-/// A target is a plain function, so that tests replay inputs without a fuzzer. One that finds its property broken ends
-/// the process: that is how libFuzzer learns of it.
+/// A target is a plain function, so tests can replay inputs without a fuzzer. A target that finds a
+/// violated property ends the process, because libFuzzer detects crashes.
 package enum FuzzTarget: String, CaseIterable, Sendable {
     /// A stream of frames, cut in two ways.
     case frame
     /// An LZ4 block.
     case lz4
-    /// One MessagePack value: stepped over, kept, and read.
+    /// One MessagePack value: skipped, kept, and read.
     case messagepack
     /// Two bytes of opcode, then the payload of a request.
     case request
-    /// A line of the admin socket, and the answer of a small store.
+    /// A line for the admin socket, with the answer of a small store.
     case admin
-    /// A file of features.
+    /// A feature file.
     case features
     /// The file `digests` of a backup.
     case backup
-    /// A database file with bytes changed: patches of four bytes each, three of place and one of content.
+    /// A database file with changed bytes. Each patch has four bytes: three for the position, one
+    /// for the value.
     case store
 
     /// Runs one input through the target.

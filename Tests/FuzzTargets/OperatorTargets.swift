@@ -5,7 +5,8 @@ import TambourSQL
 import TambourServer
 import TambourStore
 
-/// A line of the admin socket: what it is read as is written as words that are read as the same, and is answered by a store.
+/// Checks that a parsed admin line, written as words again, parses to the same request, and that a
+/// store answers the request.
 struct AdminFixture {
     static let shared = AdminFixture()
 
@@ -28,11 +29,11 @@ struct AdminFixture {
         guard let again = AdminService.Request(words: request.words), again.words == request.words
         else { broken("\(request.words) is read as another request") }
         guard isHarmless(request) else { return }
-        // Refusals are fine; what a command prints is not looked at.
+        // Refusals are allowed; the target ignores the output of the command.
         try? service.run(request) { _ in }
     }
 
-    /// Whether it only reads: what writes would make the next input run on another store.
+    /// Returns whether the request only reads. A write would change the store for the next input.
     private func isHarmless(_ request: AdminService.Request) -> Bool {
         switch request {
         case .users, .user, .chats, .chat, .sessions, .session, .export, .stats, .reports, .clock:
@@ -42,7 +43,7 @@ struct AdminFixture {
     }
 }
 
-/// A backup's list of digests is written as it was read.
+/// Checks that a parsed digest list of a backup, written out, parses to the same list.
 func fuzzManifest(_ input: [UInt8]) {
     guard let text = String(validating: input, as: UTF8.self),
         let manifest = Backup.Manifest(text)
@@ -53,7 +54,8 @@ func fuzzManifest(_ input: [UInt8]) {
     _ = (manifest.count, manifest.rows)
 }
 
-/// A store whose file was changed is refused or read, by everything that reads one whole.
+/// Changes bytes of a store file. Everything that reads a whole store must refuse the file or read
+/// it.
 struct StoreFixture {
     static let shared = StoreFixture()
 
@@ -86,7 +88,7 @@ struct StoreFixture {
         try? look()
     }
 
-    /// What `restore`, `admin check` and a start do with a file.
+    /// Reads the file as `restore`, `admin check` and a server start do.
     private func look() throws {
         let connection = try SQLiteConnection(path: path, mode: .readWrite)
         _ = try StoreDigest.tables(of: connection)
@@ -98,7 +100,7 @@ struct StoreFixture {
     }
 }
 
-/// A directory for the files that targets need, in memory where there is such a place.
+/// A directory for the files that targets need, in memory if the machine has `/dev/shm`.
 enum Scratch {
     static let directory: String = {
         let parent = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp"

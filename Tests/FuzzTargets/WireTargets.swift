@@ -1,7 +1,8 @@
 import TambourFraming
 import TambourProtocol
 
-/// Frames come out alike however the stream was cut, and what a frame inflates to keeps its limit.
+/// Checks that frames do not depend on where the stream is cut, and that inflated payloads keep
+/// their limit.
 func fuzzFrames(_ input: [UInt8]) {
     guard let first = input.first else { return }
     let isStranger = first & 1 == 0
@@ -23,12 +24,13 @@ func fuzzFrames(_ input: [UInt8]) {
 }
 
 private enum FrameEvent: Equatable {
-    /// A frame and its payload; nil when that is refused.
+    /// A frame and its payload; a nil payload means that the decoder refused it.
     case frame(PacketHeader, [UInt8]?)
     case refused(String)
 }
 
-/// What a connection makes of a stream that arrives up to each of `cuts` in turn.
+/// Returns the frames and errors of a stream that arrives in pieces; each piece ends at one of
+/// `cuts`.
 private func frames(of stream: [UInt8], cuts: [Int], _ decoder: FrameDecoder) -> [FrameEvent] {
     var events: [FrameEvent] = []
     var consumed = 0
@@ -55,7 +57,8 @@ private func frames(of stream: [UInt8], cuts: [Int], _ decoder: FrameDecoder) ->
     return events
 }
 
-/// A block inflates within the limit, and what it holds survives the way back.
+/// Checks that a block inflates within the limit, and that compressing and inflating its content
+/// gives the same bytes.
 func fuzzLZ4(_ input: [UInt8]) {
     let limit = Limits.standard.maxInflatedBytes
     guard let bytes = try? input.withUnsafeBytes({ try LZ4.decompress($0, limit: limit) }) else {
@@ -67,7 +70,8 @@ func fuzzLZ4(_ input: [UInt8]) {
     guard again == bytes else { broken("compressed bytes come back as others") }
 }
 
-/// What can be kept can be stepped over, as the same bytes; what was read is written in a form that is read again.
+/// Checks that `skip` accepts every value that `AnyValue` keeps, that kept bytes equal the input,
+/// and that a message that was read can be written and read again.
 func fuzzMessagePack(_ input: [UInt8]) {
     let small = Limits.narrow
     for limits in [Limits.standard, small] {
@@ -81,7 +85,7 @@ func fuzzMessagePack(_ input: [UInt8]) {
             }
             _ = (kept.isNil, kept.bool, kept.int, kept.text, kept.isScalar)
         }
-        // Containers of every kind, over the same bytes.
+        // Read the same bytes as each kind of container.
         _ = try? read(input, limits) { r throws(PayloadError) in try [AnyValue].read(from: &r) }
         _ = try? read(input, limits) { r throws(PayloadError) in
             try IDMap<ChatID, AnyValue>.read(from: &r)
@@ -105,10 +109,10 @@ func fuzzMessagePack(_ input: [UInt8]) {
     }
 }
 
-/// A request that decodes is encoded to bytes that decode to the same bytes again.
+/// Checks that a decoded request encodes to bytes that decode and encode to the same bytes.
 func fuzzRequest(_ input: [UInt8]) {
     guard input.count >= 2 else { return }
-    // The number of an opcode is taken from the list of those served: most numbers are not.
+    // Map the two bytes to a served opcode, because most numbers are not served.
     let number = Int(input[0]) << 8 | Int(input[1])
     let served = Opcode.served
     let opcode = served[number % served.count]
@@ -126,7 +130,8 @@ private func check<Value: WireValue>(_ value: Value) {
     let bytes = encode(value)
     let again: Value
     do throws(PayloadError) {
-        // Defaults that the sender left out may take it over a limit of the whole, never of a field.
+        // Defaults that the sender omitted may exceed a limit on the whole payload, but never one
+        // on a field.
         again = try read(bytes, .wide) { r throws(PayloadError) in try Value.read(from: &r) }
     } catch {
         broken("\(Value.self) does not read what it has written: \(error)")
@@ -139,7 +144,8 @@ private func check<Value: WireValue>(_ value: Value) {
     }
 }
 
-/// Sizes of buffers that grow while these bytes are written: each at another place, which depends on the bytes.
+/// Returns initial buffer sizes that force the buffer to grow while these bytes are written, each
+/// at a different position.
 private func capacities(for bytes: [UInt8]) -> StrideTo<Int> {
     let step = max(1, bytes.count / 8)
     let first = Int(bytes.reduce(0 as UInt32) { $0 &* 31 &+ UInt32($1) }) % step
@@ -152,7 +158,7 @@ private func encode(_ value: some WireValue, capacity: Int = 512) -> [UInt8] {
     return writer.finish()
 }
 
-/// The payload that the cases of `ClientRequest` are wrapped around.
+/// Returns the payload that a case of `ClientRequest` wraps.
 private func payloadInside(_ value: Any) -> (any WirePayload)? {
     var value = value
     for _ in 0..<4 {
@@ -172,10 +178,10 @@ private func read<Value>(
 }
 
 extension Limits {
-    /// Limits that short inputs reach.
+    /// Limits so small that short inputs reach them.
     static let narrow = with(["maxDepth": 3, "maxElements": 12, "maxTextUnits": 5])
 
-    /// Limits of the whole that nothing reaches.
+    /// Limits on the whole payload so large that no input reaches them.
     static let wide = with(["maxDepth": 64, "maxElements": 1 << 24])
 
     private static func with(_ overrides: [String: Int]) -> Limits {
@@ -185,9 +191,10 @@ extension Limits {
 }
 
 extension Opcode {
-    /// Those that a client may send.
+    /// The opcodes that a client may send.
     static let served: [Opcode] = (0...UInt16.max).map(Opcode.init(rawValue:)).filter {
-        // No bytes are an empty map: a refusal says that a field is missing, nil that nobody serves it.
+        // Zero bytes decode as an empty map. A thrown error means a missing field; nil means that
+        // the opcode is not served.
         do throws(PayloadError) {
             return try ClientRequest.decode($0, [], limits: .standard) != nil
         } catch {

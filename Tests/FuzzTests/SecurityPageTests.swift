@@ -3,7 +3,7 @@ import Testing
 
 @testable import tambour_spec
 
-/// What `docs/security.md` promises by a limit or a test: that limit or test must be there.
+/// Checks that every limit and test that `docs/security.md` names exists.
 @Suite("The page about security")
 struct SecurityPageTests {
     private static let root = URL(filePath: #filePath).deletingLastPathComponent()

@@ -4,7 +4,8 @@ import Testing
 
 @testable import tambour_spec
 
-/// The fuzz targets without a fuzzer: what once broke one, and the examples of the specification with a byte changed.
+/// Runs the fuzz targets without a fuzzer, on inputs that once broke a target and on specification
+/// examples with one byte changed.
 @Suite("Fuzz targets")
 struct ReplayTests {
     private static let here = URL(filePath: #filePath).deletingLastPathComponent()

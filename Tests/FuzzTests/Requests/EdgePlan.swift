@@ -2,7 +2,8 @@ import TambourTesting
 
 @testable import tambour_spec
 
-/// Which edge is tried when: every one of every site in turn, the sharpest first, and mixtures in between.
+/// The order of trials: every edge of every site in turn, the sharpest first, with random mixtures
+/// in between.
 struct EdgePlan {
     private struct Trial {
         let site: FuzzSite
@@ -34,7 +35,7 @@ struct EdgePlan {
                 self.edges[site.description] = edges
                 for (index, edge) in edges.enumerated() {
                     let trial = Trial(site: site, edge: edge)
-                    // The ends of the numbers and the largest of lists: what a short run must not miss.
+                    // Extreme numbers and the largest lists: even a short run must try them.
                     if (site.isNumber && index < 6) || Self.isSharp(edge) {
                         sharp.append(trial)
                     } else {
@@ -55,7 +56,8 @@ struct EdgePlan {
         }
     }
 
-    /// The next request for a connection; nil when what is due cannot be sent there.
+    /// Returns the next request for a connection; nil when the planned request cannot be sent on
+    /// it.
     mutating func request(
         for peer: FuzzPeer,
         _ generator: inout RequestGenerator
@@ -67,7 +69,7 @@ struct EdgePlan {
             if RequestFuzz.isFinal(opcode), !mayEnd { return false }
             return !isStranger || opcode.states != ["loggedIn"] || generator.random.oneIn(12)
         }
-        // Every second request is the next of the plan, as long as it can be sent here.
+        // Half of the requests follow the plan, if the connection can send them.
         if generator.random.oneIn(2) {
             let isSharp = tried < sharp.count
             let trial =
@@ -86,7 +88,7 @@ struct EdgePlan {
         return nil
     }
 
-    /// No edge, one, or some at once.
+    /// Returns no edge, one edge, or several edges at once.
     private func mixture(
         of opcode: OpcodeEntry,
         _ generator: inout RequestGenerator
@@ -97,7 +99,8 @@ struct EdgePlan {
         return (0..<count).map { _ in
             let site = generator.random.pick(sites)
             let edges = edges[site.description] ?? []
-            // Mostly edges of the type: a wrong kind is refused before anything happens.
+            // Prefer edges of the right type: the server refuses a wrong type before it does any
+            // work.
             let own = max(1, edges.count - 11)
             let index = generator.random.below(generator.random.oneIn(8) ? edges.count : own)
             return (site, edges[index])

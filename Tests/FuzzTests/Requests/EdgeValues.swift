@@ -1,26 +1,27 @@
 @testable import tambour_spec
 
-/// What is put at a site of a request, or done to it.
+/// A value to put at a site of a request, or a change to make there.
 struct Edge: Sendable {
     enum Change: Sendable {
         case value(WireNode)
-        /// Made from a valid value of the site's type: as many copies as `count` or as fit.
+        /// As many copies of a valid value of the site's type as `count`, or as fit.
         case copies(Int)
-        /// A list or a text as long as the frame permits, every part of it at its own limit.
+        /// A list or a text as long as the frame permits, with every part at its own limit.
         case largest
         /// A valid id, written as a string of digits.
         case digits
-        /// An id that is valid elsewhere: of another account, another chat, another kind.
+        /// An id that is valid elsewhere: in another account, in another chat, or for another kind
+        /// of object.
         case foreign
         case removed
-        /// The key twice in its map.
+        /// The same key twice in its map.
         case twice
     }
 
     let name: String
     let change: Change
 
-    /// What the values of a type are tried with: its own edges first, then those of no type.
+    /// Returns the edges to try at a site: those of its type first, then values of wrong types.
     static func edges(of site: FuzzSite, in specification: Specification) -> [Edge] {
         let limit = site.limit(in: specification)
         var edges: [Edge] =
@@ -51,7 +52,7 @@ struct Edge: Sendable {
 
     // MARK: - By type
 
-    /// The values at which arithmetic on a number of the wire goes wrong first.
+    /// The numbers at which integer arithmetic is most likely to fail.
     static let sharpNumbers: [Int64] = [
         .min, .max, .min + 1, .max - 1, -1, 0, 1, 2, -(1 << 31), 1 << 31, (1 << 31) - 1,
         -(1 << 31) - 1, 1 << 32, 1 << 53, (1 << 53) + 1, -(1 << 53), 1 << 47, -(1 << 47), 1 << 62,
@@ -120,7 +121,8 @@ struct Edge: Sendable {
         }
     }
 
-    /// What a field without a type may be given, and what peers may not be able to read.
+    /// Values for a field without a type, including values that other clients may be unable to
+    /// read.
     private static let anything: [Edge] =
         [
             edge("nil", .null), edge("minimum", .int(.min)), edge("2^64-1", .uint(.max)),
@@ -148,7 +150,7 @@ struct Edge: Sendable {
         }
 
     private static func nested(_ depth: Int, _ wrap: (WireNode) -> WireNode) -> WireNode {
-        // Encoded here: a deep node would be taken apart by recursion wherever it is copied.
+        // Encode the nesting here: copying a deeply nested node would recurse through every level.
         var opening: [UInt8] = []
         let level = WireEncoder.encode(wrap(.null)).dropLast()
         for _ in 0..<depth { opening += level }
@@ -206,12 +208,13 @@ struct Edge: Sendable {
 }
 
 extension WireNode {
-    /// A list of one item again and again, encoded here: a node for each takes long.
+    /// Returns a list that repeats one item. The list is encoded here, because one node for each
+    /// item is slow.
     static func list(of item: WireNode, count: Int) -> WireNode {
         repeated(WireEncoder.encode(item), count, first: 0xDD)
     }
 
-    /// A map of one entry again and again.
+    /// Returns a map that repeats one entry.
     static func map(of entry: Pair, count: Int) -> WireNode {
         repeated(Array(WireEncoder.encode(.map([entry])).dropFirst()), count, first: 0xDF)
     }

@@ -5,9 +5,10 @@ import TambourTesting
 
 @testable import tambour_spec
 
-/// A connection that sends and receives without waiting for either, so that many can be driven by one thread.
+/// A connection that sends and receives without blocking, so that one thread can drive many
+/// connections.
 final class FuzzPeer {
-    /// A request whose reply has not come yet.
+    /// A request that has no reply yet.
     struct Sent {
         let request: FuzzRequest
         let sentAt: ContinuousClock.Instant
@@ -19,15 +20,15 @@ final class FuzzPeer {
         let payload: [UInt8]
         /// Nil for a push.
         let sent: Sent?
-        /// Why a client could not read the packet, which ends the connection.
+        /// The reason why a client could not read the packet; such a packet ends the connection.
         var failure: String?
     }
 
-    /// Who is logged in on it; nil for a stranger.
+    /// The account that is logged in on the connection; nil for a stranger.
     let account: Int?
     private(set) var isOpen = true
     private(set) var waiting: [UInt16: Sent] = [:]
-    /// The order in which the requests that wait were sent.
+    /// The sequence numbers of the waiting requests, in the order of sending.
     private(set) var order: [UInt16] = []
 
     fileprivate let socket: Int32
@@ -37,7 +38,7 @@ final class FuzzPeer {
     private var sentBytes = 0
     private var sequence: UInt16 = 0
 
-    /// Connects to `HOST:PORT`; nil when nobody listens there.
+    /// Connects to `HOST:PORT`; returns nil when no server listens there.
     init?(address: String, account: Int?) {
         self.account = account
         decoder.authenticated = true
@@ -63,7 +64,8 @@ final class FuzzPeer {
 
     /// Queues a request; the next `exchange` sends it.
     ///
-    /// - Parameter isCut: sends the first half of the packet only and ends the stream there.
+    /// - Parameter isCut: Whether to send only the first half of the packet and end the stream
+    /// there.
     func send(_ request: FuzzRequest, compressed: Bool = false, isCut: Bool = false) {
         guard isOpen else { return }
         let start = outbox.count
@@ -80,7 +82,7 @@ final class FuzzPeer {
         sequence &+= 1
     }
 
-    /// Ten bytes, laid out as `protocol-spec/prose/framing.md` says.
+    /// Appends ten bytes, laid out as `protocol-spec/prose/framing.md` says.
     private func appendHeader(_ opcode: Int, length: Int, _ isCompressed: Bool) {
         outbox += [
             10, 0, UInt8(sequence >> 8), UInt8(sequence & 0xFF), UInt8(opcode >> 8),
@@ -89,7 +91,7 @@ final class FuzzPeer {
         ]
     }
 
-    /// Ends the connection without a word, whatever is in flight.
+    /// Resets the connection without a goodbye, even with requests in flight.
     func reset() {
         var linger = linger(l_onoff: 1, l_linger: 0)
         setsockopt(
@@ -105,14 +107,14 @@ final class FuzzPeer {
         order = []
     }
 
-    /// What waits, oldest first.
+    /// The unanswered requests, oldest first.
     var unanswered: [FuzzRequest] { order.compactMap { waiting[$0]?.request } }
 
     var isIdle: Bool { !isOpen || (waiting.isEmpty && sentBytes == outbox.count) }
 
     /// Sends and receives on all `peers` until each of them is idle.
     ///
-    /// - Returns: false when `deadline` passed before.
+    /// - Returns: false when `deadline` passes first.
     static func exchange(
         _ peers: [FuzzPeer],
         within deadline: Duration = .seconds(60),

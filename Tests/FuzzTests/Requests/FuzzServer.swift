@@ -3,7 +3,7 @@ import TambourMessenger
 import TambourServer
 import TambourTesting
 
-/// A `tambourd serve` of its own process, with limits under which nothing is refused for being too often.
+/// A `tambourd serve` in a process of its own. Its limits are so high that no rate limit applies.
 final class FuzzServer {
     let address: String
     let dataDirectory: String
@@ -34,7 +34,7 @@ final class FuzzServer {
         self.address = address
     }
 
-    /// Kills what still runs and removes its directory.
+    /// Kills the process if it still runs, and removes its directory.
     func remove() async {
         child.signal(SIGKILL)
         _ = await child.exitStatus()
@@ -45,10 +45,10 @@ final class FuzzServer {
     var residentBytes: Int { child.residentBytes }
     var peakResidentBytes: Int { child.peakResidentBytes }
 
-    /// The end of what it wrote to standard error.
+    /// The last part of the server's standard error.
     var lastErrors: String { String(child.errors.suffix(3_000)) }
 
-    /// Why the process ended, and the first frames of the thread that ended it.
+    /// The reason why the process ended, and the first stack frames of the crashed thread.
     var lastWords: String {
         let lines = child.errors.split(separator: "\n")
         guard let first = lines.lastIndex(where: { $0.contains("crashed") }) else {
@@ -59,21 +59,21 @@ final class FuzzServer {
         return ([reason] + frames).joined(separator: "\n  ")
     }
 
-    /// The lines of an admin command.
+    /// Runs an admin command and returns its lines.
     func admin(_ request: AdminService.Request) throws -> [String] {
         var lines: [String] = []
         let done: Bool
         do {
             done = try AdminClient(dataDirectory: dataDirectory).run(request) { lines.append($0) }
         } catch {
-            // What was printed before says why.
+            // The lines printed before the error give the reason.
             throw ChildProcess.Failed(description: (lines + ["\(error)"]).joined(separator: "\n"))
         }
         guard done else { throw ChildProcess.Failed(description: "no server listens") }
         return lines
     }
 
-    /// Counters of the metrics by name, those without labels.
+    /// Returns the metrics without labels, by name.
     func metrics() throws -> [String: Int] {
         var counters: [String: Int] = [:]
         for line in try admin(.metrics) where !line.hasPrefix("#") {
@@ -83,7 +83,7 @@ final class FuzzServer {
         return counters
     }
 
-    /// The program built with the tests, or what `TAMBOUR_TAMBOURD` names.
+    /// Returns the program built with the tests, or the program that `TAMBOUR_TAMBOURD` names.
     private static func program() throws -> URL {
         if let named = ProcessInfo.processInfo.environment["TAMBOUR_TAMBOURD"] {
             return URL(fileURLWithPath: named)

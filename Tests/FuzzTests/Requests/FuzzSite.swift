@@ -19,19 +19,19 @@ enum SiteStep: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// A place in an opcode's request that the specification gives a type.
+/// A place in an opcode's request for which the specification names a type.
 struct FuzzSite: Sendable {
     let opcode: OpcodeEntry
     let steps: [SiteStep]
     let type: WireType
-    /// The field that the value stands in, with its limits.
+    /// The field that contains the value, with the field's limits.
     let field: Field
 
     var description: String { opcode.name + steps.map(\.description).joined() }
 
     var isNumber: Bool { type == .int || type == .ms || type.isID }
 
-    /// The field's limit of items, bytes or UTF-16 units, whichever bounds this value.
+    /// Returns the limit that bounds this value: items, bytes or UTF-16 units.
     func limit(in specification: Specification) -> Int? {
         let name =
             switch type {
@@ -41,7 +41,7 @@ struct FuzzSite: Sendable {
         return name.flatMap { specification.limit(named: $0)?.value }
     }
 
-    /// All places of an opcode's request, the outer ones first.
+    /// Returns all places in an opcode's request, outer places first.
     static func sites(of opcode: OpcodeEntry, in specification: Specification) -> [FuzzSite] {
         guard let request = opcode.request else { return [] }
         var walk = Walk(opcode: opcode, specification: specification)
@@ -80,7 +80,7 @@ struct FuzzSite: Sendable {
                 add(.string, field, at: steps + [.entryKey], within: names)
                 add(value, field, at: steps + [.entryValue], within: names)
             case .named(let name):
-                // A type inside itself adds nothing that its first level does not have.
+                // Do not enter a type inside itself: the first level already covers its sites.
                 guard !names.contains(name), let inner = specification.structType(named: name)
                 else { return }
                 enter(inner, at: steps, within: names.union([name]))
@@ -90,6 +90,6 @@ struct FuzzSite: Sendable {
     }
 }
 
-/// The name of a field's limit of items, the outermost where it has several.
+/// Returns the name of a field's item limit; with several limits, the name of the outermost.
 func first(of name: String?) -> String? { name }
 func first(of names: [String]) -> String? { names.first }

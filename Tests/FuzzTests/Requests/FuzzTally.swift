@@ -1,11 +1,11 @@
 @testable import tambour_spec
 
-/// Something that must not be, with the first request that showed it.
+/// A violated property, with the first request that showed it.
 struct FuzzFinding: CustomStringConvertible {
     let kind: String
     let request: FuzzRequest?
     var detail = ""
-    /// Findings of one name are told once.
+    /// A name for findings of one kind; the tally reports each name once.
     var merges: String?
 
     var description: String {
@@ -19,7 +19,7 @@ struct FuzzFinding: CustomStringConvertible {
     }
 }
 
-/// What a run has sent and seen.
+/// Counts of the requests and replies of a run.
 struct FuzzTally {
     private(set) var sent = 0
     private(set) var findings: [FuzzFinding] = []
@@ -41,7 +41,7 @@ struct FuzzTally {
         print("request fuzzer: after \(sent) requests: \(finding)")
     }
 
-    /// Opcodes that were never answered but by refusals.
+    /// Opcodes that the server only ever refused.
     var neverServed: [String] { asked.keys.filter { ok[$0] == nil }.sorted() }
 
     func report(of plan: EdgePlan, peakBytes: Int, seconds: Double) -> String {

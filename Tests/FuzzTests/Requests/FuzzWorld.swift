@@ -6,17 +6,17 @@ import Testing
 
 @testable import tambour_spec
 
-/// People on a server whose store holds much of everything: what a request costs most in.
+/// Accounts on a server whose store holds a lot of everything that makes requests expensive.
 ///
-/// Whatever the server refuses while it is filled stays out; that tells nothing.
+/// The server may refuse some requests while the store is filled. Such a refusal is not a finding.
 struct FuzzWorld {
-    /// Accounts whose connections the fuzzer drives; the others only fill the store.
+    /// Accounts whose connections the fuzzer drives; the other accounts only fill the store.
     static let speakers = 6
 
     struct Size {
         var accounts = 40
         var messages = 120
-        /// Chats that have as many settings as a chat may have, each as long as it may be.
+        /// Chats with nearly the maximum number of settings, each of maximum length.
         var chatsWithSettings = 40
         var largest = 2
     }
@@ -24,13 +24,13 @@ struct FuzzWorld {
     let server: FuzzServer
     private(set) var peers: [FuzzPeer] = []
     private var cid: Int64 = 1 << 40
-    /// What was refused while the store was filled, by opcode and code.
+    /// The number of refusals while the store was filled, by opcode and error code.
     private(set) var refused: [String: Int] = [:]
     private(set) var lastRefusal = ""
-    /// Who could not log in any more once the store was full, and why.
+    /// Accounts that could not log in after the store was full, and why.
     private(set) var lockedOut: [String] = []
 
-    /// Makes the accounts, fills the store, and leaves two connections of each speaker open.
+    /// Creates the accounts, fills the store, and leaves two connections of each speaker open.
     init(
         on server: FuzzServer,
         size: Size,
@@ -61,7 +61,7 @@ struct FuzzWorld {
         }
     }
 
-    /// A connection that is logged in to an account; nil when the server refuses that.
+    /// Opens a connection and logs in to an account; returns nil when the server refuses the login.
     mutating func connect(
         account: Int,
         _ generator: inout RequestGenerator
@@ -80,7 +80,7 @@ struct FuzzWorld {
         return peer
     }
 
-    /// A connection without a login.
+    /// Opens a connection without a login.
     mutating func stranger(_ generator: inout RequestGenerator) throws -> FuzzPeer? {
         guard let peer = FuzzPeer(address: server.address, account: nil) else { return nil }
         if generator.random.below(4) > 0 { _ = try call(peer, "SESSION_INIT", [:], &generator) }
@@ -89,7 +89,7 @@ struct FuzzWorld {
 
     mutating func replacePeer(at index: Int, with peer: FuzzPeer) { peers[index] = peer }
 
-    // MARK: - What is in it
+    // MARK: - Filling the store
 
     private mutating func fill(_ size: Size, _ generator: inout RequestGenerator) throws {
         let owner = peers[0]
@@ -133,7 +133,8 @@ struct FuzzWorld {
             ],
             &generator
         )
-        // The rest by the examples of the specification: drafts, folders, reactions, entities …
+        // Fill drafts, folders, reactions, entities and so on from the examples of the
+        // specification.
         for opcode in Self.harmless(generator.specification) {
             for peer in peers {
                 for _ in 0..<4 {
@@ -150,7 +151,7 @@ struct FuzzWorld {
         }
     }
 
-    /// Opcodes that neither end a session nor take away what others need.
+    /// Opcodes that neither end a session nor delete anything that other requests need.
     private static func harmless(_ specification: Specification) -> [OpcodeEntry] {
         specification.clientOpcodes.filter { opcode in
             opcode.states.contains("loggedIn") && !RequestFuzz.isFinal(opcode)
@@ -205,7 +206,7 @@ struct FuzzWorld {
         _ owner: FuzzPeer,
         _ generator: inout RequestGenerator
     ) throws {
-        // Some fewer than may be: a change of one more must not be refused for that.
+        // Stay below the maximum, so that the server does not refuse one more change later.
         let names = (generator.limits.name("maxSettings") ?? 100) - 20
         let bytes = generator.limits.name("maxSettingBytes") ?? 256
         let settings = WireNode.map(
@@ -214,13 +215,13 @@ struct FuzzWorld {
                 let key = name + String(repeating: "n", count: max(0, bytes - name.utf8.count))
                 return .init(
                     key: .string(key),
-                    // The limit counts the three bytes in front of the text.
+                    // The limit includes the three bytes of the text's header.
                     value: .string(String(repeating: "v", count: bytes - 3))
                 )
             }
         )
         try call(owner, "CONFIG", ["settings": .object(["user": settings])], &generator)
-        // One who has as much as may be, and others whose logins still have room.
+        // The owner gets the maximum; logins of the other accounts must still fit into a reply.
         let others = peers.filter { $0 !== owner }.map { ($0, 4) }
         for (peer, count) in [(owner, size.chatsWithSettings)] + others {
             let account = peer.account ?? 0
@@ -274,9 +275,9 @@ struct FuzzWorld {
         return try exchange([(peer, request)], &generator)
     }
 
-    /// Sends requests and waits for their replies; what they tell is learnt.
+    /// Sends requests, waits for the replies, and records the values in them.
     ///
-    /// - Returns: the last reply that was no refusal.
+    /// - Returns: The last reply that is not a refusal.
     @discardableResult
     private mutating func exchange(
         _ requests: [(peer: FuzzPeer, request: FuzzRequest)],
@@ -310,7 +311,7 @@ struct FuzzWorld {
 }
 
 extension Specification {
-    /// What a client may ask, in the order of the numbers.
+    /// The opcodes that a client may send, in the order of their numbers.
     var clientOpcodes: [OpcodeEntry] {
         families.flatMap(\.opcodes).filter { $0.direction != .serverToClient }
             .sorted { $0.number < $1.number }

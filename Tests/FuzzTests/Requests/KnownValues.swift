@@ -2,15 +2,15 @@ import TambourTesting
 
 @testable import tambour_spec
 
-/// What requests need to get past the first checks of a handler: ids and words that the server knows.
+/// Ids and words that the server knows. Requests need them to pass the first checks of a handler.
 struct KnownValues {
-    /// A chat as one account names it, with messages of it.
+    /// A chat under the id that one account uses for it, with ids of its messages.
     struct KnownChat {
         let id: Int64
         var messages: [Int64] = []
     }
 
-    /// What one account may name.
+    /// Ids and a token that requests of one account may use.
     struct Standing {
         var token: String
         var userID: Int64
@@ -34,7 +34,7 @@ struct KnownValues {
     var users: [Int64] = []
     /// Polls in chats that every speaker is a member of.
     var polls: [(chat: Int64, message: Int64, poll: Int64)] = []
-    /// Scalars by the key they stood under, in examples of the specification and in replies.
+    /// Scalars by key, from the examples of the specification and from replies.
     private var examples: [String: [WireNode]] = [:]
     private var heard: [String: [WireNode]] = [:]
     private var heardCount = 0
@@ -54,7 +54,7 @@ struct KnownValues {
         }
     }
 
-    /// A value that stood under this key somewhere; what the server said itself is preferred.
+    /// Returns a value seen under this key, preferably from a reply of the server.
     func value(under key: String, using random: inout SeededGenerator) -> WireNode? {
         if let known = heard[key], !known.isEmpty, random.below(3) > 0 {
             return known[random.below(known.count)]
@@ -63,7 +63,7 @@ struct KnownValues {
         return known[random.below(known.count)]
     }
 
-    /// Learns from a reply: the ids of messages and chats, and what else stands in it, by key.
+    /// Records the ids of messages and chats in a reply, and the other values by key.
     mutating func learn(from reply: WireNode, account: Int, chat: Int64?) {
         learnMessages(in: reply, account: account, chat: chat, depth: 0)
         record(reply) { key, value in
@@ -135,10 +135,10 @@ extension WireNode {
 }
 
 extension SeededGenerator {
-    /// A number from 0 to `bound` - 1.
+    /// Returns a number from 0 to `bound` - 1.
     mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(max(bound, 1))) }
 
-    /// Whether one of `bound` cases came up.
+    /// Returns true with a probability of 1 / `bound`.
     mutating func oneIn(_ bound: Int) -> Bool { below(bound) == 0 }
 
     mutating func pick<Item>(_ items: [Item]) -> Item { items[below(items.count)] }

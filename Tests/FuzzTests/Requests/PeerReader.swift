@@ -1,9 +1,9 @@
 @testable import tambour_spec
 
-/// Looks at what the server sends as the strictest known client reads it: string or integer keys, no extensions, UTF-8,
-/// and no more levels than a client takes.
+/// Reads the server's packets as the strictest known client does: string or integer keys, no
+/// extensions, valid UTF-8, and limited nesting.
 ///
-/// It shares nothing with the server's own reader.
+/// It shares no code with the server's own reader.
 struct PeerReader {
     private struct Unreadable: Error {
         let reason: String
@@ -15,7 +15,7 @@ struct PeerReader {
         maxDepth = specification.limit(named: "maxDepth")?.value ?? 32
     }
 
-    /// Why a client cannot read a payload; nil when it can.
+    /// Returns the reason why a client cannot read a payload; nil when it can.
     func problem(of payload: [UInt8]) -> String? {
         if payload.isEmpty { return nil }
         return payload.withUnsafeBufferPointer { bytes in

@@ -6,11 +6,12 @@ import Testing
 
 @testable import tambour_spec
 
-/// One run of the request fuzzer: requests with edges in them, on several connections at once, and what must
-/// hold whatever is asked.
+/// One run of the request fuzzer. It sends requests with edges on several connections at once and
+/// checks the properties that must always hold.
 ///
-/// `TAMBOUR_SEED` repeats a run, `TAMBOUR_SOAK=1` makes it long, `TAMBOUR_FUZZ_REQUESTS` says how long, and
-/// `TAMBOUR_FUZZ_SKIP` (names of opcodes, or sites as `CHAT_SEARCH/marker`) leaves out what is known to be broken.
+/// `TAMBOUR_SEED` repeats a run, `TAMBOUR_SOAK=1` makes it long, `TAMBOUR_FUZZ_REQUESTS` sets the
+/// number of requests. `TAMBOUR_FUZZ_SKIP` leaves out known defects; it lists opcode names or sites
+/// such as `CHAT_SEARCH/marker`.
 struct RequestFuzz {
     let seed: UInt64
     private let count: Int
@@ -23,7 +24,7 @@ struct RequestFuzz {
     private var tally = FuzzTally()
     private var extra: [FuzzPeer] = []
 
-    /// What a server may hold in memory whatever it is asked, bytes.
+    /// The most memory that the server may use under any requests, in bytes.
     private static let maxResidentBytes = 640 << 20
     private static let requestsPerCheck = 1_000
 
@@ -66,7 +67,7 @@ struct RequestFuzz {
         return specification
     }
 
-    /// Opcodes that end the session they come from, or others of the account.
+    /// Returns whether the opcode ends its own session or other sessions of the account.
     static func isFinal(_ opcode: OpcodeEntry) -> Bool {
         ["LOGOUT", "SESSIONS_CLOSE", "PROFILE_DELETE", "AUTH_SET_2FA", "PHONE_BIND_CONFIRM"]
             .contains(opcode.name)
@@ -76,7 +77,7 @@ struct RequestFuzz {
 
     /// Plays the run to its end.
     ///
-    /// - Returns: the findings, none when all is well.
+    /// - Returns: The findings; empty when no property was violated.
     mutating func run() throws -> [FuzzFinding] {
         let started = ContinuousClock.now
         var nextCheck = Self.requestsPerCheck
@@ -99,7 +100,7 @@ struct RequestFuzz {
         }
         let slowed = tally.refusals["too.many.requests", default: 0]
         if slowed > tally.sent / 10 {
-            // Then it is the buckets that were tried, and not the handlers.
+            // The run then tested the rate limits rather than the handlers.
             tally.add(FuzzFinding(kind: "\(slowed) requests were too many", request: nil))
         }
         let seconds = (ContinuousClock.now - started).seconds
@@ -107,7 +108,7 @@ struct RequestFuzz {
         return tally.findings
     }
 
-    /// A few requests on each of some connections, sent before any of them is answered.
+    /// Sends a few requests on each of some connections before it reads any reply.
     private mutating func playRound() throws {
         try renewPeers()
         let speaking = world.peers + extra
@@ -130,7 +131,7 @@ struct RequestFuzz {
             }
         }
         var received: [(FuzzPeer, FuzzPeer.Received)] = []
-        // Those that only listen are read too: their pushes must be readable.
+        // Read idle connections too, because their pushes must be readable.
         let isDone = try FuzzPeer.exchange(chosen) { received.append(($0, $1)) }
         for (peer, reply) in received { take(reply, from: peer) }
         if !isDone {
@@ -150,8 +151,8 @@ struct RequestFuzz {
         peer.send(request, compressed: generator.random.oneIn(4) || request.payload.count > 20_000)
     }
 
-    /// Opens what was closed: two connections of each speaker, two of strangers, one of somebody who may
-    /// end their sessions.
+    /// Reopens closed connections: two of each speaker, two of strangers, and one whose requests
+    /// may end its account's sessions.
     private mutating func renewPeers() throws {
         for index in world.peers.indices where !world.peers[index].isOpen {
             let account = world.peers[index].account ?? 0
@@ -181,7 +182,7 @@ struct RequestFuzz {
         }
     }
 
-    // MARK: - Looking
+    // MARK: - Checks
 
     private mutating func take(_ reply: FuzzPeer.Received, from peer: FuzzPeer) {
         if let problem = reply.failure ?? reader.problem(of: reply.payload) {
@@ -236,7 +237,7 @@ struct RequestFuzz {
         }
     }
 
-    /// The end of the process, with what it was asked last.
+    /// Returns a finding if the process has ended, with the last unanswered requests.
     private func death() -> FuzzFinding? {
         guard world.server.isGone else { return nil }
         let suspects = (world.peers + extra).flatMap(\.unanswered)
@@ -251,7 +252,7 @@ struct RequestFuzz {
 
     private mutating func check() throws {
         guard let metrics = try? world.server.metrics() else {
-            // It died meanwhile, which the next round sees, or it does not answer.
+            // Either the server died, which the next round reports, or it does not answer.
             if !world.server.isGone { tally.add(FuzzFinding(kind: "no metrics", request: nil)) }
             return
         }
@@ -278,7 +279,7 @@ struct RequestFuzz {
         try witness()
     }
 
-    /// Everybody can still log in and read what they have, whatever was stored.
+    /// Checks that each account can still log in and read its data, whatever the store contains.
     private mutating func witness() throws {
         for account in 0...FuzzWorld.speakers {
             guard let peer = FuzzPeer(address: world.server.address, account: account) else {
@@ -309,7 +310,7 @@ struct RequestFuzz {
                     )
                 )
             }
-            // One by one: LOGIN goes before all that needs it.
+            // Send one at a time: LOGIN must precede the requests that need it.
             for request in requests where peer.isOpen {
                 peer.send(request)
                 var received: [FuzzPeer.Received] = []
@@ -333,7 +334,7 @@ struct RequestFuzz {
         )
     }
 
-    /// Sanitizers keep what was freed for a while: memory says nothing there.
+    /// Sanitizers delay the release of freed memory, so the memory limit means nothing under them.
     private static let runsUnderSanitizer =
         dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
 }
@@ -349,7 +350,7 @@ extension Duration {
 }
 
 extension FuzzServer {
-    /// The last line it wrote to standard error.
+    /// The last line that the server wrote to standard error.
     var lastErrorLine: String {
         lastErrors.split(separator: "\n").last.map(String.init) ?? ""
     }

@@ -1,6 +1,7 @@
 import Testing
 
-/// Every field of every request with the values at which servers break, against a store that holds much.
+/// Sends every field of every request with values that often break servers, against a well-filled
+/// store.
 @Suite("Request fuzzer")
 struct RequestFuzzTests {
     @Test("whatever is asked, the server lives, answers and keeps its store")

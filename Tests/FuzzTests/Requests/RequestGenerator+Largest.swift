@@ -1,8 +1,9 @@
 @testable import tambour_spec
 
-/// Requests as large as they may be.
+/// Requests of maximum size.
 extension RequestGenerator {
-    /// Returns a value with every field set and every limit reached, or as much as fits in the frame.
+    /// Returns a value with every field set and every limit reached, or as much of it as fits in
+    /// the frame.
     mutating func largest(_ type: WireType, _ field: Field, depth: Int) -> WireNode {
         func limit(_ name: String?) -> Int? { name.flatMap { limits.name($0) } }
         switch type {
@@ -71,7 +72,7 @@ extension RequestGenerator {
         )
     }
 
-    /// A request with every field at its limit.
+    /// Returns a request with every field at its limit.
     mutating func largestRequest(_ opcode: OpcodeEntry) -> FuzzRequest {
         begin(opcode)
         let node = opcode.request.map { largest($0, depth: 0) } ?? .map([])

@@ -2,13 +2,13 @@ import TambourTesting
 
 @testable import tambour_spec
 
-/// A request as it is sent, and what it was made of.
+/// An encoded request, with the edges it was made from.
 struct FuzzRequest: Sendable {
     let opcode: OpcodeEntry
     let payload: [UInt8]
-    /// The edges in it, for people.
+    /// Descriptions of the edges in the request.
     let edges: [String]
-    /// The chat it names, if it names one that is known.
+    /// The chat that the request names; nil if the request names no known chat.
     let chat: Int64?
 
     var description: String {
@@ -16,21 +16,21 @@ struct FuzzRequest: Sendable {
     }
 }
 
-/// Makes requests that are right but for the edges put into them.
+/// Makes requests that are valid except for the edges put into them.
 struct RequestGenerator {
     let specification: Specification
     let limits: Limits
     var known: KnownValues
     var random: SeededGenerator
-    /// Whose ids the next request names.
+    /// The account whose ids the next request names.
     var account = 0
-    /// Whether the connection may end sessions: then it names no token of a speaker.
+    /// Whether the connection may end sessions. If so, its requests use no token of a speaker.
     var mayEndSessions = false
-    /// The chat of the request that is being made: its messages are named together with it.
+    /// The chat of the current request; message ids in the request belong to it.
     private(set) var chat: KnownValues.KnownChat?
-    /// Of a request that names a poll: a poll in a message of that chat.
+    /// A poll in a message of that chat, if the current request names a poll.
     private var poll: Int64?
-    /// Bytes that the request that is being made may still take.
+    /// The bytes that the current request may still use.
     var room = 0
     private var cid: Int64 = 0
 
@@ -60,7 +60,7 @@ struct RequestGenerator {
         exampleValues = values
     }
 
-    /// A request of `opcode` with edges at sites of it.
+    /// Returns a request of `opcode` with edges at some of its sites.
     mutating func request(
         _ opcode: OpcodeEntry,
         with edges: [(site: FuzzSite, edge: Edge)] = []
@@ -75,7 +75,7 @@ struct RequestGenerator {
         }
         var payload = WireEncoder.encode(node)
         if payload.count > limits.frameBytes, random.below(20) > 0 {
-            // Too long for a frame: that ends the connection, which is tried now and then.
+            // A payload too long for a frame ends the connection, so only one in twenty is sent.
             payload = WireEncoder.encode(base(opcode, type))
         }
         return FuzzRequest(
@@ -86,12 +86,12 @@ struct RequestGenerator {
         )
     }
 
-    /// Chooses what the next request is about.
+    /// Chooses the chat and poll of the next request.
     mutating func begin(_ opcode: OpcodeEntry) {
         room = limits.frameBytes - 4_096
         poll = nil
         let standing = known.accounts[account]
-        // The first ones hold the most.
+        // The first chats contain the most messages.
         let first = Array(standing.chats.prefix(4))
         let chats = random.oneIn(2) ? first : standing.chats
         chat = chats.isEmpty ? nil : random.pick(chats)
@@ -104,7 +104,8 @@ struct RequestGenerator {
 
     // MARK: - Valid values
 
-    /// A request that a client might send: an example with ids of this server, or one made up.
+    /// Returns a request that a client might send: an example with ids of this server, or a made-up
+    /// request.
     private mutating func base(_ opcode: OpcodeEntry, _ type: StructType) -> WireNode {
         if let examples = exampleValues[opcode.name], !examples.isEmpty, random.below(3) > 0 {
             return renamed(random.pick(examples), as: .named(""), type)
@@ -112,7 +113,7 @@ struct RequestGenerator {
         return object(type, depth: 0)
     }
 
-    /// An example's value with ids that are known here.
+    /// Returns an example's value with ids that this server knows.
     private mutating func renamed(
         _ node: WireNode,
         as wireType: WireType,
@@ -153,7 +154,8 @@ struct RequestGenerator {
         }
     }
 
-    /// Keys whose values this server has made: an example's are of no use.
+    /// Returns whether the server makes the values of this key. Values in examples are useless for
+    /// such keys.
     func isHandle(_ key: String) -> Bool {
         ["token", "trackId", "link", "qrLink", "phone"].contains(key)
     }
@@ -189,7 +191,7 @@ struct RequestGenerator {
         case .bytes: return .bytes([1, 2, 3])
         case .any:
             if let value = known.value(under: field.key, using: &random) { return value }
-            // Mostly a scalar: settings take nothing else.
+            // Prefer a scalar, because settings accept only scalars.
             return random.oneIn(4)
                 ? .object(["url": .string("https://example.org")])
                 : random.pick([.int(0), .int(1), .bool(true), .string("on")])
@@ -229,7 +231,7 @@ struct RequestGenerator {
         return .string(random.pick(KnownValues.words))
     }
 
-    /// An id that the account may name; the messages of a request belong to its chat.
+    /// Returns an id that the account may name. Message ids belong to the request's chat.
     mutating func id(_ type: WireType) -> WireNode {
         let chats = known.accounts[account].chats
         switch type {
@@ -355,7 +357,7 @@ struct RequestGenerator {
             ? .int(chat.id) : .int(random.pick(chat.messages))
     }
 
-    /// One valid item again and again, as far as the frame holds it.
+    /// Returns copies of one valid item, as many as the frame holds.
     private mutating func copies(_ count: Int, of site: FuzzSite) -> WireNode {
         switch site.type {
         case .list(let item):
