@@ -4,9 +4,11 @@ import Synchronization
 import TambourTesting
 import Testing
 
-/// The client's core and the server's, with everything between them, in one thread and by one seed.
+/// The cores of client and server, with everything between them, in one thread and driven by one
+/// seed.
 ///
-/// `TAMBOUR_SEED` plays one seed, and so many from it on with `TAMBOUR_RUNS`; `TAMBOUR_SOAK=1` plays 10,000.
+/// `TAMBOUR_SEED` plays one seed, `TAMBOUR_RUNS` sets how many seeds to play from there;
+/// `TAMBOUR_SOAK=1` plays 10,000.
 @Suite("a simulated messenger", .serialized)
 struct SimulationTests {
     private static let environment = ProcessInfo.processInfo.environment
@@ -16,7 +18,7 @@ struct SimulationTests {
     private static let isLong = environment["TAMBOUR_SOAK"] == "1"
     private static let seed = environment["TAMBOUR_SEED"].flatMap { UInt64($0) }
     private static let runs = environment["TAMBOUR_RUNS"].flatMap { Int($0) }
-    /// A mutant is to be noticed; how little it takes is of no interest.
+    /// For a mutant only the detection matters, so the run stops early and shrinks nothing.
     private static let isMutant = environment["TAMBOUR_MUTANT"] != nil
 
     @Test("the same seed gives the same events", arguments: replayed)
@@ -83,7 +85,7 @@ struct SimulationTests {
         var seeds = 0
     }
 
-    /// Plays seeds, each in one thread, as many at once as there are processors; until many have failed.
+    /// Plays the seeds in parallel, one thread a processor, until too many have failed.
     private static func play(_ seeds: [UInt64]) -> Results {
         let results = Mutex(Results())
         let next = Atomic<Int>(0)
@@ -107,7 +109,8 @@ struct SimulationTests {
     }
 }
 
-/// Another place in memory, with other descriptors: nothing of a play may depend on where it is.
+/// Plays with a different memory layout and other descriptors, because a play must not depend on
+/// addresses.
 private final class Elsewhere {
     private var memory: [[UInt8]] = []
     private var descriptors: [Int32] = []
@@ -127,7 +130,7 @@ private final class Elsewhere {
 
     func play(_ plan: Plan) -> Outcome {
         let outcome = Run.play(plan)
-        // Held until here.
+        // Keep the memory alive until here.
         memory = []
         return outcome
     }

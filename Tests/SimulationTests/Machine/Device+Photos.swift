@@ -3,7 +3,7 @@ import TambourTesting
 
 @testable import TambourClient
 
-/// The work of photos, as a host does it beside the lane: no file is copied and no byte is carried.
+/// Simulates the host's photo work outside the lane. No file is copied and no bytes are sent.
 extension Device {
     func begin(_ work: PhotoWork) {
         photoRuns.insert(work.run)
@@ -44,7 +44,7 @@ extension Device {
                 return carry(file, key, from: reached, run)
             }
             let token = world.photos.token(of: file, key: key, nowMs: loop.nowMs)
-            // Its answer does not arrive.
+            // The server's answer is lost.
             if loop.random.chance(200, in: 1000) { return tell(lost, of: run) }
             if world.photos.uploads(of: file) == 1, loop.random.chance(400, in: 1000) {
                 loseNetwork(forUs: loop.random.from(1_000_000, to: 30_000_000))

@@ -5,9 +5,10 @@ import TambourTesting
 
 @testable import TambourClient
 
-/// One device of a user: the client's core as a program drives it, and what can happen to that program.
+/// One device of a user: the client's core, driven as a program drives it, and the faults that can
+/// hit the program.
 final class Device: ClientHost {
-    /// Where the next commit ends the program.
+    /// The side of the next commit at which the program ends.
     enum Death {
         case beforeCommit
         case afterCommit
@@ -26,21 +27,21 @@ final class Device: ClientHost {
     private var attempt = 0
     private var wakeTurn = 0
     private let fate = Fate()
-    /// How far its wall clock is from the machine's.
+    /// The offset of the device's wall clock from the machine's clock.
     var offsetMs: Int64 = 0
     var isOffline = false
     var isWanted = true
-    /// Messages that it was told are no more.
+    /// Messages that the device was told are deleted.
     var removed: Set<MessageID> = []
-    /// Runs of photos' tasks that it is at work on.
+    /// Runs of photo tasks that the device is working on.
     var photoRuns: Set<TaskRun> = []
-    /// Chats its user was taken out of while it was away.
+    /// Chats that the user was removed from while the device was away.
     var takenOutWhileAway: Set<ChatID> = []
     private(set) var lastText = 0
     private var random: SeededGenerator
     var loop: EventLoop { world.loop }
 
-    /// What the disk does at the next commits.
+    /// The behavior of the disk at the next commits.
     ///
     /// `@unchecked Sendable`: everything happens on the thread that runs the simulation.
     private final class Fate: @unchecked Sendable {
@@ -71,7 +72,7 @@ final class Device: ClientHost {
     var isAlive: Bool { core != nil }
     var isOnline: Bool { core?.state == .online }
 
-    // MARK: - Life
+    // MARK: - Start and end
 
     private func boot() throws {
         fate.death = nil
@@ -90,7 +91,7 @@ final class Device: ClientHost {
                 throw DiskFull()
             }
             fate.commits += 1
-            // The commit itself succeeds; nothing that follows from it leaves.
+            // The commit succeeds, but the program dies before it sends anything.
             if fate.death == .afterCommit {
                 fate.death = nil
                 fate.isDead = true
@@ -120,19 +121,19 @@ final class Device: ClientHost {
         _ = call { $0.start() }
     }
 
-    /// The program is killed at its next commit.
+    /// Kills the program at its next commit.
     func dieAt(_ death: Death) {
         guard isAlive else { return }
         fate.death = death
     }
 
-    /// The disk takes so many commits no more.
+    /// Makes the next `commits` commits fail with a full disk.
     func fillDisk(for commits: Int) {
         guard isAlive else { return }
         fate.failures = commits
     }
 
-    /// The program is killed.
+    /// Kills the program.
     func kill() {
         guard let core else { return }
         fate.isDead = true
@@ -141,7 +142,7 @@ final class Device: ClientHost {
         attempt += 1
         wakeTurn += 1
         photoRuns = []
-        // Nothing can be written any more: this only lets go of what waits for answers.
+        // Writes fail from here on; this call only releases the callers that wait for answers.
         core.stop()
         self.core = nil
         store?.close()
@@ -150,14 +151,14 @@ final class Device: ClientHost {
         world.deviceDied(self)
     }
 
-    /// Nothing is to be reached for so long.
+    /// Makes the network unreachable for `us` microseconds.
     func loseNetwork(forUs us: Int64, _ loss: Link.Loss = .atOnce) {
         isOffline = true
         link?.lose(loss)
         loop.after(us) { [weak self] in self?.isOffline = false }
     }
 
-    /// Has the core do something, as one call of its lane.
+    /// Calls the core, as one call of its lane.
     func call<Value>(_ body: (ClientCore) -> Value) -> Value? {
         guard let core, !fate.isDead else { return nil }
         let value = body(core)
@@ -170,7 +171,7 @@ final class Device: ClientHost {
         return value
     }
 
-    /// Does what somebody asks of the client, in one transaction.
+    /// Runs a user's request to the client in one transaction.
     func wish<Value>(_ body: @escaping (ClientCore, StoreTransaction) throws -> Value) -> Value? {
         guard let core, !fate.isDead else { return nil }
         var value: Value?
@@ -186,7 +187,7 @@ final class Device: ClientHost {
         return value
     }
 
-    /// Changes the store behind the core's back.
+    /// Changes the store without the core's knowledge.
     func rewrite<Value>(_ body: (StoreTransaction) throws -> Value) -> Value? {
         guard let store, !fate.isDead else { return nil }
         let value = try? store.write(body)
@@ -194,7 +195,7 @@ final class Device: ClientHost {
         return value
     }
 
-    /// Reads what is on the device.
+    /// Reads the device's store.
     func read<Value>(_ body: (Reader) throws -> Value) -> Value? {
         guard let store else { return nil }
         do {
@@ -210,7 +211,7 @@ final class Device: ClientHost {
         return "\(name)#\(lastText)"
     }
 
-    // MARK: - What the core asks for
+    // MARK: - Calls from the core
 
     func connect(to server: String) {
         guard !fate.isDead else { return }
@@ -219,7 +220,7 @@ final class Device: ClientHost {
         loop.after(loop.random.from(500, to: 60_000)) { [weak self] in
             guard let self, attempt == turn, isAlive else { return }
             if isOffline || world.server == nil {
-                // Packets into nothing, or a host that says no.
+                // Either packets get lost, or the host refuses the connection.
                 if loop.random.chance(300, in: 1000) { return }
                 _ = call { $0.connectionClosed() }
             } else if let link = world.openLink(for: self) {
@@ -281,7 +282,7 @@ final class Device: ClientHost {
         }
     }
 
-    // MARK: - What the network tells
+    // MARK: - Events from the network
 
     func received(_ bytes: UnsafeRawBufferPointer, on link: Link) {
         guard self.link === link else { return }

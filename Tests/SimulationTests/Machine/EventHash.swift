@@ -1,4 +1,4 @@
-/// A running hash over everything that happens in a run, by which two runs are told apart.
+/// A running hash over all events of a run. Two different runs have different hashes.
 struct EventHash {
     private(set) var value: UInt64 = 0xCBF2_9CE4_8422_2325
 

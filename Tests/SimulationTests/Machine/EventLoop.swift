@@ -1,8 +1,8 @@
 import TambourTesting
 
-/// Everything that is going to happen, in the order of a clock that jumps from one event to the next.
+/// All future events, in the order of a clock that jumps from one event to the next.
 ///
-/// What falls due in the same microsecond happens in an order drawn by the seed.
+/// The seed draws the order of events that are due in the same microsecond.
 final class EventLoop {
     private struct Entry {
         let timeUs: Int64
@@ -14,7 +14,7 @@ final class EventLoop {
     private(set) var nowUs: Int64 = 1_000_000_000
     var random: SeededGenerator
     var hash = EventHash()
-    /// The hash as it was when each event began: where two plays part, theirs differ first.
+    /// The hash at the beginning of each event. The first difference shows where two plays diverge.
     private(set) var trace: [UInt64] = []
     private var heap: [Entry] = []
 
@@ -22,13 +22,13 @@ final class EventLoop {
 
     var nowMs: Int64 { nowUs / 1000 }
 
-    /// Has `action` happen in so many microseconds.
+    /// Schedules `action` to run after `us` microseconds.
     func after(_ us: Int64, _ action: @escaping () -> Void) {
         heap.append(Entry(timeUs: nowUs + max(0, us), tie: random.next(), action: action))
         siftUp(heap.count - 1)
     }
 
-    /// Lets everything happen up to a time; the clock then shows it.
+    /// Runs all events up to a time and sets the clock to it.
     func run(untilUs end: Int64) {
         while let next = heap.first, next.timeUs <= end { step() }
         nowUs = max(nowUs, end)
@@ -36,7 +36,7 @@ final class EventLoop {
 
     func run(forMs ms: Int64) { run(untilUs: nowUs + ms * 1000) }
 
-    /// Nothing happens for so long, and what was due meanwhile happens at its end.
+    /// Advances the clock without running events; events that fall due meanwhile run at the end.
     func leap(byMs ms: Int64) { nowUs += ms * 1000 }
 
     func clear() { heap = [] }

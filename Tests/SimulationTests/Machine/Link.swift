@@ -2,14 +2,14 @@ import Glibc
 import TambourProtocol
 import TambourTesting
 
-/// One connection between a device and the server: a pair of sockets on the server's side, and a network in
-/// front of it that cuts bytes anywhere, delays them and loses the connection.
+/// One connection between a device and the server: a socket pair on the server's side, and a
+/// simulated network that splits the stream anywhere, delays bytes and loses the connection.
 final class Link {
-    /// What the network does with a connection that is lost.
+    /// The delays after which each side notices a lost connection.
     struct Loss {
-        /// When the server hears of it; nil for never by itself.
+        /// When the server notices the loss; nil if it never notices by itself.
         var serverAfterUs: Int64?
-        /// When the device hears of it; nil for never by itself.
+        /// When the device notices the loss; nil if it never notices by itself.
         var deviceAfterUs: Int64?
 
         static let atOnce = Loss(serverAfterUs: 0, deviceAfterUs: 0)
@@ -18,20 +18,20 @@ final class Link {
     let number: Int
     private unowned let world: World
     private(set) weak var device: Device?
-    /// The far end of what the server reads and writes; -1 when it is closed.
+    /// The network's end of the server's socket; -1 after it is closed.
     private var socket: Int32
     private var up: [UInt8] = []
     private var down: [UInt8] = []
     private var isUpPlanned = false
     private var isDownPlanned = false
-    /// The network carries nothing more.
+    /// Whether the network has lost the connection and carries nothing.
     private(set) var isLost = false
     private(set) var isDeviceGone = false
-    /// The server has closed its side: what it sent before still arrives.
+    /// Whether the server has closed its side; bytes it sent earlier still arrive.
     private var isServerGone = false
     private(set) var isStalled = false
     let latencyUs: Int64
-    /// Bytes in a millisecond; nil for any number.
+    /// Bytes per millisecond; nil for unlimited.
     var rate: Int?
     let traffic = Traffic()
     private var loop: EventLoop { world.loop }
@@ -72,7 +72,7 @@ final class Link {
             : loop.random.from(latencyUs / 4, to: latencyUs)
     }
 
-    /// How many of so many bytes go on: all of them mostly, else as many as the network likes.
+    /// Returns how many of `count` bytes to pass on: usually all, otherwise a random part.
     private func portion(of count: Int) -> Int {
         let most = min(count, rate.map { max(1, $0 * Int(latencyUs / 1000 + 1)) } ?? count)
         return loop.random.chance(700, in: 1000) ? most : 1 + loop.random.below(most)
@@ -94,12 +94,12 @@ final class Link {
 
     // MARK: - From the server
 
-    /// Takes what the server has written; nothing while the device reads nothing.
+    /// Reads the server's output, unless the device is stalled.
     func drain() {
         guard socket >= 0, !isServerGone, !isStalled, !isLost else { return }
         let before = down.count
         take()
-        // There is room again for what the server holds back.
+        // The server can now write the output that it holds back.
         if down.count > before { world.server?.poke() }
         if down.count > before || isServerGone { planDown() }
     }
@@ -147,7 +147,7 @@ final class Link {
     private func tellDevice() {
         guard !isDeviceGone else { return }
         isDeviceGone = true
-        // A server that has not heard of a loss yet is not told here.
+        // After a loss, the server learns of it later through `serverAfterUs`.
         if !isLost { closeSocket() }
         traffic.ended(on: self, world)
         device?.lost(self)
@@ -155,7 +155,8 @@ final class Link {
 
     // MARK: - Ends
 
-    /// The device wants it no more, or is gone: the server hears of it when it has read what came before.
+    /// Closes the device's side. The server notices after `delay`, once it has read the earlier
+    /// bytes.
     func hangUp(afterUs delay: Int64) {
         guard !isDeviceGone else { return }
         isDeviceGone = true
@@ -165,7 +166,7 @@ final class Link {
         loop.after(delay) { [weak self] in self?.closeSocket() }
     }
 
-    /// The network loses it: some of what was on its way still arrives.
+    /// Loses the connection; some bytes in flight still arrive.
     func lose(_ loss: Loss) {
         guard !isLost else { return }
         write(loop.random.below(up.count + 1))
@@ -182,7 +183,7 @@ final class Link {
         }
     }
 
-    /// The server's process is gone, and its sockets with it.
+    /// Handles the end of the server's process, which closes its sockets.
     func serverDied() {
         guard socket >= 0 else { return }
         lose(Loss(serverAfterUs: 0, deviceAfterUs: loop.random.from(100, to: 300_000)))
@@ -203,7 +204,8 @@ final class Link {
 
     func closeSocket() {
         guard socket >= 0 else { return }
-        // A child process that another test is starting may hold a copy: the end comes now all the same.
+        // Shut the socket down first: a child process of another test may hold a copy of the
+        // descriptor.
         shutdown(socket, Int32(SHUT_RDWR))
         Glibc.close(socket)
         socket = -1
@@ -211,6 +213,6 @@ final class Link {
     }
 }
 
-/// A peer that went away is an error to handle, not a signal to die of.
+/// Makes a write to a closed socket return an error instead of raising SIGPIPE.
 private let noSignal = Int32(MSG_NOSIGNAL)
 private let noWait = Int32(MSG_DONTWAIT)

@@ -3,10 +3,10 @@ import TambourQueues
 import TambourSQL
 import TambourTesting
 
-/// One life of the server's process: its threads, which are one here, and its disk.
+/// One life of the server's process: its queues, which share one thread here, and its disk.
 ///
-/// Work runs one item at a time, in an order drawn by the seed. Where a real thread may be overtaken
-/// while it talks to the database, other queues get a turn as well.
+/// Work runs one item at a time, in an order drawn by the seed. Where a real thread may be
+/// preempted during a database call, other queues may run too.
 ///
 /// `@unchecked Sendable`: everything happens on the thread that runs the simulation.
 final class ServerLife: SimulatedScheduler, @unchecked Sendable {
@@ -19,7 +19,7 @@ final class ServerLife: SimulatedScheduler, @unchecked Sendable {
         var isEmpty: Bool { head == waiting.count }
     }
 
-    /// Where the next commit ends this life.
+    /// The side of the next commit at which this life ends.
     enum Death {
         case beforeCommit
         case afterCommit
@@ -34,11 +34,11 @@ final class ServerLife: SimulatedScheduler, @unchecked Sendable {
     private(set) var isDead = false
     private(set) var commits = 0
     var death: Death?
-    /// How often in a thousand a thread is overtaken where it may be.
+    /// The probability, in thousandths, that other queues run at a preemption point.
     var restlessness = 120
-    /// Told when a crash came at a commit: the work of the transaction was lost, or the replies were.
+    /// Called when a crash hits a commit. The transaction's work was lost, or its replies were.
     var died: (Death) -> Void = { _ in }
-    /// Told when work has run that may have written to sockets.
+    /// Called after work that may have written to sockets.
     var worked: () -> Void = {}
     var committed: () -> Void = {}
 
@@ -57,7 +57,7 @@ final class ServerLife: SimulatedScheduler, @unchecked Sendable {
         let place = place(of: queue)
         if delay <= .zero { return enqueue(work, place) }
         let (seconds, attoseconds) = delay.components
-        // Kept here, so that it goes with the process.
+        // Stored here, so that delayed work ends with the process.
         let ticket = lastTicket + 1
         lastTicket = ticket
         delayed[ticket] = work
@@ -108,7 +108,7 @@ final class ServerLife: SimulatedScheduler, @unchecked Sendable {
         worked()
     }
 
-    /// The thread at hand is overtaken by others, maybe.
+    /// Lets work of other queues run now, with some probability.
     private func yieldThread() {
         guard !isDead, !running.isEmpty, loop.random.chance(restlessness, in: 1000) else { return }
         for _ in 0...loop.random.below(4) {
@@ -125,7 +125,7 @@ final class ServerLife: SimulatedScheduler, @unchecked Sendable {
         running.removeLast()
     }
 
-    /// The process is gone: nothing it had begun goes on.
+    /// Ends the process: all work that it has begun or queued stops.
     func die() {
         isDead = true
         delayed = [:]
@@ -135,13 +135,14 @@ final class ServerLife: SimulatedScheduler, @unchecked Sendable {
         }
     }
 
-    /// Closes what the kernel closes of a process that is gone, on queues that run nothing else any more.
+    /// Closes the descriptors that the kernel closes when a process ends. The queues run nothing
+    /// else.
     func bury(_ lanes: [Lane]) {
         isDead = false
         for lane in lanes {
             lane.stop()
             let place = place(of: lane.queue)
-            // What was written in a round that had not ended is lost with the process.
+            // Output of an unfinished round is lost with the process.
             while !lines[place].isEmpty {
                 let work = lines[place].waiting[lines[place].head]
                 lines[place].head += 1
@@ -159,7 +160,7 @@ final class ServerLife: SimulatedScheduler, @unchecked Sendable {
         SimulatedDisk(connection, writes: mode == .readWrite, life: self)
     }
 
-    /// A connection whose process may be overtaken at the edges of transactions, or die there.
+    /// A connection whose process may be preempted or die at the edges of transactions.
     private final class SimulatedDisk: SQLConnection {
         private let base: any SQLConnection
         private let writes: Bool
@@ -213,7 +214,7 @@ final class ServerLife: SimulatedScheduler, @unchecked Sendable {
 
         func rollback() {
             base.rollback()
-            // Between a reader's snapshot and its answer others may commit.
+            // Other transactions may commit between a reader's snapshot and its answer.
             if !writes { life.yieldThread() }
         }
     }

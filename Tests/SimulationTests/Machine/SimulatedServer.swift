@@ -10,7 +10,7 @@ import TambourTesting
 @testable import TambourMessenger
 @testable import TambourServer
 
-/// The whole server without its doors, in one life of its process.
+/// The whole server without listeners, in one life of its process.
 ///
 /// `@unchecked Sendable`: everything happens on the thread that runs the simulation.
 final class SimulatedServer: @unchecked Sendable {
@@ -18,7 +18,8 @@ final class SimulatedServer: @unchecked Sendable {
     let life: ServerLife
     private var isPoked = false
 
-    /// - Parameter offsetMs: how far the server's wall clock is from the machine's; read at each look.
+    /// - Parameter offsetMs: Returns the offset of the server's wall clock from the machine's
+    /// clock; read at each use.
     init(
         directory: String,
         limits: Limits,
@@ -47,7 +48,7 @@ final class SimulatedServer: @unchecked Sendable {
                 logger: logger
             )
         )
-        // What a restart forgets; the plays of users begin with groups of people who have met.
+        // A restart forgets found people, but plays begin with groups of users who know each other.
         let users = (0..<Templates.users).map { Templates.shared.user($0) }
         for user in users { server.messenger.foundPeople.note(users, by: user) }
         server.startWithoutDoors()
@@ -70,7 +71,7 @@ final class SimulatedServer: @unchecked Sendable {
         }
     }
 
-    /// Has the lanes look at their sockets.
+    /// Makes the lanes check their sockets.
     func poke() {
         guard !isPoked, !life.isDead else { return }
         isPoked = true
@@ -82,11 +83,11 @@ final class SimulatedServer: @unchecked Sendable {
         }
     }
 
-    /// Ends the process without a word.
+    /// Ends the process abruptly.
     func crash() {
         if !life.isDead { life.die() }
         life.bury(server.gateway.lanes)
-        // The process would take these with it; here they hold each other.
+        // Break these references: a real process end would free them, but here they form a cycle.
         server.messenger.router.disconnect()
         server.messenger.router.connect(timer: nil)
     }

@@ -8,12 +8,12 @@ import TambourTesting
 @testable import TambourClient
 @testable import TambourMessenger
 
-/// Stores as they are before anything has happened, made once and copied for each run.
+/// Initial stores, made once and copied for each run.
 struct Templates: Sendable {
     static let users = 5
     static let devicesPerUser = 3
 
-    /// Where the files of runs go: in memory, if the machine has a file system there.
+    /// The directory for the files of runs, in memory if the machine has `/dev/shm`.
     let root: String
     private let users: [Int64]
 
@@ -25,8 +25,8 @@ struct Templates: Sendable {
 
     func user(_ index: Int) -> UserID { UserID(users[index]) }
 
-    /// The session of the user's client that the simulation has none of: sessions count from 1, and
-    /// it is the first of its user.
+    /// Returns the session of a client that the simulation does not run. Session ids count from 1,
+    /// and this session is the first of its user.
     func otherSession(_ index: Int) -> SessionID {
         SessionID(Int64(index * (1 + Self.devicesPerUser) + 1))
     }
@@ -49,7 +49,7 @@ struct Templates: Sendable {
         try StoreConnection.migrate(connection)
         let writer = try StoreWriter(
             StoreConnection(connection, limits: .standard),
-            // The recorded seeds found what they found with these.
+            // The recorded seeds depend on these ids.
             userIDs: .rising(from: 1)
         )
         let tx = try writer.begin(CommitStamp(ct: 1, leaseEnd: 1))
@@ -84,7 +84,7 @@ struct Templates: Sendable {
         return made
     }
 
-    /// A directory for one run, with the server's store in it.
+    /// Makes a directory for one run, with the server's store in it.
     func makeDirectory(_ name: String) throws -> String {
         let directory = "\(root)/\(name)"
         try? FileManager.default.removeItem(atPath: directory)

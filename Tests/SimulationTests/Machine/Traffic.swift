@@ -3,19 +3,19 @@ import TambourProtocol
 
 @testable import TambourClient
 
-/// What has gone over a connection, as somebody sees it who listens: by it the faults are counted that a loss
-/// or a crash comes to.
+/// The packets of one connection, as an eavesdropper sees them. They show which faults a loss or a
+/// crash causes.
 final class Traffic {
     private var sentBytes: [UInt8] = []
     private var receivedBytes: [UInt8] = []
-    /// What the server was asked and has not answered, as far as the device knows.
+    /// Requests that the device has sent and that have no reply yet.
     private(set) var open: [UInt16: Asked] = [:]
-    /// Whether the device was told that it is logged in.
+    /// Whether a login reply has reached the device.
     private(set) var isLoggedIn = false
 
     struct Asked {
         let opcode: Opcode
-        /// The text of what is sent.
+        /// The text of the message being sent.
         var text: String?
         var chat: ChatID?
     }
@@ -26,7 +26,7 @@ final class Traffic {
         open.values.contains { $0.opcode == opcode && $0.chat == chat }
     }
 
-    /// The server has been handed these bytes.
+    /// Records bytes that reached the server.
     func sent(_ bytes: UnsafeRawBufferPointer, on link: Link, _ world: World) {
         Self.cut(&sentBytes, bytes) { packet in
             let header = packet.header
@@ -53,7 +53,7 @@ final class Traffic {
         }
     }
 
-    /// The device has been handed these bytes, or is about to be.
+    /// Records bytes that reach the device now.
     func received(_ bytes: UnsafeRawBufferPointer, on link: Link, _ world: World) {
         guard let device = link.device else { return }
         Self.cut(&receivedBytes, bytes) { packet in

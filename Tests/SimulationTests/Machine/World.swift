@@ -10,48 +10,48 @@ import TambourTesting
 @testable import TambourMessenger
 @testable import TambourServer
 
-/// One run: a server, devices, and everything between them, in one thread and by one seed.
+/// One run: a server, devices, and everything between them, in one thread and driven by one seed.
 final class World {
     let plan: Plan
     let loop: EventLoop
     let directory: String
-    /// What the machine's clock is from Unix time, milliseconds.
+    /// The offset of Unix time from the machine's clock, in milliseconds.
     let wallMs: Int64 = 1_790_000_000_000
     private(set) var server: SimulatedServer?
     private(set) var devices: [Device] = []
     private(set) var links: [Link] = []
     private(set) var faults = FaultCounts()
-    /// What must not be and was; the run is over with the first.
+    /// Violated properties; the run ends at the first.
     private(set) var violations: [String] = []
     var serverOffsetMs: Int64 = 0
     var serverWallMs: Int64 { loop.nowMs + wallMs + serverOffsetMs }
-    /// Where the server's wall clock stood when it was set back from furthest.
+    /// The latest wall-clock time of the server from which its clock was set back.
     var furthestWallMs: Int64 = 0
     var sends: [Sent] = []
-    /// Chats of which messages may be gone for everybody: somebody cleared or deleted them.
+    /// Chats that somebody cleared or deleted for everybody, so messages may be missing.
     var emptied: Set<ChatID> = []
-    /// Chats that somebody cleared alone: that moves a read mark of which no push tells the others.
+    /// Chats that a user cleared only for themselves. No push announces the moved read mark.
     var cleared: Set<ChatID> = []
-    /// What was written into entities.
+    /// The texts written into entities.
     var writings = Writings()
     var lastMeasured: Int64 = 0
     var photos = Photos()
     var commented: Set<CommentedPost> = []
     var backupAt: Int?
-    /// Whether the backup has been restored already.
+    /// Whether the backup has been restored.
     var wasRestored = false
-    /// Sends that a restored backup may have forgotten: all up to this one.
+    /// The number of sends that a restored backup may have forgotten.
     var forgotten = 0
-    /// What is done when a page of history, or a login, is next handed to the server.
+    /// Actions to run when the server next receives a history request or a login.
     var atNextPage: [(Link, ChatID) -> Void] = []
     var atNextLogin: [(Link) -> Void] = []
-    /// What is done behind the next such command that the server is handed.
+    /// Actions to run after the server next receives a command with this opcode.
     var behindNext: [Opcode: [() -> Void]] = [:]
     private var lastLink = 0
     private var lostReplies: Set<String> = []
     private var pushedTexts: Set<String> = []
 
-    /// A message that somebody has asked a device to send, and that it has stored.
+    /// A message that a device was asked to send, and has stored.
     struct Sent {
         let device: Int
         let chat: ChatID
@@ -114,7 +114,7 @@ final class World {
         }
     }
 
-    /// Ends the server's process; it is started again a little later.
+    /// Ends the server's process and schedules its restart.
     func crashServer() {
         guard server != nil else { return }
         stopServer()
@@ -135,7 +135,7 @@ final class World {
         for _ in 0..<closed { hit(.slowReader) }
     }
 
-    /// Has the server do what a user asks for by another client.
+    /// Runs a command on the server, as if from another client of the user.
     func command(_ request: CommandRequest, by user: Int) {
         guard let server else { return }
         let messenger = server.server.messenger
@@ -161,7 +161,7 @@ final class World {
 
     // MARK: - Network
 
-    /// Connects a device; nil when nobody listens.
+    /// Connects a device; returns nil when the server is down.
     func openLink(for device: Device) -> Link? {
         guard let server else { return nil }
         var ends: [Int32] = [-1, -1]
@@ -173,7 +173,7 @@ final class World {
             return nil
         }
         if plan.limits["maxOutboundPushBytes"] != nil {
-            // A small buffer, so that a reader who stalls is felt by the server soon.
+            // A small buffer lets the server notice a stalled reader soon.
             var size: Int32 = 4096
             setsockopt(ends[1], SOL_SOCKET, SO_SNDBUF, &size, socklen_t(4))
         }
@@ -192,7 +192,7 @@ final class World {
         return link
     }
 
-    // MARK: - What is noticed
+    // MARK: - Findings
 
     func hit(_ fault: Fault) { faults.add(fault) }
 

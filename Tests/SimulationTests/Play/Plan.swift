@@ -1,25 +1,26 @@
 import TambourTesting
 
-/// What is going to be tried in one run: all of it follows from the seed, and any part can be left out.
+/// The moves and settings of one run. All follow from the seed, and any move can be left out.
 struct Plan {
     let seed: UInt64
     var devices: [(user: Int, index: Int)] = []
     var limits: [String: Int] = [:]
     var chatsAtOnce = 40
     var historyPage = 50
-    /// How long the server may take to hear of a connection that its device gave up.
+    /// The longest time until the server notices a connection that its device gave up.
     var serverLagUs: Int64 = 1_000_000
-    /// Whether the first user writes entities, too.
+    /// Whether the first user also writes entities.
     var hasEntities = false
     var moves: [Move] = []
 
-    /// Seeds below play no entities, nor what `addMore` adds besides.
+    /// Lower seeds play neither entities nor the other moves of `addMore`.
     static let firstWithEntities: UInt64 = 4_000_000
-    /// Seeds below send no photos, and nobody does the same as others in the same moment.
+    /// Lower seeds send no photos and play no simultaneous moves.
     static let firstWithPhotos: UInt64 = 6_000_000
-    /// Seeds below have no two devices of one person change the same contact, profile, draft or setting at once.
+    /// Lower seeds never let two devices of one person change the same contact, profile, draft or
+    /// setting at once.
     static let firstWithOwnTogether: UInt64 = 7_000_000
-    /// Seeds below have no comments.
+    /// Lower seeds have no comments.
     static let firstWithComments: UInt64 = 8_000_000
     /// The first seed that plays everything.
     static let first = firstWithComments
@@ -37,10 +38,10 @@ struct Plan {
         limits["fanOutMembers"] = [2, 3, 32][random.below(3)]
         limits["maxBatchCommands"] = [1, 4, 256][random.below(3)]
         if random.chance(250, in: 1000) { limits["maxOutboundPushBytes"] = 1500 }
-        // What a run is about: everything, or some things more than others.
+        // A run mixes all moves, or prefers some kinds.
         let isCalm = random.chance(150, in: 1000)
         let count = 12 + random.below(50)
-        // A group of everybody, in most runs.
+        // Most runs begin with a group of all users.
         if random.chance(850, in: 1000) {
             moves.append(Move(kind: .createChat, afterMs: 0, a: 0, b: users - 2, c: 1))
         }
@@ -72,9 +73,9 @@ struct Plan {
 
     var hasMoreMoves: Bool { seed >= Self.firstWithEntities }
 
-    /// What is done to entities, and more of what hardly ever comes to pass, among everything else.
+    /// Inserts entity moves and more of the rare moves.
     private mutating func addMore() {
-        // Numbers of its own: what a seed does besides stays as it is.
+        // Use a separate generator, so that the seed's other moves stay the same.
         var random = SeededGenerator(seed: ~seed)
         var kinds = [Move.Kind](repeating: .deleteDuringPage, count: 2)
         hasEntities = random.chance(600, in: 1000)
@@ -91,7 +92,7 @@ struct Plan {
         spread(kinds, &random)
     }
 
-    /// Photos that are sent among everything else.
+    /// Inserts photo moves.
     private mutating func addPhotos() {
         var random = SeededGenerator(seed: seed.byteSwapped)
         guard random.chance(400, in: 1000) else { return }
@@ -118,7 +119,7 @@ struct Plan {
         spread(kinds, &random)
     }
 
-    /// A channel in some runs, and what its readers say.
+    /// Adds a channel to some runs, with comments of its readers.
     private mutating func addComments() {
         var random = SeededGenerator(seed: seed.byteSwapped &+ 2)
         guard random.chance(500, in: 1000) else { return }
@@ -130,7 +131,7 @@ struct Plan {
         spread([.openComments] + kinds, &random)
     }
 
-    /// Puts moves among the others, in their order.
+    /// Inserts moves among the existing moves, in the given order.
     private mutating func spread(_ kinds: [Move.Kind], _ random: inout SeededGenerator) {
         var place = 0
         for (number, kind) in kinds.enumerated() {
@@ -148,7 +149,7 @@ struct Plan {
         }
     }
 
-    /// The same with only some of the moves.
+    /// Returns the same plan with only some of the moves.
     func keeping(_ moves: [Move]) -> Plan {
         var plan = self
         plan.moves = moves
@@ -156,7 +157,7 @@ struct Plan {
     }
 }
 
-/// Something that is tried; the numbers choose among what there is when its time comes.
+/// An action to try. Its numbers select from the objects that exist when it runs.
 struct Move: CustomStringConvertible {
     enum Kind: String {
         case send, burst, reply, forward, edit, delete, deleteForMe, react, unreact, markRead
@@ -175,7 +176,7 @@ struct Move: CustomStringConvertible {
         case comment, openComments, deleteComments
         case contactTogether, profileTogether, draftTogether, muteTogether
 
-        /// What people do; what stands more often is done more often.
+        /// Actions of people; repeated entries are more frequent.
         static let wishes: [Kind] = [
             .send, .send, .send, .send, .send, .send, .burst, .reply, .forward, .edit, .edit,
             .delete, .delete, .deleteForMe, .react, .react, .unreact, .markRead, .markRead,
@@ -183,7 +184,7 @@ struct Move: CustomStringConvertible {
             .leave, .hide, .mute, .favourite, .contact, .profile, .look, .look, .scrollBack,
             .lookAway, .cancel, .retry, .clear, .clearForAll, .deleteChat, .editAndDelete,
         ]
-        /// What somebody does to entities.
+        /// Actions on entities.
         static let entities: [Kind] = [
             .account, .makeProfile, .makeProfile, .makeFamily, .makeFamily, .editProfile,
             .deleteProfile, .deleteProfile, .note, .note, .note, .note, .editNote, .editNote,
@@ -191,21 +192,21 @@ struct Move: CustomStringConvertible {
             .editPreference, .editPreference, .deletePreference, .measure, .measure, .resolve,
             .resolve,
         ]
-        /// What somebody does to photos.
+        /// Actions on photos.
         static let photos: [Kind] = [.photo, .cancelPhoto, .retryPhoto]
-        /// What two do at once.
+        /// Actions of two users at once.
         static let together: [Kind] = [
             .reactTogether, .editTogether, .readTogether, .leaveTogether,
         ]
-        /// What is said about posts.
+        /// Actions on comments.
         static let comments: [Kind] = [
             .comment, .comment, .comment, .comment, .openComments, .deleteComments,
         ]
-        /// What two devices of one person do at once.
+        /// Simultaneous actions of two devices of one person.
         static let ownTogether: [Kind] = [
             .contactTogether, .profileTogether, .draftTogether, .muteTogether,
         ]
-        /// What happens to them.
+        /// Faults of devices, network and server.
         static let faults: [Kind] = [
             .cut, .cut, .cut, .cutQuietly, .stall, .slow, .offline, .offline, .networkChanged,
             .kill, .killAtCommit, .killAtCommit, .killAfterCommit, .diskFull, .crash,
@@ -218,7 +219,7 @@ struct Move: CustomStringConvertible {
     }
 
     let kind: Kind
-    /// Milliseconds after the move before.
+    /// Milliseconds after the previous move.
     let afterMs: Int64
     let a: Int
     let b: Int

@@ -1,10 +1,10 @@
 import Foundation
 
-/// What came of one run.
+/// The result of one run.
 struct Outcome: Sendable {
     let seed: UInt64
     let hash: UInt64
-    /// The hash as it was when each event began.
+    /// The hash at the beginning of each event.
     let trace: [UInt64]
     let violations: [String]
     let faults: FaultCounts
@@ -52,7 +52,7 @@ enum Run {
         }
     }
 
-    /// Leaves out as many moves as possible while the run still fails: delta debugging.
+    /// Leaves out as many moves as possible while the run still fails (delta debugging).
     static func shrink(_ plan: Plan, name: String, tries: Int = 150) -> Plan {
         var best = plan
         var chunk = max(1, plan.moves.count / 2)
@@ -78,7 +78,7 @@ enum Run {
         return best
     }
 
-    /// What a failure is told with: how to see it again, and the least that brings it about.
+    /// Returns a failure report: how to repeat the run, and the shortest plan that fails.
     static func report(_ outcome: Outcome, name: String) -> String {
         let least = shrink(Plan(seed: outcome.seed), name: name)
         let again = play(least, name: name)

@@ -8,15 +8,15 @@ import TambourStore
 @testable import TambourMessenger
 @testable import TambourServer
 
-/// What must hold at any time, and once everything has come to rest.
+/// Properties that must hold at any time, and properties that must hold at rest.
 extension World {
     private static let patienceMs: Int64 = 45 * 60 * 1000
-    /// Many times what a play takes: whatever asks on and on is no rest either.
+    /// Far more events than a play needs. A client that sends requests endlessly never rests.
     private static let patienceEvents = 100_000
 
     // MARK: - At any time
 
-    /// Looks at what the screens show.
+    /// Checks what the screens show.
     func checkScreens() {
         for device in devices where device.isAlive {
             for chat in chats(on: device) { checkScreen(of: chat, on: device) }
@@ -47,7 +47,7 @@ extension World {
 
     // MARK: - At rest
 
-    /// Everything works again: what was lost is found out in the ordinary way.
+    /// Ends all faults. The devices discover losses in the ordinary way.
     func heal() {
         atNextPage = []
         atNextLogin = []
@@ -66,7 +66,7 @@ extension World {
         }
     }
 
-    /// Lets things run until every device is up to date and has nothing to do.
+    /// Runs events until every device is up to date and idle.
     func settle() {
         let end = loop.nowMs + Self.patienceMs
         var quiet = 0
@@ -134,14 +134,14 @@ extension World {
         violated("scrolling to the top never ends: \(missing)")
     }
 
-    /// - Returns: what is still missing.
+    /// - Returns: A description of what is still missing; nil when the chat is complete.
     private func scroll(_ chat: ChatID, on device: Device) -> String? {
         guard let page = device.read({ try $0.history(of: chat, .newest, count: 100_000) }) else {
             return nil
         }
         let shown = page.rows.compactMap(\.message)
         let hasGap = page.rows.contains { $0.isGapAfter }
-        // What became of what is held is asked for when somebody looks.
+        // The client asks for changes of stored messages only when the user looks at the chat.
         let isUnsure = device.read { reader in
             try Bool.fetchOne(
                 reader.store.db,
@@ -167,16 +167,18 @@ extension World {
         return page.isGapBefore ? "what is older" : "what is between"
     }
 
-    /// Has every device log in once more: some things no push tells, the next login does.
+    /// Makes every device log in once more, because a login reports some changes that no push
+    /// reports.
     func logInAgain() {
         for device in devices {
             device.link?.lose(Link.Loss(serverAfterUs: 1000, deviceAfterUs: 1000))
         }
     }
 
-    /// Compares everything with what the server has.
+    /// Compares every device with the server.
     ///
-    /// - Parameter isFresh: whether all have just logged in; else what no push tells is left out.
+    /// - Parameter isFresh: Whether all devices have just logged in. Otherwise changes without a
+    /// push are not compared.
     func checkAll(isFresh: Bool) {
         guard violations.isEmpty, let server else { return }
         noteSlowReaders()
@@ -201,7 +203,8 @@ extension World {
         }
     }
 
-    /// Each message is stored once, none that was acknowledged is lost, and each device's are in order.
+    /// Checks that each message is stored once, that no acknowledged message is lost, and that each
+    /// device's messages are in order.
     private func checkSends(_ store: StoreConnection) throws {
         let statement = try store.sql.prepare(
             "SELECT id, chat FROM message WHERE sender = $1 AND cid = $2"
@@ -243,7 +246,7 @@ extension World {
     }
 }
 
-/// What the server would tell a new device of a user.
+/// The state that the server would report to a new device of a user.
 struct Truth {
     private struct Line: Equatable {
         var type: String
@@ -267,10 +270,10 @@ struct Truth {
     private var drafts: [ChatID: String] = [:]
     private var name = ""
     private var contacts: [Int64: String] = [:]
-    /// Contacts the user has added.
+    /// Contacts that the user has added.
     private var added: Set<Int64> = []
     private var muted: [ChatID: Int64] = [:]
-    /// Up to where the other of a dialog has read.
+    /// The partner's read mark in each dialog.
     private var partnerMarks: [ChatID: Int64] = [:]
 
     init(of user: Int, _ world: World, _ store: StoreConnection) throws {
@@ -352,7 +355,7 @@ struct Truth {
         }
     }
 
-    /// What the server answers to a question for entities.
+    /// Returns the server's reply to an entity pull.
     static func ask(
         _ request: ObjPullRequest,
         of user: Int,
@@ -370,7 +373,7 @@ struct Truth {
         )
     }
 
-    /// The ids of the comments on a post; nil for who does not see it.
+    /// Returns the ids of the comments on a post; nil if the user cannot see the post.
     static func comments(
         on post: MessageID,
         in channel: ChatID,
@@ -437,7 +440,7 @@ struct Truth {
         )
     }
 
-    /// Tells every difference between this and what a device holds.
+    /// Reports every difference between this state and a device's store.
     func compare(
         with device: Device,
         isFresh: Bool,
@@ -491,7 +494,7 @@ struct Truth {
 
     private func compareDrafts(_ db: Database, _ differs: (String) -> Void) throws {
         var heldDrafts: [ChatID: String] = [:]
-        // In a group that was lost a draft is the device's alone, and the server has none.
+        // Drafts in lost groups exist only on the device, not on the server.
         let lost = "(SELECT id FROM chat WHERE status = 'REMOVED')"
         let shared = "SELECT chat, text FROM draft WHERE chat NOT IN \(lost)"
         for row in try Row.fetchAll(db, sql: shared) {
@@ -515,9 +518,10 @@ struct Truth {
                 differs("its name is \(row["name"] as String), should be \(name)")
             }
         }
-        // A whole list names the people of dialogs as well, whether they are contacts or not.
+        // A full contact list also contains the partners of dialogs, even if they are not contacts.
         var partners = Set(lines.keys.compactMap { $0.partner(of: me)?.rawValue })
-        // That somebody became one by a dialog, which may be gone, is told to nobody.
+        // No push reports a contact that exists only because of a dialog, and the dialog may be
+        // deleted.
         if !isFresh { partners.formUnion(Set(contacts.keys).subtracting(added)) }
         for partner in partners { heldContacts[partner] = contacts[partner] }
         if heldContacts != contacts {

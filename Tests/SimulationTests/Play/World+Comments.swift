@@ -5,7 +5,7 @@ import TambourTesting
 
 @testable import TambourClient
 
-/// What other clients say about the posts of channels: the devices that read them have nothing to do with it.
+/// Other clients comment on channel posts; the devices that read the posts take no part.
 extension World {
     func comment(_ move: Move) {
         let device = devices[move.a % devices.count]
@@ -32,12 +32,12 @@ extension World {
             let message = NewMessage(cid: cid, text: Text("comment \(move.c)"))
             let request = MsgSendRequest(chatID: channel, postID: post, message: message)
             command(.msgSend(request), by: device.user)
-            // A retry after a lost reply.
+            // Simulates a retry after a lost reply.
             if move.c % 4 == 0 { command(.msgSend(request), by: device.user) }
         }
     }
 
-    /// Each reader of a post sees the same comments, as many as are counted, and the store holds together.
+    /// Checks that each reader of a post sees the same comments and that the store is consistent.
     func checkComments(_ store: StoreConnection) throws {
         for line in try StoreCheck.problems(of: store, wall: .max) {
             violated("the store is wrong: \(line)")
@@ -63,7 +63,7 @@ extension World {
     }
 }
 
-/// A post that somebody has commented on, or has tried to.
+/// A post that a user has commented on, or has tried to.
 struct CommentedPost: Hashable, Comparable {
     let channel: ChatID
     let post: MessageID

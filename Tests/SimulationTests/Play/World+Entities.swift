@@ -5,13 +5,13 @@ import TambourTesting
 @testable import TambourClient
 @testable import TambourServer
 
-/// What was written into entities: each text once, so that it can be looked for in the end.
+/// The texts written into entities. Each text is unique, so the final check can search for it.
 struct Writings {
-    /// The name of the profile that each was written below.
+    /// The name of the profile above each text.
     private var profiles: [String: String] = [:]
-    /// Texts that somebody saw and replaced, deleted or dropped.
+    /// Texts that a user saw and then replaced, deleted or dropped.
     private var givenUp: Set<String> = []
-    /// Profiles that somebody deleted with everything below.
+    /// Profiles that a user deleted with everything below.
     private var goneProfiles: Set<String> = []
 
     mutating func add(_ text: String, below profile: String) { profiles[text] = profile }
@@ -24,17 +24,17 @@ struct Writings {
         if let profile { goneProfiles.insert(profile) }
     }
 
-    /// A backup was restored: it may have lost everything.
+    /// Forgets all texts after a restore, because the backup may lack any of them.
     mutating func forget() { givenUp.formUnion(profiles.keys) }
 
-    /// What must be there still.
+    /// The texts that must still exist.
     var kept: [String] {
         profiles.filter { !givenUp.contains($0.key) && !goneProfiles.contains($0.value) }
             .keys.sorted()
     }
 }
 
-/// What the first user does to entities on several devices, and what must have become of it.
+/// The first user's entity actions on several devices, and the checks of their results.
 extension World {
     private var owners: [Device] { plan.hasEntities ? devices.filter { $0.user == 0 } : [] }
 
@@ -81,7 +81,7 @@ extension World {
                 writings.add(text, below: name)
             }
         case .measure:
-            // The place in the series says which it is.
+            // The position in the series identifies the measurement.
             lastMeasured += 1
             if make(.measurement, below: parent, ["at": .int(lastMeasured)], on: device) {
                 writings.add("at \(lastMeasured)", below: name)
@@ -92,7 +92,7 @@ extension World {
         }
     }
 
-    /// A profile with a note, both new: the second needs the first.
+    /// Makes a profile with a note; the note's creation needs the profile's.
     private func makeFamily(_ move: Move, on device: Device) {
         guard let account = entity(.account, move.b, on: device) else { return }
         let (name, text) = (device.nextText(), device.nextText())
@@ -132,7 +132,7 @@ extension World {
 
     private func resolve(_ conflict: Conflict, _ number: Int, on device: Device) {
         var choices = [EntityChoice.mine, .theirs, .both].filter(conflict.choices.contains)
-        // There is no room for it, now or later.
+        // The limit leaves no room for the entity, now or later.
         if case .rejected = conflict.kind { choices = [.theirs] }
         var choice = choices[number % choices.count]
         let type = EntitySchema.standard(.standard)[conflict.type]?.parent
@@ -158,13 +158,13 @@ extension World {
         case .both: break
         }
         guard choice == .mine, conflict.kind == .parentDeleted, let parent else { return }
-        // It stands below another profile now.
+        // The entity is now below another profile.
         if let text = conflict.mine.writing {
             writings.add(text, below: profile(of: parent, on: device))
         }
     }
 
-    /// The profiles that go with a creation that is given up.
+    /// Returns the profiles that disappear when a creation is given up.
     private func dropped(
         by choice: EntityChoice,
         of conflict: Conflict,
@@ -197,7 +197,7 @@ extension World {
         look(on: device) { $0.conflicts }
     }
 
-    /// The name of the profile that something is, or stands below.
+    /// Returns the name of the profile that the entity is or belongs to.
     private func profile(of local: LocalEntity, on device: Device) -> String {
         if local.entity.type == .profile { return local.entity.text("name") ?? "" }
         let parent = local.entity.parent
@@ -251,7 +251,7 @@ extension World {
 
     // MARK: - At rest
 
-    /// Whether the device waits for nothing but its user's choices.
+    /// Returns whether the device waits only for its user's choices.
     func hasSettledEntities(_ device: Device) -> Bool {
         guard owners.contains(where: { $0 === device }) else { return true }
         let isDone = device.wish { core, tx in
@@ -262,7 +262,7 @@ extension World {
         return isDone ?? false
     }
 
-    /// Lets the user choose until nothing is in conflict.
+    /// Makes the user resolve conflicts until there are none.
     func resolveEverything() {
         for _ in 0..<30 {
             var isResolved = true
@@ -279,7 +279,8 @@ extension World {
         violated("conflicts never end")
     }
 
-    /// All devices hold what the server has, and nothing that was written is gone without a word.
+    /// Checks that all devices hold the server's entities and that no written text is lost
+    /// silently.
     func checkEntities(_ ask: (ObjPullRequest) throws -> ObjPullReply) throws {
         guard !owners.isEmpty else { return }
         let live = try pull(ObjPullRequest(since: 0), ask).filter { !$0.isDeleted }
@@ -331,7 +332,7 @@ extension World {
     }
 }
 
-/// What two holders of an entity must agree on.
+/// The parts of an entity on which two copies must agree.
 private struct Told: Hashable {
     let id: EntityID
     let version: Int64
@@ -353,7 +354,7 @@ extension Entity {
 }
 
 extension EntityChange {
-    /// What was written, by which it is looked for.
+    /// The written text, by which the checks find the change.
     fileprivate var writing: String? {
         fields["text"]?.string ?? fields["at"]?.int.map { "at \($0)" }
     }

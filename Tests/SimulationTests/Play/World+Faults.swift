@@ -10,7 +10,7 @@ import TambourTesting
 @testable import TambourMessenger
 @testable import TambourServer
 
-/// What happens to devices, network and server, and what other programs of the same people do there.
+/// Faults of devices, network and server, and actions of other clients of the same users.
 extension World {
     private static let hourMs: Int64 = 3_600_000
     private static let dayMs: Int64 = 24 * hourMs
@@ -41,11 +41,12 @@ extension World {
         case .wallBack:
             furthestWallMs = max(furthestWallMs, serverWallMs)
             serverOffsetMs -= Self.hourMs
-            // From an older backup nobody can tell how far marks ran ahead of the wall as it is now.
+            // An older backup does not record how far issued sync marks are ahead of the new wall
+            // clock.
             backupAt = nil
             hit(.wallBack)
         case .wallForward:
-            // Once: clocks that are set ahead again and again have no end.
+            // Set the clock ahead only once; otherwise it could run ahead without limit.
             guard serverOffsetMs < Self.dayMs / 2 else { return }
             serverOffsetMs += Self.dayMs
             hit(.wallForward)
@@ -80,7 +81,8 @@ extension World {
         )
     }
 
-    /// The device loses its connection and dials again; the server may hear of the loss much later.
+    /// Makes the device lose its connection and dial again. The server may notice the loss much
+    /// later.
     private func redial(_ device: Device, serverAfterUs: Int64) {
         device.link?.lose(Link.Loss(serverAfterUs: serverAfterUs, deviceAfterUs: 0))
         loop.after(20_000) { [weak device] in _ = device?.call { $0.networkChanged() } }
@@ -105,7 +107,8 @@ extension World {
 
     private func restore() {
         guard backupAt != nil else { return }
-        // Two lives of one backup are told apart by the wall alone: it must have passed all that it was.
+        // Only the wall clock distinguishes two lives of one backup, so it must have passed its
+        // earlier maximum.
         if wasRestored, serverWallMs < furthestWallMs + Int64(limits.commitLeaseMs) { return }
         wasRestored = true
         stopServer()
@@ -137,7 +140,7 @@ extension World {
 
     // MARK: - Devices
 
-    /// A task is stored as a later version writes it, and that version comes back a while later.
+    /// Stores tasks in a later version's format; the program can read them only a while later.
     private func changeCodec(on device: Device) {
         let changed = device.rewrite { tx in
             try tx.execute(
@@ -152,7 +155,7 @@ extension World {
         device.kill()
         hit(.codecChanged)
         for place in sends.indices where devices[sends[place].device] === device {
-            // What was parked is sent later than what came after it.
+            // A parked task is sent after tasks that were queued later.
             sends[place].wasRetried = true
         }
         loop.after(8_000_000) { [weak self, weak device] in
@@ -166,7 +169,7 @@ extension World {
             try tx.execute("UPDATE task SET codecVersion = 1 WHERE codecVersion = 99")
         }
         if isRead != nil { return device.kill() }
-        // It was dead just then, or died of it.
+        // The device was dead at that moment, or died of this write.
         loop.after(1_000_000) { [weak self, weak device] in
             if let device { self?.putCodecBack(on: device) }
         }
@@ -180,7 +183,7 @@ extension World {
         redial(device, serverAfterUs: 10_000_000)
     }
 
-    // MARK: - Other programs of the same people
+    // MARK: - Other clients of the same users
 
     private func empty(_ move: Move, _ device: Device) {
         let chat = chat(on: device, move.b)
@@ -218,7 +221,8 @@ extension World {
             }
         }
         let chat = chat(on: device, move.b)
-        // What is held whole is not asked for: it is given up first, as after a restored backup.
+        // The device does not request a complete history. Discard it first, as after a restored
+        // backup.
         _ = device.wish { core, tx in try core.distrustHistories(tx) }
         lookAtNewest(chat, on: device)
     }
@@ -271,7 +275,7 @@ extension World {
         redial(devices[move.c % devices.count], serverAfterUs: 1000)
     }
 
-    /// Messages are stored while a login is under way.
+    /// Stores messages while a login is in flight.
     private func tellDuringLogin(_ device: Device) {
         atNextLogin.append { [weak self] link in
             guard let self, let device = link.device else { return }
@@ -289,7 +293,7 @@ extension World {
         redial(device, serverAfterUs: 1000)
     }
 
-    /// What no later message makes up for: somebody reads, and changes a title.
+    /// Makes changes that no later message repeats: a moved read mark and a new title.
     private func changeSilently(_ dialog: ChatID, by user: Int, on device: Device) {
         let mark = (server?.server.messenger.environment.wallMs() ?? 0) + 1000
         later {
@@ -307,12 +311,12 @@ extension World {
         }
     }
 
-    /// Somewhen within the time that a login takes.
+    /// Runs a change at a random time within the duration of a login.
     private func later(_ change: @escaping (World) -> Void) {
         loop.after(loop.random.from(0, to: 2500)) { [weak self] in self.map(change) }
     }
 
-    /// A message is deleted while a page with it is read.
+    /// Deletes a message while a history page that contains it is being read.
     private func deleteDuringPage(_ move: Move, _ device: Device) {
         let chat = chat(on: device, move.b)
         guard let row = row(on: device, in: chat, 0), let id = row.message else { return }
@@ -328,7 +332,7 @@ extension World {
         lookAtNewest(chat, on: device)
     }
 
-    /// For a moment every thread is overtaken wherever it may be.
+    /// Makes preemption very likely for a short time.
     private func unsettle() {
         guard let life = server?.life else { return }
         life.restlessness = 900
@@ -396,7 +400,7 @@ extension World {
         hit(.readded)
     }
 
-    /// Many chats change while a device is away, and its next connection is slow and breaks.
+    /// Changes many chats while a device is away. Its next connection is slow and breaks.
     private func makeManyChats(_ move: Move, _ device: Device) {
         device.isOffline = true
         device.link?.lose(Link.Loss(serverAfterUs: 1000, deviceAfterUs: 1000))

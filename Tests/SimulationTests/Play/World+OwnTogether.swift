@@ -3,7 +3,7 @@ import TambourProtocol
 
 @testable import TambourClient
 
-/// What two devices of one person do at once.
+/// Simultaneous actions of two devices of one person.
 extension World {
     func ownTogether(_ move: Move) {
         let device = devices[move.a % devices.count]

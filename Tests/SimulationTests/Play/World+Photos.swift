@@ -5,7 +5,7 @@ import TambourProtocol
 
 /// Photos that devices send, and a fake upload server.
 ///
-/// The server takes none yet: each message that names one is refused in the end.
+/// The server does not accept photos yet: it refuses each message that names one.
 struct Photos {
     struct Sent {
         let device: Int
@@ -23,16 +23,16 @@ struct Photos {
     var sent: [Sent] = []
     private var captions: [String] = []
     private var livesMs: [Int64] = []
-    /// What is held of uploads, and what was said when one was whole, by their keys.
+    /// The uploaded bytes and the finished uploads, by upload key.
     private var held: [String: Int64] = [:]
     private var uploads: [String: Upload] = [:]
-    /// The keys under which a photo was uploaded, by its number.
+    /// The upload keys of each photo, by photo number.
     private var keys: [Int: [String]] = [:]
     private var toldKeys: [Int: String] = [:]
-    /// The client ids under which photos were sent, by their captions.
+    /// The client ids under which photos were sent, by caption.
     private var named: [String: Int64] = [:]
 
-    /// A new photo, of which what is uploaded expires after so long.
+    /// Adds a photo whose uploads expire after `lifeMs`.
     mutating func add(_ caption: String, lifeMs: Int64) -> Int {
         captions.append(caption)
         livesMs.append(lifeMs)
@@ -45,7 +45,7 @@ struct Photos {
         captions.indices.first { self.source(of: $0) == source }
     }
 
-    /// Its size says which photo it is.
+    /// Returns a photo file whose size identifies the photo.
     func file(of number: Int) -> PhotoFile { PhotoFile(kind: .jpeg, bytes: Int64(1000 + number)) }
 
     private func number(of file: PhotoFile) -> Int { Int(file.bytes) - 1000 }
@@ -56,13 +56,13 @@ struct Photos {
         held[key] = max(reached, held(of: key))
     }
 
-    /// What a photo that is held whole is named by, the same for the same key.
+    /// Returns the token of a fully uploaded photo; the same key always gives the same token.
     mutating func token(of file: PhotoFile, key: String, nowMs: Int64) -> PhotoToken {
         let number = number(of: file)
         if uploads[key] == nil {
             let count = keys[number, default: []].count
             keys[number, default: []].append(key)
-            // What has expired often enough lasts: everything comes to rest.
+            // The fourth upload lasts, so that every play comes to rest.
             let lifeMs = count < 3 ? livesMs[number] : 3_600_000
             uploads[key] = Upload(token: "photo \(number) \(count)", untilMs: nowMs + lifeMs)
         }
@@ -72,11 +72,11 @@ struct Photos {
 
     func uploads(of file: PhotoFile) -> Int { keys[number(of: file)]?.count ?? 0 }
 
-    /// A device has heard how a photo is named.
+    /// Records that a device has received the photo's token.
     mutating func told(_ key: String, of file: PhotoFile) { toldKeys[number(of: file)] = key }
 
-    /// Whether a device that was told of an upload begins with another when that one is of no use any more;
-    /// nil while it has been told of none.
+    /// Returns whether the device's earlier upload has expired when it starts one with a new key;
+    /// nil without an earlier upload or with the same key.
     func isRenewed(_ key: String, of file: PhotoFile, nowMs: Int64) -> Bool? {
         guard let told = toldKeys[number(of: file)], told != key else { return nil }
         return uploads[told].map { $0.untilMs <= nowMs } ?? false
@@ -84,9 +84,9 @@ struct Photos {
 
     func isNamed(_ caption: String) -> Bool { named[caption] != nil }
 
-    /// A message names a photo.
+    /// Records that a message names a photo.
     ///
-    /// - Returns: what is wrong with that.
+    /// - Returns: A description of the violation, if any.
     mutating func name(_ token: String, by caption: String, cid: Int64) -> String? {
         guard let upload = uploads.first(where: { $0.value.token == token }) else {
             return "\(caption) names \(token), which nothing was uploaded as"
@@ -132,14 +132,14 @@ extension World {
         if done != nil, isCancel { photos.sent[place].isCancelled = true }
     }
 
-    /// An upload goes on where the other side said that it is, and under another name only when what
-    /// it got the first time is of no use any more.
+    /// Checks that an upload continues at the server's offset, and that it gets a new key only
+    /// after the first token has expired.
     func uploadBegins(_ file: PhotoFile, key: String, from offset: Int64) {
         if offset > photos.held(of: key) {
             violated("\(key) is uploaded from \(offset), and \(photos.held(of: key)) are held")
         }
         guard let isRenewed = photos.isRenewed(key, of: file, nowMs: loop.nowMs) else { return }
-        // A device goes by a clock of its own.
+        // A device may have a wrong clock.
         if isRenewed {
             hit(.uploadExpired)
         } else if !areClocksWrong {
@@ -153,8 +153,8 @@ extension World {
         if let what = photos.name(token, by: caption, cid: cid) { violated(what) }
     }
 
-    /// Each photo was sent, and waits with its steps for what somebody decides; what was given up and never
-    /// sent has left nothing.
+    /// Checks that each photo was sent or waits with its steps for a user's decision, and that a
+    /// cancelled photo that was never sent leaves nothing behind.
     func checkPhotos() {
         for (place, device) in devices.enumerated() {
             let rows = device.read { reader in

@@ -3,8 +3,8 @@ import TambourTesting
 
 @testable import TambourClient
 
-/// What two do at once: the server may do both in one transaction, and the one is told of the other before it gets
-/// its own answer.
+/// Simultaneous actions of two users. The server may do both in one transaction, so one user may
+/// receive the other's push before its own reply.
 extension World {
     func together(_ move: Move) {
         let device = devices[move.a % devices.count]
@@ -61,7 +61,7 @@ extension World {
         }
     }
 
-    /// Somebody leaves, and is let in again.
+    /// Lets a user leave a chat and be added again.
     private func leave(_ chat: ChatID, on device: Device) {
         guard let (owner, _) = owner(of: chat, on: device), owner != device.user else { return }
         behind(.chatLeave) { world in

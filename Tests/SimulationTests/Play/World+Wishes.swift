@@ -3,9 +3,9 @@ import TambourProtocol
 
 @testable import TambourClient
 
-/// What people ask of their devices.
+/// Requests of people to their devices.
 extension World {
-    /// Does a move, if it makes sense now.
+    /// Performs a move, if it makes sense now.
     func play(_ move: Move) {
         if Move.Kind.entities.contains(move.kind) { return entity(move) }
         if Move.Kind.photos.contains(move.kind) { return photo(move) }
@@ -71,7 +71,7 @@ extension World {
 
     // MARK: - Choosing
 
-    /// A chat that a device knows, or a dialog that may not have begun.
+    /// Returns a chat that a device knows, or a dialog that may not exist yet.
     func chat(on device: Device, _ number: Int) -> ChatID {
         let known = chats(on: device)
         let users = plan.devices.map(\.user).max() ?? 0
@@ -239,7 +239,7 @@ extension World {
             return want(UpdateProfileTask(firstName: "Name \(move.c % 100)"), on: device)
         }
         guard other != device.me else { return }
-        // Nobody is blocked: then most of what follows would be refused.
+        // Do not block anybody: the server would refuse most of the following moves.
         let action = ["ADD", "UPDATE", "REMOVE"][move.c % 3]
         let name = action == "REMOVE" ? nil : "Contact \(move.c % 100)"
         want(
