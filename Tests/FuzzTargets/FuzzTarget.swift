@@ -36,7 +36,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
     }
 }
 
-/// Ends the process: the property of a target does not hold.
+/// Ends the process because a property of the target does not hold.
 func broken(_ property: String) -> Never {
     fatalError("fuzz target: \(property)")
 }
