@@ -8,9 +8,10 @@ import TambourServer
 import TambourTesting
 import Testing
 
-/// Backups taken while people write, restored and compared.
+/// Backups that are taken while users write, then restored and compared.
 ///
-/// The short form takes three under four writers; `TAMBOUR_SOAK=1` takes twelve under eight.
+/// The short form takes three backups under four writers; `TAMBOUR_SOAK=1` takes twelve under
+/// eight.
 @Suite("A backup taken under load", .serialized)
 struct BackupTests {
     private static let isSoak = ProcessInfo.processInfo.environment["TAMBOUR_SOAK"] == "1"
@@ -22,7 +23,7 @@ struct BackupTests {
             let crowd = try Crowd(server, count: writers)
             try await crowd.write {
                 for number in 1...backups {
-                    // Each is taken of more than the one before.
+                    // Each backup contains more messages than the previous one.
                     try await crowd.wait(for: number * 50 * writers)
                     try await Self.backUp(server, crowd, number)
                 }
@@ -58,7 +59,8 @@ struct BackupTests {
         statement.reset()
         let missing = before.joined().filter { found[$0.id.rawValue] != $0.text }
         #expect(missing.isEmpty, "\(missing)")
-        // What came while it was taken is in it up to one moment.
+        // The backup contains every message up to one moment during its creation, and no later
+        // message.
         for ledger in crowd.acknowledged {
             let firstMissing = ledger.firstIndex { found[$0.id.rawValue] == nil } ?? ledger.count
             let late = ledger[firstMissing...].filter { found[$0.id.rawValue] != nil }
@@ -95,7 +97,7 @@ struct BackupTests {
             let changed = try await Self.outcome("restore", place, "--verify")
             #expect(changed.status != 0 && changed.errors.contains("not the file that was made"))
 
-            // Whoever makes the file fit is found out by the digest of the table.
+            // The table's digest reveals a change even if the file itself is consistent.
             try whole.write(to: URL(fileURLWithPath: path))
             do {
                 let connection = try SQLiteConnection(path: path, mode: .readWrite)
@@ -145,7 +147,7 @@ struct BackupTests {
     }
 }
 
-/// People who write to each other as fast as they can, and what they were told is stored.
+/// Users who write to each other as fast as they can, with a ledger of acknowledged messages.
 private final class Crowd: Sendable {
     struct Message: Sendable {
         let id: MessageID
@@ -161,7 +163,7 @@ private final class Crowd: Sendable {
     private let address: String
     private let people: [(user: UserID, token: String)]
     private let state: Mutex<State>
-    /// Signalled when there is more to see in `state`.
+    /// Signalled when `state` changes.
     private let news = DispatchSemaphore(value: 0)
     private static let window = 8
 
@@ -177,10 +179,10 @@ private final class Crowd: Sendable {
         state = Mutex(State(ledgers: Array(repeating: [], count: count)))
     }
 
-    /// What each was told, in that order.
+    /// The acknowledged messages of each user, in the order of the replies.
     var acknowledged: [[Message]] { state.withLock { $0.ledgers } }
 
-    /// Lets all of them write while `body` runs.
+    /// Makes all users write while `body` runs.
     func write(_ body: () async throws -> Void) async throws {
         try await withThrowingTaskGroup { group in
             for index in people.indices {
@@ -197,7 +199,7 @@ private final class Crowd: Sendable {
         }
     }
 
-    /// Waits until so many messages are acknowledged.
+    /// Waits until `count` messages are acknowledged.
     func wait(for count: Int) async throws {
         try await blocking { [self] () throws -> Void in
             let deadline = DispatchTime.now() + 300

@@ -2,7 +2,7 @@ import Foundation
 import TambourTesting
 import Testing
 
-/// Plays the short cells of `Clients/` with every client library; `make clients` plays all of them.
+/// Plays the short cells of `Clients/` with every client library; `make clients` plays all cells.
 @Suite(
     "Client libraries",
     .enabled(if: StockClient.python != nil, "needs the Python environment `make test` makes")

@@ -4,7 +4,7 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
-/// Programs of operators that deliver login codes, and what goes wrong with them.
+/// Operators' programs that deliver login codes, and their failures.
 @Suite("Programs that deliver login codes")
 struct CodeProgramTests {
     private final class Scene {
@@ -12,7 +12,8 @@ struct CodeProgramTests {
         let child: ChildProcess
         let client: WireClient
 
-        /// - Parameter body: of a shell script that has read `recipient` and `code`.
+        /// - Parameter body: The body of a shell script, run after the script has read `recipient`
+        /// and `code`.
         init(_ body: String, limits: [String: Int] = [:]) async throws {
             let directory = URL(fileURLWithPath: try TestServer.temporaryDirectory())
             let settings = directory.appendingPathComponent("limits.yaml").path
@@ -39,13 +40,13 @@ struct CodeProgramTests {
         }
 
         deinit {
-            // Gone already, unless the test failed.
+            // The server has already ended, unless the test failed.
             child.signal(SIGKILL)
             for number in numbers { kill(-number, SIGKILL) }
             try? FileManager.default.removeItem(at: directory)
         }
 
-        /// The processes that the programs have written down, one line each.
+        /// The process ids that the programs have written to a file, one per line.
         var numbers: [pid_t] {
             let path = directory.appendingPathComponent("numbers").path
             let text = FileManager.default.contents(atPath: path) ?? Data()
@@ -57,7 +58,7 @@ struct CodeProgramTests {
             try client.send(AuthRequestRequest(phone: "+79990\(1_000_000 + number)"))
         }
 
-        /// The errors that so many requests for a code are answered with, "" for a success.
+        /// Sends `count` requests for a code and returns their errors; "" means success.
         func errors(of count: Int) throws -> [Text] {
             try (0..<count).map { try ask($0) }.map { number in
                 let packet = try client.reply(to: number)
@@ -70,7 +71,7 @@ struct CodeProgramTests {
             let deadline = ContinuousClock.now + .seconds(60)
             while !condition() {
                 try #require(ContinuousClock.now < deadline, "\(failure): \(child.errors)")
-                // The program is somebody else's: it tells nobody what it has written.
+                // The program is external and reports nothing, so the test must poll.
                 try await Task.sleep(for: .milliseconds(5))
             }
         }
@@ -90,7 +91,7 @@ struct CodeProgramTests {
         )
         #expect(try scene.errors(of: 60).allSatisfy(\.isEmpty))
         try await scene.wait("three do not run") { scene.numbers.count >= 6 }
-        // A code that came later waits: nothing has started beside the three and their children.
+        // A later code waits: only the three programs and their children run.
         #expect(try scene.errors(of: 1) == [""])
         #expect(scene.numbers.filter(Scene.isAlive).count <= 6)
         scene.child.signal(SIGTERM)
@@ -110,7 +111,8 @@ struct CodeProgramTests {
         try await scene.wait("it does not run") { scene.numbers.count == 1 }
         var taken = 1
         var refusal: Text = ""
-        // A code is handed over after its request is answered, so a few more may be taken.
+        // The server hands a code over only after it answers the request, so it may accept a few
+        // more.
         while refusal.isEmpty, taken < 40 {
             refusal = try scene.errors(of: 1)[0]
             if refusal.isEmpty { taken += 1 }

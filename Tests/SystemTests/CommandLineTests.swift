@@ -3,10 +3,10 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
-/// `tambourd` as an operator meets it.
+/// `tambourd` as an operator uses it.
 @Suite("The command line")
 struct CommandLineTests {
-    /// A directory of its own, removed at the end.
+    /// A temporary directory of the test, removed at the end.
     private final class Place {
         let url: URL
         var data: String { url.appendingPathComponent("data").path }
@@ -33,7 +33,7 @@ struct CommandLineTests {
         }
     }
 
-    /// Runs a command to its end.
+    /// Runs a command until it ends.
     private func run(
         _ arguments: [String],
         environment: [String: String] = [:]
@@ -48,7 +48,7 @@ struct CommandLineTests {
         return (await child.exitStatus(), lines, child.errors)
     }
 
-    /// Starts a server and takes its first `listening` lines.
+    /// Starts a server and reads its first `listening` lines.
     private func serve(
         _ arguments: [String],
         listeners: Int = 1,
@@ -149,7 +149,7 @@ struct CommandLineTests {
         ] {
             let words = Array(command.dropLast()) + ["\(command[command.count - 1])=\(number)"]
             let result = try await run(words + ["--data", place.data])
-            // What ArgumentParser cannot read is 64.
+            // ArgumentParser exits with 64 when it cannot parse the arguments.
             #expect([0, 1, 64].contains(result.status), "\(words): \(result.errors)")
         }
     }
@@ -320,7 +320,7 @@ struct CommandLineTests {
         let client = try WireClient(address: server.addresses[0])
         let names = ["phone-lookup", "new-composer"]
         let reply = try client.call(SessionInitRequest(features: names))
-        // Without a device there is no percentage that it could be in.
+        // Without a device id, the client belongs to no percentage.
         #expect(
             reply.features == [
                 SessionFeature(type: "new-composer", enabled: false),
@@ -443,7 +443,8 @@ struct CommandLineTests {
             }
             return answers
         }
-        // Until it stops, the server may still store when the client was last seen.
+        // A running server may still store the time at which the client was last seen, so stop it
+        // first.
         try await stop(server.child)
         let offline = try await answers()
         #expect(offline[3].contains("title \"Drummers\""))
@@ -481,7 +482,8 @@ struct CommandLineTests {
         let place = try Place()
         let path = place.url.appendingPathComponent("pipe").path
         #expect(mkfifo(path, 0o600) == 0)
-        // Open for both, so that neither opening nor the end of a writer is anything to wait for.
+        // Open the pipe for reading and writing, so that neither opening it nor a writer's end
+        // blocks.
         let pipe = open(path, O_RDWR | O_CLOEXEC)
         defer { close(pipe) }
         let program = try place.program(
@@ -506,7 +508,7 @@ struct CommandLineTests {
         let asked = try client.call(AuthRequestRequest(phone: "+7 (999) 000-00-01"))
         let line = try await blocking {
             var waiting = pollfd(fd: pipe, events: Int16(POLLIN), revents: 0)
-            // A try that hangs is given up after 20 s, and the next one follows.
+            // The server abandons a hanging attempt after 20 s and starts the next one.
             try #require(poll(&waiting, 1, 100_000) == 1, "no code: \(server.child.errors)")
             var buffer = [UInt8](repeating: 0, count: 64)
             return String(decoding: buffer[..<read(pipe, &buffer, buffer.count)], as: UTF8.self)
@@ -528,7 +530,7 @@ struct CommandLineTests {
 
     @Test("it stops when it is asked to the moment it listens")
     func stopAtOnce() async throws {
-        // Many at a time: the more crowded the machine, the longer the server takes to get ready.
+        // Start many servers at once: a busy machine makes the server slower to get ready.
         try await withThrowingTaskGroup { group in
             for _ in 0..<24 {
                 group.addTask {
@@ -563,7 +565,7 @@ struct CommandLineTests {
         )
         _ = try client.call(LoginRequest(token: account.token))
         _ = try client.send("a secret rhythm", to: ChatID(0), cid: 1)
-        // A payload that cannot be read, with all of it inside.
+        // An unreadable payload that contains the secret.
         _ = try client.send(.msgSend, payload: Array("\u{81}a secret rhythm 482915".utf8))
         try client.send(raw: Array("garbage with a secret rhythm".utf8))
         try client.waitForClose()

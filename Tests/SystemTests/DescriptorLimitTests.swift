@@ -13,7 +13,8 @@ struct DescriptorLimitTests {
             .flatMap { $0.split(separator: " ").last }.flatMap { Int($0) }
     }
 
-    /// Strangers who come one after another: a reply says that the ones before were let in.
+    /// Connects strangers one after another. A reply shows that the server has accepted the earlier
+    /// ones.
     private func arrive(_ count: Int, at address: String) throws -> [WireClient] {
         try (1...count).map { number in
             let stranger = try WireClient(address: address)
@@ -24,7 +25,7 @@ struct DescriptorLimitTests {
 
     @Test("strangers who hold them all make room for others, and administrators are answered")
     func strangers() async throws {
-        // What the tests have open meanwhile is none of the server's.
+        // The server must not inherit descriptors that the tests have open.
         let open = (0..<200).map { _ in dup(STDERR_FILENO) }
         defer { for descriptor in open { close(descriptor) } }
         let limits = ["maxStrangersPerAddress": 1_000_000]
@@ -35,10 +36,10 @@ struct DescriptorLimitTests {
                 tokens.append(String(line.split(separator: " ")[2]))
             }
             let strangers = try arrive(600, at: server.address)
-            // The oldest have gone, the newest are served.
+            // The server has closed the oldest connections and serves the newest.
             try strangers[0].waitForClose()
             _ = try strangers[599].call(SessionInitRequest(deviceID: "last"))
-            // Somebody logs in, and stays while more strangers come.
+            // A member who logs in keeps the connection while more strangers arrive.
             let member = try WireClient(address: server.address)
             _ = try member.call(SessionInitRequest(deviceID: "member"))
             _ = try member.call(LoginRequest(token: tokens[0], interactive: true))

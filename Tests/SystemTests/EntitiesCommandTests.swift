@@ -2,7 +2,7 @@ import Foundation
 import TambourTesting
 import Testing
 
-/// `tambour entities` as a person or a script meets it.
+/// `tambour entities` as a person or a script uses it.
 @Suite("The command line of entities")
 struct EntitiesCommandTests {
     private func token(on server: TambourdProcess) async throws -> String {
@@ -42,7 +42,7 @@ struct EntitiesCommandTests {
             let seen = try await laptop.run(["entities", "list"])
             #expect(seen.lines.map { $0.hasSuffix("name=Work") } == [true])
         }
-        // The server is gone, and nobody has told it of this.
+        // The server is down and cannot receive this deletion.
         let removed = try await phone.run(["entities", "rm", "l2", "--wait", "1"])
         #expect(removed.status == 2)
         #expect(removed.errors.contains("Some changes wait to be sent."))

@@ -2,7 +2,8 @@ import Foundation
 import TambourTesting
 import Testing
 
-/// Follows the guide for client authors word for word, and checks that whoever follows it notices what is wrong.
+/// Follows the guide for client authors word for word, and checks that following it reveals
+/// mistakes in the page.
 @Suite("The guide to a client of one's own")
 struct GuideTests {
     @Test(
@@ -21,7 +22,8 @@ struct GuideTests {
         }
     }
 
-    /// Nobody would ever answer: whoever waits for that learns nothing for half a minute, and then not what it was.
+    /// The reply can never arrive. Without this check, the caller would wait half a minute and then
+    /// see a misleading error.
     @Test(
         "makes a connection that says at once that it is gone",
         .enabled(if: Guide.wheels != nil, "needs the wheels that `make test` fetches")
@@ -73,7 +75,7 @@ struct GuideTests {
     struct Fault: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let page: String
-        /// What the reader must say; nil when nothing is wrong.
+        /// The reader's expected complaint; nil when the page is correct.
         let complaint: String?
     }
 
@@ -178,13 +180,13 @@ struct GuideTests {
     }
 }
 
-/// The check of a built site, on sites that are small enough to be wrong in one way.
+/// Checks the site checker with small sites that contain one mistake each.
 @Suite("The check of the reference site")
 struct SiteCheckTests {
     struct Site: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let files: [String: String]
-        /// What the check must say; nil when nothing is wrong.
+        /// The expected complaint; nil when the site is correct.
         let complaint: String?
     }
 
@@ -251,22 +253,22 @@ struct SiteCheckTests {
     }
 }
 
-/// Where the guide is, and somebody who follows it.
+/// The guide and a program that follows it.
 private enum Guide {
     static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent()
     static let page = root.appendingPathComponent("protocol-spec/prose/guide.md")
-    /// Finds programs in PATH.
+    /// `env` finds programs in PATH.
     static let environment = URL(fileURLWithPath: "/usr/bin/env")
 
-    /// The libraries that the guide installs, so that a test needs no network; nil where
-    /// `make test` was not run.
+    /// Wheels of the libraries that the guide installs, so that a test needs no network; nil unless
+    /// `make test` has fetched them.
     static let wheels: URL? = {
         let folder = root.appendingPathComponent(".build/wheels")
         return FileManager.default.fileExists(atPath: folder.path) ? folder : nil
     }()
 
-    /// Starts to follow a page in an empty folder.
+    /// Starts following a page in an empty folder.
     static func follow(_ page: URL, in folder: URL) throws -> ChildProcess {
         let programs = folder.appendingPathComponent("programs")
         let work = folder.appendingPathComponent("work")

@@ -6,8 +6,8 @@ import TambourServer
 import TambourTesting
 import Testing
 
-/// A server of its own process among peers that send anything but what they should. Whatever comes,
-/// it stays up and small and serves somebody else meanwhile.
+/// A server in a process of its own, with peers that send invalid bytes. Under any input the server
+/// stays up, stays small, and keeps serving other clients.
 @Suite("Hostile bytes")
 struct HostileBytesTests {
     @Test("mutations of every example's packet are answered or end their own connection")
@@ -19,14 +19,15 @@ struct HostileBytesTests {
             for round in 0..<run.count {
                 let example = examples[run.random.below(examples.count)]
                 if run.random.below(4) == 0 {
-                    // Anywhere in the packet, header included: the stream may be beyond repair.
+                    // Mutate the whole packet, header included, so the stream may become
+                    // unreadable.
                     let bytes = run.random.mutate(example)
                     let client = try victim.stranger()
                     try? client.send(raw: bytes)
                     client.finishSending()
                     try client.waitForClose()
                 } else {
-                    // In the payload alone: exactly one answer, by name.
+                    // Mutate only the payload, so the server must send exactly one known reply.
                     let client = try session ?? victim.loggedIn()
                     session = client
                     let opcode = Opcode(rawValue: UInt16(example[4]) << 8 | UInt16(example[5]))
@@ -53,7 +54,8 @@ struct HostileBytesTests {
             let member = try victim.loggedIn()
             try member.send(raw: header(length: (1 << 20) + 1) + [0x80])
             #expect(try refusal(of: member) == "proto.frame")
-            // As much as a member may announce, and then nothing: nobody sets a megabyte aside.
+            // Announce the largest frame a member may send, then send nothing. The server must not
+            // reserve a megabyte.
             var patient: [WireClient] = []
             for _ in 0..<200 {
                 let client = try victim.loggedIn()
@@ -61,7 +63,7 @@ struct HostileBytesTests {
                 patient.append(client)
             }
             try victim.witness()
-            // Containers and strings that say they hold more than there is.
+            // Containers and strings that announce more content than the payload has.
             let lies: [[UInt8]] = [
                 [0xDF, 0xFF, 0xFF, 0xFF, 0xFF], [0xDD, 0xFF, 0xFF, 0xFF, 0xFF],
                 [0x81, 0xA1, 0x61, 0xDD, 0xFF, 0xFF, 0xFF, 0xFF],
@@ -83,7 +85,7 @@ struct HostileBytesTests {
     @Test("what inflates without end is refused, what inflates to the limit is forgotten")
     func inflation() async throws {
         try await Victim.run { victim in
-            // A run of one byte: 255 for each byte of the block.
+            // A run of one byte: each byte of the block inflates to 255 bytes.
             func bomb(_ bytes: Int) -> [UInt8] {
                 let count = bytes / 255
                 return [0x1F, 0x00, 0x01, 0x00] + Array(repeating: 0xFF, count: count) + [0x00]
@@ -101,7 +103,7 @@ struct HostileBytesTests {
                 #expect(try refusal(of: member) == "proto.payload")
                 try victim.witness()
             }
-            // Legal, and as large as can be: many at once, in requests that keep what they carry.
+            // The largest legal payloads: many at once, in requests whose content the server keeps.
             let mode = Bytes(Array(repeating: 0, count: 1_000_000))
             let large = AuthRequestRequest(phone: "+79990000000", mode: AnyValue(mode)).encoded()
             let block = try #require(large.withUnsafeBytes { LZ4.compress($0) })
@@ -186,7 +188,7 @@ struct HostileBytesTests {
     @Test("a member that does all the harm it may is still only one member")
     func floods() async throws {
         try await Victim.run { victim in
-            // Coming and going without end.
+            // Switch between online and offline endlessly.
             let client = try victim.loggedIn()
             for round in 0..<20_000 {
                 try client.send(PingRequest(interactive: round % 2 == 0))
@@ -194,7 +196,7 @@ struct HostileBytesTests {
             }
             try client.call(PingRequest())
             try victim.witness()
-            // Connections that begin and never go on.
+            // Open connections that never send anything.
             let silent = try (0..<300).map { _ in try WireClient(address: victim.address) }
             try victim.witness()
             for client in silent { client.close() }
@@ -210,14 +212,14 @@ struct HostileBytesTests {
                 try writer.send(String(repeating: "\(cid) ", count: 900), to: saved, cid: cid)
             }
             let before = victim.peakResidentBytes
-            // As many as may be under way, of pages as large as can be.
+            // Keep the maximum number of requests in flight, each for the largest page.
             let deaf = try (0..<4).map { _ in try victim.again(writer) }
             for client in deaf {
                 for _ in 0..<250 {
                     try client.send(ChatHistoryRequest(chatID: saved, backward: 200))
                 }
             }
-            // Each is closed when it has taken nothing for a while.
+            // The server closes each connection that reads nothing for a while.
             try victim.waitForSlowReaders(deaf.count)
             let growth = victim.peakResidentBytes - before
             if !Victim.runsUnderSanitizer { #expect(growth < 64 << 20, "\(growth >> 20) MiB") }
@@ -246,7 +248,7 @@ struct HostileBytesTests {
     }
 }
 
-/// A real server, somebody who talks through it all the time, and what it may not grow beyond.
+/// A real server, two clients that talk through it all the time, and a bound on its growth.
 private final class Victim {
     let address: String
     private let server: TambourdProcess
@@ -258,12 +260,12 @@ private final class Victim {
 
     private static let maxGrowth = 64 << 20
 
-    /// Plays `body`, then proves that the server is there, small and did not stumble inside.
+    /// Runs `body`, then checks that the server is up, has stayed small, and has logged no failure.
     static func run(_ body: (Victim) throws -> Void) async throws {
         let limits = ["maxSoftErrors": 1_000_000, "maxCodesPerAddressPerHour": 1_000_000]
         try await TambourdProcess.run(limits: limits) { server in
             let victim = try Victim(server)
-            // What a server holds once it has worked a little.
+            // Warm the server up before measuring its memory.
             for _ in 0..<200 { try victim.witness() }
             let before = server.residentBytes
             try body(victim)
@@ -290,7 +292,7 @@ private final class Victim {
         self.tokens = tokens
     }
 
-    /// Somebody else writes and is read, whatever goes on.
+    /// Checks that other clients can still write and read messages.
     func witness() throws {
         cid += 1
         let clock = ContinuousClock()
@@ -303,14 +305,14 @@ private final class Victim {
         _ = try (alice.takePushes(), bob.takePushes())
     }
 
-    /// A connection that has said hello.
+    /// Opens a connection and sends SESSION_INIT.
     func stranger() throws -> WireClient {
         let client = try WireClient(address: address)
         try client.call(SessionInitRequest())
         return client
     }
 
-    /// A connection of a member that nobody else is.
+    /// Opens a connection of a member that no other connection uses.
     func loggedIn() throws -> WireClient {
         guard !tokens.isEmpty else { throw WireClient.Failure.unexpected("no more members") }
         return try Self.login(address, tokens.removeFirst())
@@ -318,7 +320,8 @@ private final class Victim {
 
     var peakResidentBytes: Int { server.peakResidentBytes }
 
-    /// Until so many connections were closed for not reading; somebody else talks meanwhile.
+    /// Waits until `count` connections were closed as slow readers, while other clients keep
+    /// talking.
     func waitForSlowReaders(_ count: Int) throws {
         let admin = AdminClient(dataDirectory: server.dataDirectory)
         let name = "tambour_slow_readers_closed_total "
@@ -335,7 +338,7 @@ private final class Victim {
         }
     }
 
-    /// Another connection of the same member.
+    /// Opens another connection of the same member.
     func again(_ client: WireClient) throws -> WireClient {
         try Self.login(address, client.token)
     }
@@ -348,9 +351,9 @@ private final class Victim {
         return client
     }
 
-    /// What came is a reply the specification knows, and not an excuse.
+    /// Checks that the reply is a success or an error that the specification declares.
     ///
-    /// - Returns: true when the connection ends with it.
+    /// - Returns: Whether the reply ends the connection.
     static func check(_ reply: Packet, to opcode: Opcode) throws -> Bool {
         if reply.header.command == PacketCommand.ok.rawValue { return opcode == .logout }
         #expect(reply.header.command == PacketCommand.error.rawValue)
@@ -362,14 +365,14 @@ private final class Victim {
         return false
     }
 
-    /// Sanitizers keep what was freed for a while: memory says nothing there.
+    /// Sanitizers delay the release of freed memory, so the memory bound means nothing under them.
     static let runsUnderSanitizer =
         dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
 }
 
-/// The packets of `protocol-spec/examples/`, as the generated vectors have them.
+/// The packets of `protocol-spec/examples/`, read from the generated vectors.
 private enum ExamplePackets {
-    /// Those that have command 0: requests, and pushes sent the wrong way.
+    /// Returns the packets with command 0: requests, and pushes sent in the wrong direction.
     static func requests() throws -> [[UInt8]] {
         let file = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .appending(path: "TambourProtocolTests/Generated/ExampleVectors.swift")
@@ -388,7 +391,7 @@ private enum ExamplePackets {
 }
 
 extension SeededGenerator {
-    /// Markers that promise the most.
+    /// Values that announce large sizes or are invalid.
     private static let promises: [[UInt8]] = [
         [0xC0], [0xC1], [0xDF, 0xFF, 0xFF, 0xFF, 0xFF], [0xDD, 0xFF, 0xFF, 0xFF, 0xFF],
         [0xC6, 0xFF, 0xFF, 0xFF, 0xFF], [0xDB, 0xFF, 0xFF, 0xFF, 0xFF], [0xD9, 0xFF],
@@ -398,7 +401,7 @@ extension SeededGenerator {
         [0xC9, 0, 0, 0, 1, 1, 0xC0], [0xA1, 0xFF], [0xA0], [0x80], [0x90],
     ]
 
-    /// One to three changes somewhere in `bytes`.
+    /// Returns `original` with one to three changes.
     mutating func mutate(_ original: [UInt8]) -> [UInt8] {
         var bytes = original
         for _ in 0...below(3) {

@@ -3,13 +3,13 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
-/// What programs read: the output of every command that prints JSON, against the schemas in `docs/schema`.
+/// Validates the output of every command that prints JSON against the schemas in `docs/schema`.
 @Suite(
     "JSON of the command line",
     .enabled(if: StockClient.python != nil, "needs the Python environment `make test` makes")
 )
 struct JSONOutputTests {
-    /// A command that prints JSON, and what describes it.
+    /// A command that prints JSON, and the schema of its output.
     private struct Command {
         let schema: String
         let arguments: [String]
@@ -31,7 +31,7 @@ struct JSONOutputTests {
         defer { session.close() }
         try await device.logIn(to: server.address, token: session.token)
 
-        // Every property of a message.
+        // Produce every property of a message.
         let chat = alice.dialog(with: bob)
         try bob.send("b1", to: chat, cid: 1)
         let sent = try alice.send("a1", to: chat, cid: 2).message.id
@@ -48,7 +48,7 @@ struct JSONOutputTests {
         let group = try bob.createGroup("Picnic", with: [alice], cid: 4)
         try bob.send("b3", to: group, cid: 5)
 
-        // And of entities.
+        // Produce every property of an entity.
         func add(_ words: String...) async throws -> String {
             let added = try await device.run(["entities", "add"] + words)
             return try #require(added.lines.last, "\(added.errors)")
@@ -65,7 +65,7 @@ struct JSONOutputTests {
             "value=1.5"
         )
 
-        // And of preferences.
+        // Produce every property of a preference.
         try #"{"theme": "dark", "notify": "bell"}"#.write(
             to: directory.appending(path: "preferences.json"),
             atomically: true,
@@ -97,7 +97,7 @@ struct JSONOutputTests {
         try await run(["export", "\(group)", "--whole"], "message")
         var cid: Int64 = 6
         for (name, command) in commands {
-            // What `tail` shows has come since the device was connected last.
+            // `tail` shows messages that arrived since the device was last connected.
             try bob.send("b\(cid)", to: chat, cid: cid)
             cid += 1
             let words = name.split(separator: " ").map(String.init)
@@ -116,7 +116,7 @@ struct JSONOutputTests {
         }
     }
 
-    /// The names of the commands that have `--json`, from the parser itself.
+    /// Returns the names of the commands that have `--json`, as the parser itself reports them.
     private func commandsWithJSON() throws -> Set<String> {
         struct Dump: Decodable { let command: Node }
         struct Node: Decodable {

@@ -2,7 +2,7 @@ import Foundation
 import TambourTesting
 import Testing
 
-/// `tambour keys`, as somebody meets it who writes a file of preferences.
+/// `tambour keys` as the author of a preferences file uses it.
 @Suite("The command line of keys")
 struct KeysCommandTests {
     private func withAccount(

@@ -3,17 +3,17 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
-/// Programs of operators that make previews, and what goes wrong with them.
+/// Operators' programs that make previews, and their failures.
 @Suite("Programs that make previews of links")
 struct LinkPreviewProgramTests {
-    /// A server with a program for previews, and who asks it.
+    /// A server with a preview program, and a client that requests previews.
     private final class Scene {
         let directory: URL
         let program: String
         let child: ChildProcess
         let client: WireClient
 
-        /// - Parameter body: of a shell script whose standard input is a link.
+        /// - Parameter body: The body of a shell script whose standard input is a link.
         init(_ body: String, limits: [String: Int] = [:]) async throws {
             let directory = URL(fileURLWithPath: try TestServer.temporaryDirectory())
             let settings = directory.appendingPathComponent("limits.yaml").path
@@ -59,7 +59,7 @@ struct LinkPreviewProgramTests {
         }
 
         deinit {
-            // Gone already, unless the test failed.
+            // The server has already ended, unless the test failed.
             child.signal(SIGKILL)
             try? FileManager.default.removeItem(at: directory)
         }
@@ -69,7 +69,7 @@ struct LinkPreviewProgramTests {
             return try client.call(MsgSharePreviewRequest(text: text)).attachments.first
         }
 
-        /// Waits for a file that the program writes.
+        /// Waits for a file that the program writes, and returns its content.
         func read(_ name: String) async throws -> String {
             let path = directory.appendingPathComponent(name).path
             try await wait("\(name) is not written") {
@@ -83,18 +83,19 @@ struct LinkPreviewProgramTests {
             let deadline = ContinuousClock.now + .seconds(120)
             while !condition() {
                 try #require(ContinuousClock.now < deadline, "\(failure): \(child.errors)")
-                // The program is somebody else's: it tells nobody what it has written, or that it is gone.
+                // The program is external and reports neither its output nor its end, so the test
+                // must poll.
                 try await Task.sleep(for: .milliseconds(5))
             }
         }
 
-        /// Waits until the process is no more that wrote its number to a file.
+        /// Waits until the process whose id a file contains has ended.
         func expectGone(_ name: String) async throws {
             let number = try #require(pid_t(try await read(name)))
             try await wait("\(name) lives") { kill(number, 0) != 0 || Self.isZombie(number) }
         }
 
-        /// Whether somebody has only to take notice that it died.
+        /// Returns whether the process has died and only waits for its parent.
         private static func isZombie(_ number: pid_t) -> Bool {
             let status = FileManager.default.contents(atPath: "/proc/\(number)/stat")
             let text = status.map { String(decoding: $0, as: UTF8.self) } ?? ""
@@ -268,7 +269,7 @@ struct LinkPreviewProgramTests {
         #expect(result.output == "ok\n")
     }
 
-    /// Serves pages on a loopback port and lets one name alone lead there.
+    /// Serves pages on a loopback port, and resolves only one name to it.
     private static let exampleTest = #"""
         import importlib.util, sys, threading
         from http.server import BaseHTTPRequestHandler, HTTPServer

@@ -5,7 +5,7 @@ import TambourServer
 import TambourTesting
 import Testing
 
-/// The commands of `tambour` for messages, as a person or a script meets them.
+/// The message commands of `tambour` as a person or a script uses them.
 @Suite("The command line of messages")
 struct MessageCommandTests {
     /// A server with Alice, who has a device, and Bob, who writes to her.
@@ -28,7 +28,7 @@ struct MessageCommandTests {
 
         var chat: ChatID { alice.dialog(with: bob) }
 
-        /// A token of its own for the device.
+        /// Returns a new token for the device.
         func token(of person: WireClient) throws -> String {
             let session = try server.signIn(phoneOf: person, device: "tambour")
             defer { session.close() }
@@ -39,12 +39,12 @@ struct MessageCommandTests {
             try await device.logIn(to: server.address, token: token(of: person))
         }
 
-        /// Bob writes to Alice.
+        /// Makes Bob write to Alice.
         func hear(_ numbers: ClosedRange<Int>) throws {
             for number in numbers { try bob.send("b\(number)", to: chat, cid: Int64(number)) }
         }
 
-        /// Bob answers a message of Alice's.
+        /// Makes Bob reply to one of Alice's messages.
         func answer(_ text: Text, to message: MessageID, cid: Int64) throws {
             let link = NewLink(type: .reply, messageID: message)
             let message = NewMessage(cid: cid, text: text, link: link)
@@ -120,7 +120,7 @@ struct MessageCommandTests {
             #expect(sent.errors.contains("line 2: it is no UTF-8"), "\(sent.errors)")
             let held = try await device.run(["export", chat])
             #expect(try texts(held.lines) == ["b1", "one", "two"])
-            // Longer than what is held of a line at once.
+            // This line is longer than the longest line that the program buffers.
             let long = Data(repeating: 0x61, count: 2_000_000) + Data("\nthree\n".utf8)
             let last = try await device.run(["send", chat, "--lines"], saying: long)
             #expect(last.errors.contains("line 1: ") && !last.errors.contains("line 2: "))
@@ -177,7 +177,7 @@ struct MessageCommandTests {
             #expect(others.errors.split(separator: "\n").count { $0.hasSuffix("with 3") } == 2)
             try world.hear(4...4)
             try world.answer("again", to: own.message.id, cid: 5)
-            // One that does not read what it is given.
+            // This command does not read its standard input.
             let forMe = try await device.run(
                 ["tail", "--exec", "exec echo heard", "--for-me", "-n", "1"]
             )
@@ -242,7 +242,7 @@ struct MessageCommandTests {
             try carol.send("c1", to: other, cid: 1)
             #expect(try await device.run(["chats", "--sync"]).status == 0)
             try world.hear(1...120)
-            // Of Bob's chat it only gets the newest message.
+            // `tail` receives only the newest message of Bob's chat.
             let tail = try device.start(["tail", "--json", "--chat", "\(other)"])
             defer { tail.signal(SIGKILL) }
             try carol.send("c2", to: other, cid: 2)
@@ -251,7 +251,7 @@ struct MessageCommandTests {
             let history = try await device.run(["history", chat, "-n", "70", "--json"])
             #expect(history.status == 0, "\(history.errors)")
             #expect(try texts(history.lines) == (51...120).map { "b\($0)" })
-            // Who waits for nothing is killed long before that long.
+            // The time limit of `run` ends a command long before this wait does.
             let patient = ["--wait", "600"]
             let again = try await device.run(["history", chat, "-n", "70"] + patient)
             #expect(again.status == 0 && again.lines.count == 70)

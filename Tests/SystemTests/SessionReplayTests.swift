@@ -2,11 +2,11 @@ import Foundation
 import TambourTesting
 import Testing
 
-/// Plays what clients of every release said to the server of their time, and expects of this one
-/// what they were answered then. `Sessions/replay.py` says what that means.
+/// Replays what clients of every release sent to the server of their time, and expects the same
+/// answers. `Sessions/replay.py` defines which answers count as the same.
 @Suite(
     "Clients of earlier releases",
-    // Each is a Python and a server.
+    // Each test runs a Python process and a server.
     .serialized,
     .enabled(if: StockClient.python != nil, "needs the Python environment `make test` makes")
 )
@@ -33,7 +33,7 @@ struct SessionReplayTests {
         #expect(!releases.isEmpty)
         #expect(Set(Recording.all.map(\.release)) == Set(releases), "a release without recordings")
 
-        // A second release: its recordings are played, and those of the first still are.
+        // Simulate a second release: the tests must play its recordings and those of the first.
         let copy = FileManager.default.temporaryDirectory.appending(
             path: "tambour-released-\(UUID())"
         )
@@ -48,7 +48,7 @@ struct SessionReplayTests {
         #expect(names.count == Recording.all.count + Recording.all.count { $0.release == next - 1 })
     }
 
-    /// Runs a program of `Sessions` against the server that was built with the tests.
+    /// Runs a program of `Sessions` with the server that was built with the tests.
     private static func run(
         _ script: String,
         _ arguments: [String]
@@ -67,7 +67,8 @@ struct SessionReplayTests {
     }
 }
 
-/// A conversation of clients with a server of a release: `released/<release>/sessions/<name>.json`.
+/// A recorded conversation of clients with a server of a release:
+/// `released/<release>/sessions/<name>.json`.
 struct Recording: Sendable, CustomStringConvertible {
     let release: Int
     let name: String

@@ -3,8 +3,8 @@ import Synchronization
 import TambourTesting
 import Testing
 
-/// Plays the scenarios of `scenarios.py`, each with the unmodified public client against a server
-/// of its own.
+/// Plays the scenarios of `scenarios.py`, each with the unmodified public client and a server of
+/// its own.
 @Suite(
     "A stock client",
     .enabled(if: StockClient.python != nil, "needs the Python environment `make test` makes")
@@ -147,7 +147,7 @@ enum StockClient {
     static let script = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().appendingPathComponent("StockClient/scenarios.py")
 
-    /// A Python that has the library: `TAMBOUR_STOCK_PYTHON`, or the one in the build folder.
+    /// A Python with the library: `TAMBOUR_STOCK_PYTHON`, or the interpreter in the build folder.
     static let python: URL? = {
         if let named = ProcessInfo.processInfo.environment["TAMBOUR_STOCK_PYTHON"] {
             return URL(fileURLWithPath: named)
@@ -157,17 +157,19 @@ enum StockClient {
         return FileManager.default.isExecutableFile(atPath: python.path) ? python : nil
     }()
 
-    /// A few at a time: each is a Python and a server, and what they wait for has deadlines.
+    /// Runs only a few scenarios at a time: each needs a Python process and a server, and its waits
+    /// have deadlines.
     private static let seats = Seats(4)
 
-    /// Plays one scenario against a server of its own; fails with what the script printed.
+    /// Plays one scenario with a server of its own. A failure reports what the script printed.
     static func play(_ scenario: String, limits: [String: Int] = [:]) async throws {
         try await seats.taking { try await playSeated(scenario, limits) }
     }
 
     private static func playSeated(_ scenario: String, _ limits: [String: Int]) async throws {
         let python = try #require(python)
-        // As often as the specification lets anybody: what people do in a scenario must pass.
+        // Use the highest rates that the specification permits, so that normal use in a scenario
+        // passes.
         let limits = Unhurried.specifiedRates.merging(limits) { $1 }
         try await TambourdProcess.run(limits: limits) { server in
             let client = try ChildProcess(
@@ -199,7 +201,7 @@ enum StockClient {
         }
     }
 
-    /// Logs never hold a phone.
+    /// Checks that the server's log contains no phone number.
     private static func expectNoPhones(of server: TambourdProcess) {
         let codes = (try? String(contentsOf: server.codesFile, encoding: .utf8)) ?? ""
         let log = server.errors

@@ -2,7 +2,7 @@ import Foundation
 import TambourTesting
 import Testing
 
-/// Plays the scenarios of `Terminal/scenarios.py`: people in front of `tambour` in pseudo-terminals.
+/// Plays the scenarios of `Terminal/scenarios.py`: users of `tambour` in pseudo-terminals.
 @Suite(
     "What a person sees",
     .enabled(if: StockClient.python != nil, "needs the Python environment `make test` makes")
@@ -11,7 +11,8 @@ struct TerminalTests {
     static let script = URL(filePath: #filePath).deletingLastPathComponent()
         .appending(path: "Terminal/scenarios.py")
 
-    /// A few at a time: each is a server and several clients, and what they wait for has deadlines.
+    /// Runs only a few scenarios at a time: each needs a server and several clients, and its waits
+    /// have deadlines.
     private static let seats = Seats(3)
 
     @Test(

@@ -3,7 +3,7 @@ import Glibc
 import TambourTesting
 import Testing
 
-/// What `tambour` says to somebody who typed something else than it knows, or the address of another server.
+/// The messages of `tambour` after mistyped commands and for wrong server addresses.
 @Suite("Mistakes on the command line")
 struct UsageTests {
     private func withAccount(_ body: (TambourAccount) async throws -> Void) async throws {
@@ -47,9 +47,9 @@ struct UsageTests {
         }
     }
 
-    /// What a stranger does with a connection.
+    /// The behavior of a program that is not a Tambour server.
     enum Stranger: CaseIterable {
-        /// Nothing listens.
+        /// No program listens at the address.
         case none
         case closesAtOnce
         case saysTLSAlert
@@ -93,7 +93,7 @@ struct UsageTests {
             let name = try await account.run(["login", "nowhere.invalid:7770", "+79990000001"])
             #expect(name.status == 1)
             #expect(name.errors.contains("no address is known for its name"), "\(name.errors)")
-            // The kernel lets a connection wait for a listener that is full.
+            // The kernel lets a connection wait when the listener's queue is full.
             let door = try Door(backlog: 0)
             defer { door.shut() }
             let callers = (0..<3).map { _ in door.call() }
@@ -105,9 +105,9 @@ struct UsageTests {
     }
 }
 
-/// A listener on loopback that is no server of ours.
+/// A loopback listener that is not a Tambour server.
 ///
-/// `@unchecked Sendable`: nothing changes after it is made.
+/// `@unchecked Sendable`: nothing changes after `init`.
 private final class Door: @unchecked Sendable {
     let address: String
     private let descriptor: Int32
@@ -129,7 +129,8 @@ private final class Door: @unchecked Sendable {
         address = "127.0.0.1:\(port)"
     }
 
-    /// Gives everybody who connects an answer, and closes the connection after the first bytes that come.
+    /// Accepts connections. For each, reads the first bytes, sends an answer and closes the
+    /// connection.
     func answer(_ bytes: [UInt8]) {
         let descriptor = descriptor
         Thread.detachNewThread {
@@ -146,7 +147,7 @@ private final class Door: @unchecked Sendable {
         }
     }
 
-    /// Begins to connect, and does not wait.
+    /// Starts to connect without waiting.
     func call() -> Int32 {
         let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
         let caller = socket(AF_INET, type | Int32(SOCK_CLOEXEC.rawValue), 0)
@@ -159,7 +160,7 @@ private final class Door: @unchecked Sendable {
         return caller
     }
 
-    /// Stops listening; may be called again.
+    /// Stops listening; a second call has no effect.
     func shut() { Glibc.shutdown(descriptor, Int32(SHUT_RDWR)) }
 
     deinit { close(descriptor) }

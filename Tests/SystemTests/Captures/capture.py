@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-#: Seconds until something that should be on the screen counts as missing. Generous: the machine may be busy.
+#: Seconds until expected screen content counts as missing. The limit is generous, because the machine may be busy.
 DEADLINE = 60
 
 PEOPLE = ("Alice Liddell", "Bob", "Carol", "محمد", "長谷川", "Dmitri", "Ermintrude Featherstonehaugh")
@@ -36,7 +36,7 @@ def until(what: str, holds, describe=lambda: "") -> None:
     while not holds():
         if time.monotonic() > deadline:
             raise Missing(f"never: {what}\n{describe()}")
-        # tmux tells nobody that a screen has changed.
+        # tmux reports no screen changes, so poll.
         time.sleep(0.05)
 
 
@@ -47,7 +47,7 @@ class Server:
         self.program, self.folder = program, folder
         self.data = folder / "server"
         self.codes = folder / "codes"
-        # Sending all that people will have said must not wait for the rate of a person.
+        # Raise the rate limits: sending all messages of the capture must not be slowed down.
         self.limits = folder / "limits"
         rates = [f"{kind}Burst" for kind in ("send", "create", "invite", "login")]
         rates += [f"{kind}sPerMinute" for kind in ("send", "create", "invite", "login")]
@@ -118,7 +118,7 @@ class Screen:
 
     def __init__(self, size: str, command: list[str], environment: dict[str, str]) -> None:
         columns, rows = size.split("x")
-        # A socket each: the tmux of the screen before may be about to end.
+        # Use a separate socket for each screen: the previous screen's tmux may be about to exit.
         Screen.count += 1
         self.tmux = ["tmux", "-L", f"tambour-{os.getpid()}-{Screen.count}", "-f", "/dev/null"]
         settings = [word for name, value in environment.items() for word in ("-e", f"{name}={value}")]

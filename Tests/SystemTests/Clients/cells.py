@@ -89,7 +89,7 @@ class Party(Events, ABC):
     def __init__(self, witness: Device) -> None:
         super().__init__()
         self.witness = witness
-        #: Opcode and error code of every request that was refused so far.
+        #: Opcode and error code of every refused request so far.
         self.refusals: list[tuple[int, str]] = []
 
     @property
@@ -140,13 +140,13 @@ class Cell:
 class Suite:
     """The cells of one library, in the order in which they are played."""
 
-    #: Its name in the registry of Python packages.
+    #: The library's name in the registry of Python packages.
     distribution: str
-    #: The classes whose public methods have to be played.
+    #: The classes whose public methods the cells must play.
     api: tuple[type, ...]
-    #: Logs somebody in on one more device, by a code.
+    #: Logs a person in on one more device, by a code.
     login: Callable[[Room, Device], Awaitable[Party]]
-    #: Public methods that are no feature of a client on TCP, each with the reason.
+    #: Public methods that a client on TCP does not use, each with the reason.
     outside: dict[str, str] = field(default_factory=dict)
     cells: dict[str, Cell] = field(default_factory=dict)
 
@@ -274,7 +274,7 @@ class Room:
         """
         assert self.cell and self.cell.unserved, "the cell names no opcode"
         before = len(party.refusals)
-        # Most libraries raise; some answer nothing, or an empty object.
+        # Most libraries raise an error; some return None or an empty object.
         error: Exception | None = None
         try:
             yield
@@ -320,7 +320,7 @@ class Coverage:
 
     def __init__(self, suite: Suite, room: Room) -> None:
         self.suite, self.room = suite, room
-        #: The cells in which a method was called, by `Class.method`.
+        #: The cells in which each method was called, keyed by `Class.method`.
         self.called: dict[str, set[str]] = {}
         self._names = {
             f"{cls.__name__}.{name}": function for cls in suite.api for name, function in methods(cls)

@@ -103,7 +103,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--out", type=Path, help="where the results go, as JSON")
     parser.add_argument("cells", nargs="*", help="rows of the table; all of them when none is named")
     options = parser.parse_args(arguments)
-    # Libraries that are refused something on purpose would fill the terminal.
+    # Deliberate refusals would fill the terminal with log lines.
     logging.disable(logging.CRITICAL)
     results, good = asyncio.run(
         play(options.library, options.address, LoginCodes(options.codes), options.cells, options.short)

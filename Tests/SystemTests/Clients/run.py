@@ -27,7 +27,7 @@ from play import LIBRARIES, suite  # noqa: E402
 from server import tambourd  # noqa: E402
 
 PAGE = ROOT / "docs/clients.md"
-#: People do within a minute here what takes others a day, and all of them from one address.
+#: The cells do a day's work of real users within a minute, all from one address.
 LIMITS = {
     "passwordHashLogRounds": 8,
     "presenceOfflineDelayMs": 50,

@@ -21,7 +21,7 @@ from harness import Failure  # noqa: E402
 from maxion.raw.types import ReactionInfo  # noqa: E402
 from maxion.raw.utils import Text  # noqa: E402
 
-#: Where maxion reads a text as a map.
+#: The line where maxion reads a text as a map.
 BROKEN = Line("maxion/raw/types/base.py", 24, "dict(raw or {})")
 SERVED, UNSERVED = 1, 80
 
@@ -101,7 +101,7 @@ class CoverageTests(unittest.TestCase):
 
     def test_a_method_counts_when_a_scenario_calls_it(self) -> None:
         names: dict[str, Any] = {"__name__": "library"}
-        # A file of another folder, as libraries are.
+        # Pretend that the code comes from a file in another folder, as library code does.
         exec(compile(LIBRARY, json.__file__, "exec"), names)
         library = names["Library"]
         suite = Suite("maxion", (library,), login=None, outside={"Library.three": "is gone"})  # type: ignore[arg-type]

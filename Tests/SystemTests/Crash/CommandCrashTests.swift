@@ -3,26 +3,27 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
-/// Acknowledged means stored, for every command: servers that are killed while all of them are in flight.
+/// For every command, acknowledged means stored, even if the server is killed while commands are in
+/// flight.
 ///
-/// The short form plays a few kills, `TAMBOUR_SOAK=1` 300. `TAMBOUR_SEED` plays the same kills again, as
-/// far as threads can be made to.
+/// The short form plays a few kills, `TAMBOUR_SOAK=1` plays 300. `TAMBOUR_SEED` repeats the kills,
+/// although thread timing still varies.
 @Suite("Nothing acknowledged is lost or doubled, whatever the command", .serialized)
 struct CommandCrashTests {
     private static let environment = ProcessInfo.processInfo.environment
-    /// `TAMBOUR_KILLS` plays any number.
+    /// `TAMBOUR_KILLS` sets the number of kills.
     private static let kills =
         environment["TAMBOUR_KILLS"].flatMap { Int($0) }
         ?? (environment["TAMBOUR_SOAK"] == "1" ? 300 : 6)
     private static let seed =
         environment["TAMBOUR_SEED"].flatMap { UInt64($0) } ?? UInt64.random(in: 1...1_000_000)
 
-    /// Commands that are not played, and why.
+    /// Commands that the test does not play, with the reason.
     private static let exceptions: [Opcode: String] = [:]
 
     @Test("by kill -9 under a load of all commands")
     func kill() async throws {
-        // Neither guesses nor guessers are slowed down: what a password costs is no matter of commits.
+        // Make password checks fast: their cost has nothing to do with commits.
         let limits = ["loginRefusalDelayMs": 1, "passwordHashLogRounds": 4]
         let arguments = ["--login-codes", "fixed:\(CommandWorld.code)", "--log-level", "error"]
         let start = ContinuousClock.now
@@ -47,7 +48,8 @@ struct CommandCrashTests {
         }
     }
 
-    /// All commands of the specification but the exceptions: a new one has to be played, or excused.
+    /// All commands of the specification except the exceptions. A new command must be played or
+    /// listed there.
     private static let played = Set(
         OpInfo.table.compactMap { $0 }.filter { $0.kind == .command }.map(\.opcode)
     ).subtracting(exceptions.keys)

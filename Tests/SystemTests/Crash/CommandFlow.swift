@@ -1,25 +1,26 @@
 import TambourProtocol
 import TambourTesting
 
-/// Steps that build on each other, round after round: signing in, passwords, sessions.
+/// Steps that depend on each other, round after round: signing in, passwords, sessions.
 ///
-/// What a step was answered is what the next one needs: a code request, a track, a token. So the server
-/// must know it after a kill. A step that was in flight then is played again; when it is refused, it must
-/// have been stored.
+/// Each step needs values from earlier replies: a code request, a track, a token. So the server
+/// must still know them after a kill. The flow repeats a step that was in flight at the kill. If
+/// the server refuses the repetition, it must have stored the first attempt.
 ///
 /// `@unchecked Sendable`: used by one thread at a time.
 final class CommandFlow: @unchecked Sendable {
-    /// Where the flow goes on after a step that was in flight at a kill and is refused when played again.
+    /// Where the flow continues when the server refuses the repetition of a step that was in flight
+    /// at a kill.
     enum Resumption {
         case next
-        /// So many steps back: what the lost reply held is needed.
+        /// Go back this many steps, because the flow needs the content of the lost reply.
         case back(Int)
     }
 
     struct Step: Sendable {
         let name: String
         let play: @Sendable (CommandFlow) throws -> Void
-        /// Checks that the step was stored; nil where it cannot be refused.
+        /// Checks that the step was stored; nil if the server never refuses the step.
         let resume: (@Sendable (CommandFlow) throws -> Resumption)?
 
         init(
@@ -34,34 +35,34 @@ final class CommandFlow: @unchecked Sendable {
     }
 
     let mark: CommandMark
-    /// Whose account it is about; nil where each round makes one.
+    /// The user whose account the flow changes; nil if each round creates an account.
     let user: CommandUser?
-    /// Logged in as the user.
+    /// A connection that is logged in as the user.
     private(set) var own: WireClient?
-    /// Logged in as nobody.
+    /// A connection without a login.
     private(set) var stranger: WireClient?
     let address: String
 
-    /// Counts the rounds, from 1.
+    /// The number of the current round, from 1.
     private(set) var round = 1
     private var position = 0
-    /// Whether the step at `position` was sent and not answered.
+    /// Whether the step at `position` was sent and has no reply.
     private var isUncertain = false
     private let steps: [Step]
     private var load: CommandLoad?
     private(set) var failure: (any Error)?
 
-    // What steps were answered.
+    // Values from the replies of earlier steps.
     var token = ""
     var track = ""
     var link = ""
-    /// Tokens that must open a session, and whose.
+    /// Tokens that must open a session, with a text that the profile of their user contains.
     var open: [(token: String, name: String)] = []
-    /// Tokens that must not.
+    /// Tokens that must be refused.
     var ended: [String] = []
-    /// Sessions of the user that nobody has a token of: the reply to whoever opened them was lost.
+    /// The number of sessions whose token was lost with the reply that contained it.
     var maybeOpen = 0
-    /// Where the user's phone is now.
+    /// The current phone of the user's account.
     var phone: Int64
 
     init(_ user: CommandUser?, at address: String, _ mark: CommandMark, _ steps: [Step]) {
@@ -78,7 +79,8 @@ final class CommandFlow: @unchecked Sendable {
         own = try user.map { try WireClient(address, token: $0.token, device: "first") }
     }
 
-    /// Gives up the connection of nobody: it is logged in with the token it was given last, and ends with it.
+    /// Replaces the stranger's connection. It is logged in with its latest token, and ends with
+    /// that session.
     func reconnectStranger() throws {
         stranger?.close()
         stranger = try WireClient(address, device: "stranger")
@@ -126,7 +128,7 @@ final class CommandFlow: @unchecked Sendable {
         if position == steps.count { (position, round) = (0, round + 1) }
     }
 
-    /// Sends a command and waits for its reply, as the user or as nobody.
+    /// Sends a command on one of the flow's connections and waits for the reply.
     func call<Request: WireRequest>(
         _ request: Request,
         as client: WireClient?
@@ -139,7 +141,7 @@ final class CommandFlow: @unchecked Sendable {
 
     // MARK: - After a kill
 
-    /// Plays one step, which needs what those before it were answered, and tries the newest tokens.
+    /// Plays one step, which depends on earlier replies, and tries the newest tokens.
     func verify() throws {
         try playStep()
         try tryTokens(3)
@@ -159,9 +161,9 @@ final class CommandFlow: @unchecked Sendable {
         }
     }
 
-    /// Logs in on a connection of its own.
+    /// Logs in on a separate connection.
     ///
-    /// - Returns: nil when the token is refused.
+    /// - Returns: The profile; nil when the server refuses the token.
     func profile(of token: String) throws -> Profile? {
         let client = try WireClient(address, device: "other")
         defer { client.close() }

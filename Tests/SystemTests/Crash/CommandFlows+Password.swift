@@ -25,7 +25,8 @@ extension CommandFlow {
         flow.track = try flow.call(AuthCreateTrackRequest(), as: flow.own).trackID
     }
 
-    /// AUTH_SET_2FA ends its track, so it is refused when it was stored.
+    /// AUTH_SET_2FA ends its track, so the server refuses a repetition if it stored the first
+    /// attempt.
     private static func setting(_ turn: Int, _ capabilities: [Int64]) -> Step {
         Step("AUTH_SET_2FA") { flow in
             let request = AuthSet2faRequest(
@@ -66,7 +67,7 @@ extension CommandFlow {
             )
             _ = try flow.call(request, as: flow.own)
         } ifRefused: { _ in
-            // The code is used up; the next step needs the address.
+            // The code is used up, so the address is confirmed; the next step depends on it.
             .next
         },
         setting(1, [0, 3, 4]),
@@ -118,7 +119,7 @@ extension CommandFlow {
 
     private func noteSession(_ attributes: TokenAttrs?) throws {
         guard let token = attributes?.login?.token else { return try require(false, "no token") }
-        // Its phone changes, its id stays.
+        // The account's phone changes, but its id stays.
         open.append((token, "id: \(user?.id.rawValue ?? 0),"))
     }
 
@@ -157,7 +158,7 @@ extension CommandFlow {
                 )
                 _ = try flow.call(request, as: flow.own)
             } ifRefused: { _ in
-                // The next step looks where the account is.
+                // The next step checks which account has the phone.
                 .next
             },
             Step("CONTACT_INFO") { flow in

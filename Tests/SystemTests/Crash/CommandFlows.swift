@@ -4,7 +4,7 @@ import TambourTesting
 extension CommandFlow {
     // MARK: - Steps of several flows
 
-    /// AUTH_REQUEST for a phone.
+    /// Plays AUTH_REQUEST for a phone.
     private static func asking(_ phone: @escaping @Sendable (CommandFlow) -> Int64) -> Step {
         Step("AUTH_REQUEST") { flow in
             let request = AuthRequestRequest(phone: "+\(phone(flow))")
@@ -13,7 +13,7 @@ extension CommandFlow {
         }
     }
 
-    /// AUTH, whose code is good for once: when its reply was lost, another code is asked for.
+    /// Plays AUTH. A code works once, so a lost reply makes the flow request another code.
     private static func entering(
         ifRefused lost: @escaping @Sendable (CommandFlow) -> Void = { _ in },
         _ learn: @escaping @Sendable (CommandFlow, AuthCodeReply) throws -> Void
@@ -36,7 +36,7 @@ extension CommandFlow {
         }
     }
 
-    /// Checks that there is each session that was acknowledged, and none that nobody asked for.
+    /// Checks that every acknowledged session exists, and that no unrequested session does.
     private static func countingSessions() -> Step {
         Step("SESSIONS_INFO") { flow in
             let count = try flow.own?.call(SessionsInfoRequest()).sessions.count ?? 0
@@ -50,7 +50,7 @@ extension CommandFlow {
 
     // MARK: - Registration
 
-    /// AUTH_REQUEST, AUTH, AUTH_CONFIRM: each round makes an account.
+    /// Plays AUTH_REQUEST, AUTH and AUTH_CONFIRM; each round creates an account.
     static func registration(at address: String, _ mark: CommandMark) -> CommandFlow {
         let phone: @Sendable (CommandFlow) -> Int64 = { flow in
             79_100_000_000 + Int64(mark.play % 10) * 10_000_000 + Int64(flow.round)
@@ -62,7 +62,8 @@ extension CommandFlow {
             [
                 asking(phone),
                 entering { flow, reply in
-                    // Nobody has registered the phone, whatever was in flight.
+                    // No earlier round has registered this phone, even if its requests were in
+                    // flight at a kill.
                     try flow.require(reply.tokenAttrs.login == nil, "\(phone(flow)) is taken")
                     flow.token = reply.tokenAttrs.register?.token ?? ""
                 },
@@ -89,7 +90,7 @@ extension CommandFlow {
 
     // MARK: - Sessions
 
-    /// AUTH_REQUEST, AUTH, LOGOUT, GET_QR, AUTH_QR_APPROVE, LOGIN_BY_QR, SESSIONS_CLOSE
+    /// Plays AUTH_REQUEST, AUTH, LOGOUT, GET_QR, AUTH_QR_APPROVE, LOGIN_BY_QR and SESSIONS_CLOSE.
     static func sessions(
         of user: CommandUser,
         at address: String,
@@ -121,7 +122,7 @@ extension CommandFlow {
                     _ = try flow.call(LogoutRequest(), as: client)
                     flow.endLast()
                 } ifRefused: { flow in
-                    // The token is refused: its session has ended.
+                    // The server refuses the token because its session has ended.
                     flow.endLast()
                     return .next
                 },

@@ -1,18 +1,20 @@
-/// The text that change `number` of one play leaves in the store, in replies and in pushes: `#7.42#`.
+/// The text that change `number` of one play leaves in the store, in replies and in pushes, such as
+/// `#7.42#`.
 struct CommandMark {
-    /// Names the play; no two plays of a world share it.
+    /// Identifies the play; no two plays of a world have the same number.
     let play: Int
 
     func callAsFunction(_ number: Int) -> String { "#\(play).\(number)#" }
 
-    /// The numbers of this play's marks, in the order in which they stand there.
+    /// Returns the numbers of this play's marks, in the order of their positions.
     func numbers(in bytes: [UInt8]) -> [Int] {
         Self.all(in: bytes).filter { $0.play == play }.map(\.number)
     }
 
     func numbers(in text: String) -> [Int] { numbers(in: Array(text.utf8)) }
 
-    /// The marks of all plays. Anything may stand between them: payloads are searched as they are.
+    /// Returns the marks of all plays. The function searches payloads undecoded, so other bytes may
+    /// surround a mark.
     static func all(in bytes: [UInt8]) -> [(play: Int, number: Int)] {
         var found: [(play: Int, number: Int)] = []
         var index = 0

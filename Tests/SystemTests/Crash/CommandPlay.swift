@@ -2,7 +2,7 @@ import TambourFraming
 import TambourProtocol
 import TambourTesting
 
-/// A request that is ready to be sent.
+/// An encoded request with its opcode.
 struct ChangeRequest {
     let opcode: Opcode
     let payload: [UInt8]
@@ -13,16 +13,17 @@ struct ChangeRequest {
     }
 }
 
-/// A chain of numbered changes to something that nobody else changes, one of them in flight at a time.
+/// A chain of numbered changes to something that no other play changes. One change is in flight at
+/// a time.
 ///
-/// So what is stored after a kill is what the last acknowledged change left, or what the one after it,
-/// which was in flight, left. Anything else is lost or doubled.
+/// After a kill, the store therefore contains the state after the last acknowledged change or after
+/// the next one, which was in flight. Any other state means a lost or doubled change.
 final class CommandPlay {
     let name: String
     let mark: CommandMark
     private(set) var sent = 0
     private(set) var acknowledged = 0
-    /// The last change that somebody was told of: a push leaves after the commit.
+    /// The last change that a push reported. Pushes leave after the commit.
     private var heard = 0
     private var lastRequest: ChangeRequest?
 
@@ -32,10 +33,11 @@ final class CommandPlay {
     private let after: (Int) -> [Int]
 
     /// - Parameters:
-    ///   - change: makes the request of a change.
-    ///   - learn: takes ids out of the reply to a change.
-    ///   - read: says in numbers what queries find.
-    ///   - after: what `read` must find when this change was the last one; 0 is the beginning.
+    /// - change: Makes the request of a change.
+    /// - learn: Reads ids from the reply to a change.
+    /// - read: Returns the query results as numbers.
+    /// - after: Returns the numbers that `read` must find when this change was the last; 0 is the
+    /// initial state.
     init(
         _ name: String,
         _ mark: CommandMark,
@@ -62,9 +64,9 @@ final class CommandPlay {
         return try client.send(request.opcode, payload: request.payload)
     }
 
-    /// Takes the reply to the change in flight.
+    /// Handles the reply to the change in flight.
     ///
-    /// - Returns: the opcode that is acknowledged.
+    /// - Returns: The acknowledged opcode.
     func take(_ packet: Packet) throws -> Opcode {
         try requireOK(packet)
         try learn(sent, packet.payload)
@@ -72,19 +74,19 @@ final class CommandPlay {
         return Opcode(rawValue: packet.header.opcode)
     }
 
-    /// Notes that a change was pushed.
+    /// Records that a change was pushed.
     func hear(_ number: Int) {
         heard = max(heard, number)
     }
 
     // MARK: - After a kill
 
-    /// What a kill has left of the change in flight.
+    /// The effect of a kill on the change in flight.
     enum Outcome {
         case nothingInFlight, stored, notStored
     }
 
-    /// Looks what is stored, sends the last change again, and looks again.
+    /// Reads the stored state, repeats the last change, and reads the state again.
     ///
     /// - Throws: `CrashWorld.Failure`
     func verify(of player: CommandPlayer) throws -> Outcome {
@@ -102,7 +104,8 @@ final class CommandPlay {
         if packet.header.command == PacketCommand.ok.rawValue {
             try learn(sent, packet.payload)
         } else if !isStored || request.opcode.info?.idempotency == .keyed {
-            // What is not there must be possible, and what has a key is answered again.
+            // A change that is not stored must succeed now. A command with an idempotency key must
+            // succeed every time.
             try requireOK(packet)
         }
         let again = try read(player)
@@ -114,7 +117,8 @@ final class CommandPlay {
     }
 
     private func mismatch(_ found: [Int], told: Int) -> CrashWorld.Failure {
-        // What an earlier change left is a loss; what looks like none of them is something else.
+        // If the state after an earlier change is stored, changes are lost; otherwise something
+        // else is wrong.
         let earlier = stride(from: told - 1, through: max(0, told - 100), by: -1)
             .first { after($0) == found }
         let words = "\(found), not \(after(told)) or \(after(sent))"

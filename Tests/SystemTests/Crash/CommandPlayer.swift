@@ -2,35 +2,36 @@ import TambourFraming
 import TambourProtocol
 import TambourTesting
 
-/// An account, and how to get in.
+/// An account with its phone and token.
 struct CommandUser {
     let id: UserID
-    /// Digits of the international number.
+    /// The digits of the international number.
     let phone: Int64
     let token: String
 }
 
-/// A user who plays many plays at once on one connection, and two connections that listen.
+/// A user who plays many plays at once on one connection, with two more connections that listen.
 ///
-/// `@unchecked Sendable`: used by one thread at a time; while it plays, each connection has its own.
+/// `@unchecked Sendable`: one thread uses it at a time. During `play`, each connection has its own
+/// thread.
 final class CommandPlayer: @unchecked Sendable {
     let user: CommandUser
-    /// A member of the user's chats.
+    /// Another member of the user's chats.
     let partner: CommandUser
-    /// Users that nobody but this player has to do with.
+    /// Users that no other player uses.
     let strangers: [CommandUser]
-    /// Where open reports are looked up.
+    /// The data directory of the server, for reading open reports.
     let dataDirectory: String
     private(set) var plays: [CommandPlay] = []
 
     private(set) var own: WireClient
     private(set) var other: WireClient
-    /// Another session of the user.
+    /// A connection of another session of the user.
     private var second: WireClient
     private let secondToken: String
     private var lastCID: Int64 = 0
 
-    /// What went wrong under load, other than that the server went away.
+    /// An error under load other than the end of the server.
     private(set) var failure: (any Error)?
 
     init(
@@ -55,7 +56,8 @@ final class CommandPlayer: @unchecked Sendable {
         try Self.meet([user] + strangers, on: other)
     }
 
-    /// Lets the user of a client invite these people, also after a restart: who was a contact once is met.
+    /// Makes the people contacts for a moment, so that the user may invite them, even after a
+    /// restart.
     private static func meet(_ people: [CommandUser], on client: WireClient) throws {
         try client.meet(people.map { "+\($0.phone)" })
         for person in people {
@@ -67,7 +69,7 @@ final class CommandPlayer: @unchecked Sendable {
 
     func add(_ play: CommandPlay) { plays.append(play) }
 
-    /// The order in which a load begins.
+    /// Shuffles the order in which a load starts its plays.
     func shuffle(using random: inout SeededGenerator) { plays.shuffle(using: &random) }
 
     func connect(to address: String) throws {
@@ -83,7 +85,7 @@ final class CommandPlayer: @unchecked Sendable {
 
     // MARK: - Under load
 
-    /// Keeps a change of every play in flight until the server is gone.
+    /// Keeps one change of every play in flight until the server is gone.
     func play(_ load: CommandLoad) {
         failure = nil
         var inFlight: [UInt16: CommandPlay] = [:]
@@ -103,7 +105,7 @@ final class CommandPlayer: @unchecked Sendable {
                     try takeReply()
                 }
             } catch WireClient.Failure.closed {
-                // What came before the end counts.
+                // Replies that arrived before the end count.
                 while true { try takeReply() }
             }
         } catch WireClient.Failure.closed {
@@ -113,14 +115,14 @@ final class CommandPlayer: @unchecked Sendable {
         }
     }
 
-    /// Reads what the other two connections are pushed until the server is gone.
+    /// Reads the pushes on the other two connections until the server is gone.
     func listen() throws {
         for client in [other, second] { try client.waitForClose() }
     }
 
-    /// Counts what was pushed as acknowledged.
+    /// Counts pushed changes as acknowledged.
     ///
-    /// - Returns: how many changes were pushed.
+    /// - Returns: The number of pushed changes.
     func takePushes(for plays: [Int: CommandPlay]) -> Int {
         let pushes = [own, other, second].flatMap { $0.takePushesAtHand() }
         let changes = pushes.flatMap { CommandMark.all(in: $0.payload) }
@@ -128,7 +130,7 @@ final class CommandPlayer: @unchecked Sendable {
         return changes.count
     }
 
-    /// - Returns: what the kill has left of the changes in flight.
+    /// - Returns: The effects of the kill on the changes in flight.
     func verify() throws -> [CommandPlay.Outcome] {
         try plays.map { try $0.verify(of: self) }
     }
@@ -140,19 +142,19 @@ final class CommandPlayer: @unchecked Sendable {
         return lastCID
     }
 
-    /// A group of the user's, with the partner.
+    /// Creates a group of the user with the partner.
     func group() throws -> ChatID {
         try own.createGroup("Group", with: [other], cid: nextCID())
     }
 
-    /// Messages in a chat, oldest first.
+    /// Sends messages to a chat and returns their ids, oldest first.
     func messages(_ count: Int, in chat: ChatID, by client: WireClient) throws -> [MessageID] {
         try (0..<count).map { _ in try client.send("text", to: chat, cid: nextCID()).message.id }
     }
 }
 
 extension WireClient {
-    /// A connection that has said SESSION_INIT, and that has logged in if there is a token.
+    /// Opens a connection, sends SESSION_INIT, and logs in if there is a token.
     convenience init(_ address: String, token: String? = nil, device: String) throws {
         try self.init(address: address)
         try call(SessionInitRequest(deviceID: device, capabilities: ["objects"]))
@@ -164,7 +166,7 @@ extension WireClient {
         self.token = token
     }
 
-    /// The payload of the reply to a request.
+    /// Returns the payload of the reply to a request.
     func payload(of request: some WireRequest) throws -> [UInt8] {
         let packet = try reply(to: send(request))
         guard packet.header.command == PacketCommand.ok.rawValue else {

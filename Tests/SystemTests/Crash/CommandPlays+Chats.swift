@@ -2,14 +2,15 @@ import TambourProtocol
 import TambourTesting
 
 extension CommandPlay {
-    /// CHAT_DELETE, CHAT_UPDATE, CHAT_CLEAR, CHAT_JOIN, CHAT_LEAVE, CHAT_MEMBERS_UPDATE, CHAT_MARK,
-    /// CHAT_PIN_SET_VISIBILITY, CHAT_HIDE, CHAT_REACTIONS_SETTINGS_SET, CHAT_COMPLAIN
+    /// Plays CHAT_DELETE, CHAT_UPDATE, CHAT_CLEAR, CHAT_JOIN, CHAT_LEAVE, CHAT_MEMBERS_UPDATE,
+    /// CHAT_MARK, CHAT_PIN_SET_VISIBILITY, CHAT_HIDE, CHAT_REACTIONS_SETTINGS_SET and
+    /// CHAT_COMPLAIN.
     static let chats: [Maker] = [
         groups, updating, clearing, joining, members, marking, hidingPinned, hiding,
         choosingReactions, reportingChats,
     ]
 
-    /// Deletes each group that it makes.
+    /// Creates groups and deletes each.
     private static let groups: Maker = { player, mark in
         let partner = player.partner.id
         var last = ChatID(0)
@@ -35,7 +36,7 @@ extension CommandPlay {
                 last = try MsgSendReply.decode(payload, limits: .standard).chatID
             },
             read: { player in
-                // The partner sees the same groups.
+                // The partner must see the same groups.
                 let lists = try [player.own, player.other].map { client in
                     try client.call(ChatsListRequest(count: 200)).chats
                         .filter { $0.status == .active }
@@ -47,7 +48,7 @@ extension CommandPlay {
         )
     }
 
-    /// Changes title, description and pinned message in turn.
+    /// Changes the title, the description and the pinned message in turn.
     private static let updating: Maker = { player, mark in
         let chat = try player.group()
         let messages = try player.messages(10, in: chat, by: player.own)
@@ -77,7 +78,7 @@ extension CommandPlay {
         )
     }
 
-    /// Clears the chat after each message, every other time for everybody.
+    /// Clears the chat after each message, every second time for everybody.
     private static let clearing: Maker = { player, mark in
         let chat = try player.group()
         return CommandPlay(
@@ -92,7 +93,7 @@ extension CommandPlay {
         )
     }
 
-    /// Joins a group of the partner's, and leaves it.
+    /// Joins a group of the partner and leaves it.
     private static let joining: Maker = { player, mark in
         let chat = try player.other.createGroup("Open", with: [], cid: player.nextCID())
         let update = ChatUpdateRequest(chatID: chat, revokePrivateLink: true)
@@ -141,7 +142,7 @@ extension CommandPlay {
         )
     }
 
-    /// Reads message after message, and then takes the first one as unread.
+    /// Marks messages as read one after another, then marks the first one as unread.
     private static let marking: Maker = { player, mark in
         let chat = try player.group()
         let messages = try player.messages(30, in: chat, by: player.other)
@@ -165,7 +166,7 @@ extension CommandPlay {
         )
     }
 
-    /// Hides and shows what is pinned in three chats.
+    /// Hides and shows the pinned messages of three chats.
     private static let hidingPinned: Maker = { player, mark in
         let chats = try (0..<3).map { _ in try player.group() }
         return CommandPlay(
@@ -187,7 +188,7 @@ extension CommandPlay {
         )
     }
 
-    /// Puts a dialog away after each message.
+    /// Hides a dialog after each message.
     private static let hiding: Maker = { player, mark in
         let chat = ChatID.dialog(player.user.id, player.strangers[4].id)
         return CommandPlay(

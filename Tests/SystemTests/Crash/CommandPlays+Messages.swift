@@ -3,8 +3,8 @@ import TambourProtocol
 import TambourTesting
 
 extension CommandPlay {
-    /// MSG_SEND, MSG_EDIT, MSG_DELETE, MSG_DELETE_RANGE, MSG_DELETE_USER_COMMENTS, SEND_VOTE, MSG_REACTION,
-    /// MSG_CANCEL_REACTION
+    /// Plays MSG_SEND, MSG_EDIT, MSG_DELETE, MSG_DELETE_RANGE, MSG_DELETE_USER_COMMENTS, SEND_VOTE,
+    /// MSG_REACTION and MSG_CANCEL_REACTION.
     static let messages: [Maker] = [
         sending, polls, scheduling, editing, deleting, deletingRanges, commenting,
         voting, reacting,
@@ -43,12 +43,12 @@ extension CommandPlay {
             type: .poll,
             title: title,
             answers: (1...answers).map { NewPollAnswer(text: Text("\($0)")) },
-            // Votes may be changed.
+            // Permits changing votes.
             settings: 4
         )
     }
 
-    /// Each is taken back by the next change.
+    /// Schedules messages; the next change cancels each.
     private static let scheduling: Maker = { player, mark in
         let chat = try player.group()
         let time = Int64(Date().timeIntervalSince1970 * 1_000) + 30 * 86_400_000
@@ -97,7 +97,7 @@ extension CommandPlay {
         )
     }
 
-    /// Deletes each message that it sends, every other one for the user alone.
+    /// Deletes each message it sends, every second one only for the user.
     private static let deleting: Maker = { player, mark in
         let chat = try player.group()
         var last = MessageID(0)
@@ -144,7 +144,7 @@ extension CommandPlay {
         )
     }
 
-    /// Every third change deletes what was commented.
+    /// Writes comments; every third change deletes them.
     private static let commenting: Maker = { player, mark in
         let chat = try player.own.channel("News", with: [player.other], cid: player.nextCID())
         let post = try player.messages(1, in: chat, by: player.own)[0]
@@ -213,7 +213,7 @@ extension CommandPlay {
         )
     }
 
-    /// Every third change takes the reaction back.
+    /// Adds reactions; every third change removes the reaction.
     private static let reacting: Maker = { player, mark in
         let chat = try player.group()
         let message = try player.messages(1, in: chat, by: player.other)[0]

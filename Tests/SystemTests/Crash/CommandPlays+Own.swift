@@ -2,8 +2,8 @@ import TambourProtocol
 import TambourTesting
 
 extension CommandPlay {
-    /// PROFILE, PROFILE_DELETE, CONFIG, DRAFT_SAVE, DRAFT_DISCARD, FOLDERS_UPDATE, FOLDERS_REORDER,
-    /// FOLDERS_DELETE, OBJ_PUSH
+    /// Plays PROFILE, PROFILE_DELETE, CONFIG, DRAFT_SAVE, DRAFT_DISCARD, FOLDERS_UPDATE,
+    /// FOLDERS_REORDER, FOLDERS_DELETE and OBJ_PUSH.
     static let own: [Maker] = [profile, leaving, settings, drafts, folders, entities]
 
     private static let profile: Maker = { player, mark in
@@ -18,7 +18,7 @@ extension CommandPlay {
         )
     }
 
-    /// Sets the time at which the account is erased, and takes it back.
+    /// Sets the time at which the server erases the account, and clears it.
     private static let leaving: Maker = { player, mark in
         CommandPlay(
             "time of erasure",
@@ -51,7 +51,7 @@ extension CommandPlay {
         )
     }
 
-    /// Every third change discards the draft.
+    /// Saves drafts; every third change discards the draft.
     private static let drafts: Maker = { player, mark in
         let chat = try player.group()
         return CommandPlay(
@@ -71,7 +71,7 @@ extension CommandPlay {
         )
     }
 
-    /// Makes three folders, turns their order around, deletes one and then the others.
+    /// Creates three folders, reverses their order, and deletes first one, then the rest.
     private static let folders: Maker = { player, mark in
         let ids = (0..<3).map { Text("crash-\($0)") }
         return CommandPlay(
@@ -114,7 +114,7 @@ extension CommandPlay {
             switch number % 3 {
             case 0: return nil
             case 1: return NameMap([(Text("name"), value)])
-            // The name cannot be changed.
+            // The name cannot change.
             default: return NameMap([(Text("settings"), AnyValue(NameMap([(Text("a"), value)])))])
             }
         }

@@ -4,7 +4,7 @@ import TambourServer
 import TambourTesting
 
 extension CommandPlay {
-    /// SYNC, CONTACT_UPDATE, CONTACT_CREATE, COMPLAIN
+    /// Plays SYNC, CONTACT_UPDATE, CONTACT_CREATE and COMPLAIN.
     static let people: [Maker] = [phoneBook, contacts, blocking, creatingContacts, reportingUsers]
 
     private static let phoneBook: Maker = { player, mark in
@@ -28,11 +28,11 @@ extension CommandPlay {
         _ mark: CommandMark
     ) throws -> [Int] {
         let request = ContactInfoRequest(contactIDs: [somebody.id])
-        // A name may stand there as a whole and in parts.
+        // The payload may contain a name as a whole and in parts.
         return Set(mark.numbers(in: try player.own.payload(of: request))).sorted()
     }
 
-    /// Adds a contact, renames it, removes it.
+    /// Adds, renames and removes a contact.
     private static let contacts: Maker = { player, mark in
         let somebody = player.strangers[1]
         return CommandPlay(
@@ -75,7 +75,7 @@ extension CommandPlay {
         )
     }
 
-    /// Makes a contact by its phone, and removes it.
+    /// Adds a contact by phone and removes it.
     private static let creatingContacts: Maker = { player, mark in
         let somebody = player.strangers[3]
         return CommandPlay(
@@ -114,7 +114,7 @@ extension CommandPlay {
         )
     }
 
-    /// The marks among the open reports, as an administrator sees them.
+    /// Returns the marks in the open reports that an administrator sees.
     static func reports(_ player: CommandPlayer, _ mark: CommandMark) throws -> [Int] {
         var found: [Int] = []
         _ = try AdminClient(dataDirectory: player.dataDirectory).run(.reports) { line in

@@ -1,22 +1,23 @@
 import TambourProtocol
 import TambourTesting
 
-/// What is played of each command that one request is enough for. Those that sign in and out are steps
-/// of `CommandFlow`.
+/// The plays of all commands that need only one request. Commands that sign in or out are steps of
+/// `CommandFlow`.
 extension CommandPlay {
     typealias Maker = @Sendable (CommandPlayer, CommandMark) throws -> CommandPlay
 
     static let all: [Maker] = messages + chats + people + own
 
-    /// How many entries of something that only grows are looked at: the page of a history.
+    /// The number of entries that a growing list is checked for: one page of a history.
     static let page = 200
 
-    /// The last page of 1, 2, 3 and so on.
+    /// Returns the last page of the numbers 1 to `last`.
     static func growing(to last: Int) -> [Int] {
         last == 0 ? [] : Array(max(1, last - page + 1)...last)
     }
 
-    /// Changes are made in `count` places in turn; what the last one of each place left, 0 if there was none.
+    /// Returns the last change of each of `count` places that change in turn; 0 for a place without
+    /// changes.
     static func inTurn(_ count: Int, _ last: Int, _ value: (Int) -> Int = { $0 }) -> [Int] {
         (0..<count).map { place in
             let number = last - (last - place + count) % count
@@ -28,7 +29,7 @@ extension CommandPlay {
 extension CommandMark {
     var text: (Int) -> Text { { Text(self($0)) } }
 
-    /// The marks in the newest messages of a chat, oldest first.
+    /// Returns the marks in the newest messages of a chat, oldest first.
     func numbers(
         in chat: ChatID,
         _ client: WireClient,
@@ -42,10 +43,10 @@ extension CommandMark {
         )
     }
 
-    /// The cid of a change: unique in the world.
+    /// Returns the cid of a change, which is unique in the world.
     func cid(_ number: Int) -> Int64 { Int64(play) << 32 | Int64(number) }
 
-    /// Sends the mark of a change as a message.
+    /// Returns a request that sends the mark of a change as a message.
     func message(_ number: Int, to chat: ChatID) -> ChangeRequest {
         let text = self(number) + String(repeating: "x", count: number % 97)
         return ChangeRequest(

@@ -6,14 +6,15 @@ import TambourProtocol
 import TambourServer
 import TambourTesting
 
-/// A server that keeps being killed, and users who keep all of its commands in flight.
+/// A server that is killed again and again, and users who keep all of its commands in flight.
 ///
-/// A cycle: everybody plays until the server is killed; it starts again on the same port; what anybody
-/// was told is looked for; what was in flight is sent again, which must add nothing.
+/// A cycle has four steps. All users play until the server is killed. It starts again on the same
+/// port. The test looks for everything that was acknowledged. It repeats the requests that were in
+/// flight, which must not double any change.
 ///
-/// `@unchecked Sendable`: a test drives it from one task; what it does on other threads it waits for.
+/// `@unchecked Sendable`: one task of a test drives it, and waits for the work on other threads.
 final class CommandWorld: @unchecked Sendable {
-    /// The code that the server sends to every phone and address.
+    /// The login code that the server sends to every phone and address.
     static let code = "111111"
     private static let playerCount = 3
     private static let strangersOfEach = 6
@@ -26,10 +27,10 @@ final class CommandWorld: @unchecked Sendable {
     private var plays: [Int: CommandPlay] = [:]
 
     private(set) var kills = 0
-    /// How often each opcode was acknowledged under load.
+    /// The number of acknowledgements under load, by opcode.
     private(set) var acknowledged: [Opcode: Int] = [:]
     private(set) var pushed = 0
-    /// Changes that were in flight at a kill.
+    /// The number of changes that were in flight at a kill.
     private(set) var inFlight = (stored: 0, notStored: 0)
 
     init(_ server: TambourdProcess, seed: UInt64) {
@@ -94,9 +95,10 @@ final class CommandWorld: @unchecked Sendable {
 
     // MARK: - A cycle
 
-    /// Plays until the server is killed, and verifies what is left.
+    /// Plays until the server is killed, and verifies the stored state.
     ///
-    /// - Parameter opcodes: at least each of these is acknowledged before the kill.
+    /// - Parameter opcodes: Commands that the server must acknowledge at least once before the
+    /// kill.
     func cycle(with opcodes: Set<Opcode> = []) async throws {
         let changes = Int.random(in: 1...800, using: &random)
         for player in players { player.shuffle(using: &random) }
@@ -136,7 +138,8 @@ final class CommandWorld: @unchecked Sendable {
         for flow in flows { try flow.verify() }
     }
 
-    /// Verifies what only the end is worth: all ended and all open sessions, and the store itself.
+    /// Verifies what needs checking only at the end: all ended and open sessions, and the store
+    /// itself.
     func finish() async throws {
         try await blocking { [self] in
             for flow in flows { try flow.verifyAll() }
@@ -152,12 +155,12 @@ final class CommandWorld: @unchecked Sendable {
     }
 }
 
-/// Counts what is acknowledged, and says when that is enough.
+/// Counts acknowledgements and ends the load when there are enough.
 final class CommandLoad: Sendable {
     private struct State {
         var counts: [Opcode: Int] = [:]
         var left: Int
-        /// Those that nobody has been acknowledged.
+        /// Commands that the server has not acknowledged yet.
         var missing: Set<Opcode>
     }
 
@@ -165,8 +168,8 @@ final class CommandLoad: Sendable {
     private let isOver = DispatchSemaphore(value: 0)
 
     /// - Parameters:
-    ///   - changes: so many acknowledged changes are enough ...
-    ///   - opcodes: ... when each of these is among them.
+    /// - changes: The load ends after this many acknowledged changes ...
+    /// - opcodes: ... that include each of these opcodes.
     init(_ changes: Int, with opcodes: Set<Opcode>) {
         state = Mutex(State(left: changes, missing: opcodes))
     }
@@ -183,9 +186,9 @@ final class CommandLoad: Sendable {
         if isEnough { end() }
     }
 
-    /// Ends the load at once.
+    /// Ends the load now.
     func end() { isOver.signal() }
 
-    /// Waits for the end, and two minutes at most.
+    /// Waits for the end of the load, for at most two minutes.
     func waitForEnd() { _ = isOver.wait(timeout: .now() + 120) }
 }

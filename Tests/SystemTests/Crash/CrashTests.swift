@@ -2,11 +2,11 @@ import Foundation
 import TambourTesting
 import Testing
 
-/// Acknowledged means stored: servers that are killed and cut off under load.
+/// Acknowledged means stored, even if the server is killed or loses power under load.
 ///
-/// The short form plays a few cycles; `TAMBOUR_SOAK=1` plays 200 of each kind. `TAMBOUR_SEED` plays
-/// the same cuts again, as far as threads can be made to: the seed decides what is sent, when the
-/// server is cut and which bytes that costs, the machine which requests meet in one commit.
+/// The short form plays a few cycles; `TAMBOUR_SOAK=1` plays 200 of each kind. `TAMBOUR_SEED`
+/// repeats the cuts, as well as thread timing allows. The seed decides the messages, the time of
+/// each cut and the lost bytes. The machine decides which requests share a commit.
 @Suite("Nothing acknowledged is lost, doubled or reordered", .serialized)
 struct CrashTests {
     private static let environment = ProcessInfo.processInfo.environment
@@ -48,8 +48,8 @@ struct CrashTests {
         try await Self.play(.stop, Self.isSoak ? 40 : 2)
     }
 
-    /// The proof that these tests can fail. What SQLite itself does with `synchronous = NORMAL`, by a
-    /// switch that only debug builds have: a layer that ignored some syncs would prove the layer.
+    /// Proves that these tests can fail. A switch of debug builds makes SQLite use `synchronous =
+    /// NORMAL`. A layer that ignored some syncs would only prove that the layer works.
     @Test("unless commits are not synced: with synchronous = NORMAL something is lost")
     func normalLoses() async throws {
         let world = try await CrashWorld(seed: Self.seed, synchronous: "NORMAL")

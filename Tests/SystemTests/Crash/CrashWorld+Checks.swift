@@ -1,11 +1,12 @@
 import TambourProtocol
 import TambourTesting
 
-/// What must hold on a server that has come back.
+/// Properties that must hold after the server has restarted.
 extension CrashWorld {
     private typealias Pages = [CrashChat: [Message]]
 
-    /// Compares what the server holds with every ledger, sends again what may be lost, compares again.
+    /// Compares the server with every ledger, resends messages that may be lost, and compares
+    /// again.
     func verify(at address: String) throws {
         let clients = try writers.map { try $0.connect(address) }
         defer { for client in clients { client.close() } }
@@ -22,7 +23,7 @@ extension CrashWorld {
         let after = try pages(clients)
         try compare(after)
         for (key, messages) in after {
-            // Nothing has changed but that what was lost on its way is there now.
+            // Resending may only add messages that were lost in flight.
             let old = before[key] ?? []
             let known = Set(old.map(\.id))
             let isAsBefore = messages.filter { known.contains($0.id) } == old
@@ -47,7 +48,8 @@ extension CrashWorld {
         }
     }
 
-    /// Reads all chats from their beginning and finds what each check found when it was new.
+    /// Reads all chats from the beginning and checks that they contain what each check found at its
+    /// time.
     func verifyAll(at address: String, from began: [CrashChat: MessageID]) throws {
         for writer in writers {
             let client = try writer.connect(address)
@@ -70,7 +72,7 @@ extension CrashWorld {
 
     // MARK: - Reading
 
-    /// What each chat of each user holds after its checked part, oldest first.
+    /// Returns the messages of each user's chats after the checked part, oldest first.
     private func pages(_ clients: [WireClient]) throws -> Pages {
         var pages: Pages = [:]
         for (writer, client) in zip(writers, clients) {
@@ -137,7 +139,7 @@ extension CrashWorld {
                 try compare(told, of: writer, with: byID[told.id])
                 try comparePrevious(of: told, of: writer, in: chat, maybeRemoved)
             }
-            // A push leaves after the commit: what was heard is as good as acknowledged.
+            // Pushes leave after the commit, so a pushed message counts as acknowledged.
             for (id, text) in writer.heard {
                 guard let stored = byID[id] else {
                     if maybeRemoved.contains(id) { continue }
@@ -181,7 +183,8 @@ extension CrashWorld {
         }
     }
 
-    /// `prevMessageId` is the message right before it, or one right before it that was removed.
+    /// Checks that `prevMessageId` names the message right before, or a removed message in that
+    /// place.
     private func comparePrevious(
         of told: CrashWriter.Acknowledged,
         of writer: CrashWriter,
@@ -215,7 +218,7 @@ extension CrashWorld {
             let heard = writers.map {
                 $0.heardMarks[.init(chat: chat, user: writer.userID)] ?? 0
             }
-            // A message of one's own moves the own mark.
+            // Sending a message moves the sender's read mark.
             let sent = writer.acknowledged.last { $0.chat == chat }?.time ?? 0
             let told = max(writer.marks[chat] ?? 0, sent, heard.max() ?? 0)
             let reply = try client.call(ChatMarkRequest(type: .readReaction, chatID: chat))
@@ -232,7 +235,7 @@ extension CrashWorld {
         }
     }
 
-    /// MSG_GET finds what the history shows.
+    /// Checks that MSG_GET returns the same messages as the history.
     private func compareSingle(
         of writer: CrashWriter,
         _ pages: Pages,
@@ -250,11 +253,11 @@ extension CrashWorld {
         }
     }
 
-    // MARK: - Sending again
+    // MARK: - Resending
 
-    /// Sends again what was never answered, and a sample of what was.
+    /// Resends all unanswered messages, and a sample of the answered ones.
     ///
-    /// - Returns: the cids that were never answered.
+    /// - Returns: The cids of the unanswered messages.
     private func sendAgain(
         _ writer: CrashWriter,
         _ pages: Pages,

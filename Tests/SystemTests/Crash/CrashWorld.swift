@@ -3,40 +3,42 @@ import Synchronization
 import TambourProtocol
 import TambourTesting
 
-/// A data directory, the server on it that keeps being cut off, and the clients that keep writing.
+/// A data directory, a server on it that is cut off again and again, and clients that keep writing.
 ///
-/// A cycle: the server runs under load until it is cut; it starts again; everything that anybody was
-/// told is looked for; everything that was on its way is sent again. The next cycle goes on there.
+/// In a cycle, the server runs under load until it is cut, and starts again. The test looks for
+/// everything that was acknowledged and resends everything that was in flight. The next cycle
+/// continues there.
 ///
-/// `@unchecked Sendable`: a test drives it from one task; what it does on other threads it waits for.
+/// `@unchecked Sendable`: one task of a test drives it, and waits for the work on other threads.
 final class CrashWorld: @unchecked Sendable {
     enum Ending {
-        /// SIGKILL: the machine goes on, so does what was written.
+        /// SIGKILL: the machine continues to run, so written data stays.
         case kill
-        /// What was not synced is lost.
+        /// A simulated power cut: unsynced data is lost.
         case powerCut
-        /// SIGTERM, as an operator stops it.
+        /// SIGTERM, as an operator stops the server.
         case stop
     }
 
     struct Failure: Error, CustomStringConvertible {
-        /// Whether something acknowledged or pushed is not there.
+        /// Whether acknowledged or pushed data is missing.
         let isLoss: Bool
         let description: String
     }
 
-    /// Removed by `remove`; after a failure it is worth a look.
+    /// Deleted by `remove`; kept after a failure for inspection.
     let directory: URL
-    /// What the server under load commits with; anything but FULL must lose something.
+    /// The `synchronous` setting of the server under load; any other value than FULL must lose
+    /// data.
     private let synchronous: String?
     private let seed: UInt64
     var random: SeededGenerator
     var writers: [CrashWriter] = []
-    /// Where the checked part of each chat begins and ends, by who looks: dialogs of two pairs may
-    /// have the same id.
+    /// The beginning and end of each chat's checked part, by user: dialogs of two pairs may have
+    /// the same id.
     private var began: [CrashChat: MessageID] = [:]
     var checkedUpTo: [CrashChat: MessageID] = [:]
-    /// What the checked part held, to be found like this at the end.
+    /// A digest of the checked part, compared again at the end.
     var checked: [CrashChat: CrashDigest] = [:]
 
     private(set) var cycles = 0
@@ -51,8 +53,8 @@ final class CrashWorld: @unchecked Sendable {
     private var limits: String { directory.appendingPathComponent("limits.yaml").path }
 
     /// - Parameters:
-    ///   - synchronous: `NORMAL` weakens a debug build of the server; nil leaves it alone.
-    ///   - firstCut: The file operation at which the very first start is cut; it takes about 80.
+    /// - synchronous: `NORMAL` weakens a debug build of the server; nil keeps the default.
+    /// - firstCut: The file operation at which to cut the first start; the start takes about 80.
     init(seed: UInt64, synchronous: String? = nil, firstCut: Int? = nil) async throws {
         self.seed = seed
         self.synchronous = synchronous
@@ -93,7 +95,7 @@ final class CrashWorld: @unchecked Sendable {
         }
         try check(await made.exitStatus() == 0, "users create failed: \(made.errors)")
         try check(users.count == count, "users create made \(users.count) of \(count)")
-        // The group is made by the first of them, on a server that ends as servers should.
+        // The first user creates the group, on a server that stops gracefully.
         let server = try await start()
         let owner = CrashWriter(userID: users[0].id, token: users[0].token, chats: [], seed: seed)
         let control = NewAttach(
@@ -167,7 +169,7 @@ final class CrashWorld: @unchecked Sendable {
         )
     }
 
-    /// Stops a server that nobody uses any more.
+    /// Stops a server that no client uses.
     private func stop(_ process: ChildProcess) async throws {
         process.signal(SIGTERM)
         let status = try await process.exitStatus(within: .seconds(120))
@@ -175,7 +177,7 @@ final class CrashWorld: @unchecked Sendable {
         try checkStopped()
     }
 
-    /// After a graceful stop everything is in the one file.
+    /// Checks that after a graceful stop the database file contains everything.
     private func checkStopped() throws {
         let log = data + "/tambour.db-wal"
         let size = try? FileManager.default.attributesOfItem(atPath: log)[.size] as? Int
@@ -187,13 +189,13 @@ final class CrashWorld: @unchecked Sendable {
     /// Runs the server under load, ends it, starts it again and checks everything.
     func cycle(_ ending: Ending) async throws {
         cycles += 1
-        // Every eighth cut falls into the start or soon after; opening takes 8 operations.
+        // Every eighth cut happens during or soon after the start; opening takes 8 operations.
         let isEarly = Int.random(in: 0..<8, using: &random) == 0
         let operations =
             isEarly
             ? Int.random(in: 1...16, using: &random) : Int.random(in: 16...900, using: &random)
         let messages = Int.random(in: 20...400, using: &random)
-        // And every eighth into a stop, whose checkpoint is nothing but file operations.
+        // Every eighth cut happens during a stop, whose checkpoint consists of file operations.
         let cutsStop = ending == .powerCut && Int.random(in: 0..<8, using: &random) == 0
         let process: ChildProcess
         let address: String?
@@ -239,14 +241,14 @@ final class CrashWorld: @unchecked Sendable {
                 try check(writer.hasEndedCleanly, "a stop cut user \(writer.userID.rawValue) off")
             }
         case .kill, .powerCut:
-            // A stop may be done before the cut comes.
+            // The server may finish stopping before the cut.
             let isCut = status == 128 + SIGKILL || cutsStop && status == 0
             try check(isCut, "the server ended with \(status): \(process.errors)")
         }
         try await verify(isLast: false)
     }
 
-    /// Looks at everything once more, also at what earlier cycles left.
+    /// Checks everything once more, including the messages of earlier cycles.
     func finish() async throws {
         try await verify(isLast: true)
     }
@@ -287,7 +289,8 @@ final class CrashWorld: @unchecked Sendable {
             _ = await server.process.exitStatus()
             throw error
         }
-        // A log that no stop has emptied grows until commits checkpoint it, under load.
+        // Without a graceful stop, the log grows until commits checkpoint it under load. Stop only
+        // sometimes.
         if isLast || Int.random(in: 0..<12, using: &random) == 0 {
             try await stop(server.process)
         } else {
@@ -334,7 +337,7 @@ private final class Counter: Sendable {
     func next() -> Int { count.add(1, ordering: .relaxed).newValue }
 }
 
-/// How many messages, and which.
+/// The number of messages, and a hash over them.
 struct CrashDigest: Equatable {
     var count = 0
     var hash = 0
@@ -345,7 +348,7 @@ struct CrashDigest: Equatable {
     }
 }
 
-/// Runs `body` on a thread of its own: those that tests run on are few and must not wait.
+/// Runs `body` on a separate thread, because the few threads of the test pool must not block.
 func blocking<Result: Sendable>(
     _ body: @escaping @Sendable () throws -> Result
 ) async throws -> Result {

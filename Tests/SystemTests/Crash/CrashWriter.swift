@@ -2,10 +2,10 @@ import Foundation
 import TambourProtocol
 import TambourTesting
 
-/// One client that writes as fast as it can and keeps a ledger of what it was told.
+/// One client that writes as fast as it can and keeps a ledger of the replies.
 ///
-/// `@unchecked Sendable`: used by one thread at a time, its own while it writes and the world's while
-/// that checks.
+/// `@unchecked Sendable`: one thread uses it at a time: its own while it writes, the world's during
+/// checks.
 final class CrashWriter: @unchecked Sendable {
     struct Sent {
         let chat: ChatID
@@ -29,28 +29,29 @@ final class CrashWriter: @unchecked Sendable {
     let token: String
     let chats: [ChatID]
 
-    /// What was sent under each `cid` since the last `settle`.
+    /// The messages sent since the last `settle`, by `cid`.
     private(set) var sent: [Int64: Sent] = [:]
-    /// In the order the replies came.
+    /// The acknowledged messages, in the order of the replies.
     private(set) var acknowledged: [Acknowledged] = []
-    /// The text of the last acknowledged edit, or the first text, and that of the last edit asked for.
+    /// The text of the last acknowledged edit (initially the first text), and the text of the last
+    /// requested edit.
     private(set) var edits: [MessageID: (confirmed: String, attempted: String)] = [:]
     private(set) var removed: Set<MessageID> = []
     private(set) var maybeRemoved: Set<MessageID> = []
-    /// Read marks that the server confirmed, Unix milliseconds.
+    /// Read marks that the server has confirmed, in Unix milliseconds.
     private(set) var marks: [ChatID: Int64] = [:]
 
-    /// What was pushed here: messages of others with the last text they came with, their removals,
-    /// their read marks.
+    /// Pushes that this client received: messages of other users with their latest text, removals
+    /// and read marks.
     private(set) var heard: [MessageID: String] = [:]
     private(set) var heardRemoved: Set<MessageID> = []
     private(set) var heardMarks: [MemberMark: Int64] = [:]
 
-    /// Edits, removals and marks that were confirmed in the last run.
+    /// The number of edits, removals and marks confirmed in the last run.
     private(set) var changesConfirmed = 0
-    /// Whether the last run ended with the end of the stream, everything before it whole.
+    /// Whether the last run's stream ended after a complete frame.
     private(set) var hasEndedCleanly = false
-    /// What went wrong in the last run, other than that the server went away.
+    /// The error of the last run other than the end of the server.
     private(set) var failure: (any Error)?
 
     private var nextCID: Int64
@@ -65,7 +66,7 @@ final class CrashWriter: @unchecked Sendable {
         random = SeededGenerator(seed: seed ^ UInt64(bitPattern: userID.rawValue))
     }
 
-    /// Forgets a cycle that was checked; read marks stay.
+    /// Forgets the data of a checked cycle, but keeps the read marks.
     func settle() {
         sent = [:]
         acknowledged = []
@@ -87,7 +88,7 @@ final class CrashWriter: @unchecked Sendable {
 
     // MARK: - Writing
 
-    /// Writes until the server is gone; `confirmed` is called after each acknowledged message.
+    /// Writes until the server is gone; calls `confirmed` after each acknowledged message.
     func write(to address: String, confirmed: () -> Void) {
         failure = nil
         changesConfirmed = 0
@@ -98,7 +99,7 @@ final class CrashWriter: @unchecked Sendable {
             try write(on: client, confirmed: confirmed)
             hasEndedCleanly = client.hasEndedCleanly
         } catch WireClient.Failure.closed {
-            // The server went away while this one logged in.
+            // The server went away during this client's login.
         } catch {
             failure = error
         }
@@ -119,7 +120,8 @@ final class CrashWriter: @unchecked Sendable {
                 try changeSomething(on: client)
             }
         } catch WireClient.Failure.closed {
-            // What came before the end counts, whatever this one was waiting for.
+            // Count every reply that arrived before the end, not only the one this thread waited
+            // for.
             try client.waitForClose()
             for (number, cid) in waiting {
                 do {
@@ -140,7 +142,7 @@ final class CrashWriter: @unchecked Sendable {
         return cid
     }
 
-    /// Sends a cid again, or for the first time.
+    /// Sends a message for the first time, or again with the same cid.
     func send(_ cid: Int64, on client: WireClient) throws -> UInt16 {
         guard let message = sent[cid] else {
             throw WireClient.Failure.unexpected("cid \(cid) was never made")
@@ -165,7 +167,7 @@ final class CrashWriter: @unchecked Sendable {
         )
     }
 
-    /// Now and then edits or deletes what was acknowledged last, or reads the chat.
+    /// Sometimes edits or deletes the last acknowledged message, or marks the chat as read.
     private func changeSomething(on client: WireClient) throws {
         guard let last = acknowledged.last, !removed.contains(last.id) else { return }
         switch Int.random(in: 0..<24, using: &random) {
@@ -184,7 +186,7 @@ final class CrashWriter: @unchecked Sendable {
             removed.insert(last.id)
             changesConfirmed += 1
         case 3:
-            // A mark later than everything reads everything.
+            // A mark in the far future marks everything as read.
             let reply = try client.call(
                 ChatMarkRequest(type: .readMessage, chatID: last.chat, mark: Int64.max >> 17)
             )

@@ -3,15 +3,15 @@ import Synchronization
 import TambourSQL
 import TambourTesting
 
-/// A person's device: the file of an account, and the `tambour` programs that run on it and are killed.
+/// A user's device: an account file, and the `tambour` programs that use it and are killed.
 final class Device: Sendable {
-    /// What one was asked to send, and was stored here before anything else happened to it.
+    /// A message that a program was asked to send, and that is stored on the device.
     struct Handed: Hashable {
         let text: String
         let cid: Int64
     }
 
-    /// By their commands.
+    /// The device's programs, by command.
     private struct Programs {
         var running: [String: ChildProcess] = [:]
         var ended: Set<String> = []
@@ -29,13 +29,13 @@ final class Device: Sendable {
         self.directory = directory
     }
 
-    /// How many of its programs were killed.
+    /// The number of killed programs.
     var kills: Int { killed.withLock { $0 } }
 
     private var account: [String] { ["--home", directory.path, "--account", "device\(index)"] }
     private var file: String { directory.appendingPathComponent("device\(index).db").path }
 
-    /// The texts it sends, each one told from all others.
+    /// Returns a text to send; each text is unique.
     func text(_ number: Int, of seed: UInt64) -> String {
         var random = SeededGenerator(seed: seed &+ UInt64(index * 1_000_000 + number))
         let filler = String(repeating: "lorem ", count: Int(random.next() % 12))
@@ -52,19 +52,19 @@ final class Device: Sendable {
         }
     }
 
-    /// Sends the texts, a line each, until all are sent or the program is killed.
+    /// Sends the texts, one per line, until all are sent or the program is killed.
     func send(_ texts: [String], to chat: String) async throws -> (status: Int32, errors: String) {
         let input = try input("lines", texts)
         let result = try await run("send", [chat, "--lines", "--wait", "20"], input: input)
         return (result.status, result.errors)
     }
 
-    /// Shows what comes until it is killed.
+    /// Shows incoming messages until it is killed.
     func tail() async throws -> (status: Int32, lines: [String], errors: String) {
         try await run("tail", ["--json"], input: "/dev/null", within: .seconds(3_600))
     }
 
-    /// Does what still waits.
+    /// Sends everything that still waits.
     func flush() async throws {
         let result = try await run("queue", ["--flush"], input: "/dev/null")
         guard result.status == 0 else {
@@ -72,9 +72,9 @@ final class Device: Sendable {
         }
     }
 
-    /// Brings a chat up to date.
+    /// Brings a chat up to date and exports it.
     ///
-    /// - Returns: its messages, a line of JSON each.
+    /// - Returns: The messages, one line of JSON each.
     func export(_ chat: String) async throws -> [String] {
         let arguments = [chat, "--whole", "--wait", "110"]
         let result = try await run("export", arguments, input: "/dev/null")
@@ -84,14 +84,14 @@ final class Device: Sendable {
         return result.lines
     }
 
-    /// Kills a program, if it runs.
+    /// Kills a program if it runs.
     func kill(_ command: String) {
         guard let child = programs.withLock({ $0.running[command] }) else { return }
         killed.withLock { $0 += 1 }
         child.signal(SIGKILL)
     }
 
-    /// Kills a program for the last time: what starts as this from now on is killed at once.
+    /// Kills a program now, and kills every later start of it at once.
     func end(_ command: String) {
         let child = programs.withLock { programs in
             programs.ended.insert(command)
@@ -129,14 +129,14 @@ final class Device: Sendable {
         return file.path
     }
 
-    // MARK: - What is on its disk
+    // MARK: - The device's file
 
-    /// The texts it was asked to send that are not acknowledged yet.
+    /// Returns the texts that the device was asked to send and that are not acknowledged.
     func waiting() throws -> [Handed] {
         try rows("SELECT json_extract(value, '$.text'), cid FROM overlay WHERE kind = 'send'")
     }
 
-    /// How many of its texts are on its disk, sent or waiting.
+    /// Returns the number of the last text in the device's file, sent or waiting.
     func lastHanded() throws -> Int {
         let own = try rows(
             "SELECT text, coalesce(cid, 0) FROM message WHERE text LIKE 'd\(index) %'"

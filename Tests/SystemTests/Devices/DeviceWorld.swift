@@ -4,21 +4,21 @@ import TambourProtocol
 import TambourSQL
 import TambourTesting
 
-/// Four devices of three people who write to one group over a network that cuts connections, while their programs and the
-/// server are killed.
+/// Four devices of three people who write to one group. The network cuts connections, while
+/// programs and the server are killed.
 final class DeviceWorld: Sendable {
     struct Failure: Error, CustomStringConvertible {
         let description: String
     }
 
-    /// A message as the server holds it.
+    /// A message as the server stores it.
     private struct Stored: Hashable {
         let sender: Int64
         let cid: Int64
         let text: String
     }
 
-    /// A line of an export, without what depends on who looks.
+    /// A line of an export, without the parts that depend on the user.
     private struct Line: Hashable, Decodable {
         let id: String
         let time: Int64
@@ -37,16 +37,16 @@ final class DeviceWorld: Sendable {
     private let server: TambourdProcess
     private let proxy: CuttingProxy
     private let devices: [Device]
-    /// The group, which devices send to by its id and export by its title.
+    /// The group; devices send to its id and export it by its title.
     private let chat: ChatID
     private static let title = "devices"
-    /// Asks for the server to be killed; one request waits at most.
+    /// Requests a kill of the server; at most one request waits.
     private let killServer: AsyncStream<Void>.Continuation
     private let serverKills: AsyncStream<Void>
     private let serverWasKilled = Mutex(0)
     private let handed = Mutex<Set<Device.Handed>>([])
 
-    /// What became of it all, for people.
+    /// A summary of the run for people.
     var summary: String {
         """
         \(perDevice * devices.count) messages of \(devices.count) devices, TAMBOUR_SEED=\(seed): \
@@ -56,7 +56,8 @@ final class DeviceWorld: Sendable {
         """
     }
 
-    /// - Parameter typicalBytes: about half of the connections live for less.
+    /// - Parameter typicalBytes: The number of bytes after which about half of the connections are
+    /// cut.
     init(
         on server: TambourdProcess,
         directory: URL,
@@ -92,13 +93,13 @@ final class DeviceWorld: Sendable {
         let tokens = try await Self.makeUsers(3, on: server)
         chat = try await Self.makeGroup(of: tokens, on: server)
         for device in devices {
-            // The first two devices are one person's.
+            // The first two devices belong to one person.
             let token = tokens[max(0, device.index - 1)].token
             try await device.logIn(to: proxy.addresses[device.index], token: token)
         }
     }
 
-    // MARK: - Before
+    // MARK: - Setup
 
     private static func makeUsers(
         _ count: Int,
@@ -147,9 +148,9 @@ final class DeviceWorld: Sendable {
         }
     }
 
-    // MARK: - Meanwhile
+    // MARK: - Load
 
-    /// Every device sends its messages, whatever is cut and killed.
+    /// Makes every device send its messages, despite cuts and kills.
     func play() async throws {
         proxy.isCutting = true
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -169,9 +170,11 @@ final class DeviceWorld: Sendable {
         proxy.isCutting = false
     }
 
-    /// Hands a device its messages, some at a time, and goes on behind what it had taken when it was killed.
+    /// Gives a device its messages in portions. After a kill, continues with the first message it
+    /// has not stored.
     private func write(from device: Device) async throws {
-        // On every other device another program is connected as a rule, and sends what is written beside it.
+        // On every second device, `tail` usually holds the connection and sends the messages that
+        // `send` stores.
         try await withThrowingTaskGroup(of: Void.self) { group in
             if device.index % 2 == 1 {
                 group.addTask { try await self.watch(device) }
@@ -179,7 +182,7 @@ final class DeviceWorld: Sendable {
             defer { device.end("tail") }
             var random = SeededGenerator(seed: seed &+ UInt64(device.index))
             var next = 1
-            // Each life of a program hands over something as a rule, so this ends.
+            // Nearly every run of the program stores something, so the loop ends.
             for _ in 0..<(10 * perDevice) where next <= perDevice {
                 let last = min(perDevice, next + Int(random.next() % 80))
                 let texts = (next...last).map { device.text($0, of: seed) }
@@ -197,7 +200,7 @@ final class DeviceWorld: Sendable {
         }
     }
 
-    /// Keeps `tambour tail` running; what it shows comes in order, and nothing twice.
+    /// Keeps `tambour tail` running, and checks that it shows messages in order and only once.
     private func watch(_ device: Device) async throws {
         struct Line: Decodable { let id: String }
         for _ in 0..<10_000 where !device.isEnded("tail") {
@@ -205,7 +208,7 @@ final class DeviceWorld: Sendable {
             guard status == 128 + SIGKILL else {
                 throw Failure(description: "tail of device \(device.index): \(status) \(errors)")
             }
-            // The last line may be half a line.
+            // The last line may be incomplete.
             let ids = lines.compactMap { text in
                 let bytes = Data(text.utf8)
                 let line = try? JSONDecoder().decode(Line.self, from: bytes)
@@ -220,9 +223,9 @@ final class DeviceWorld: Sendable {
         }
     }
 
-    // MARK: - Afterwards
+    // MARK: - Checks
 
-    /// Compares what the server holds with what was handed over, and what the devices hold with each other.
+    /// Compares the server with the stored messages, and the devices with each other.
     func verify() async throws {
         for device in devices { try await device.flush() }
         var exports: [[Line]] = []
@@ -277,7 +280,7 @@ final class DeviceWorld: Sendable {
         proxy.stop()
     }
 
-    /// The group's texts on the server, in its order.
+    /// Returns the texts of the group on the server, in its order.
     private func stored() throws -> [Stored] {
         let path = "\(server.dataDirectory)/tambour.db"
         let connection = try SQLiteConnection(path: path, mode: .readOnly)

@@ -2,11 +2,13 @@ import Foundation
 import TambourTesting
 import Testing
 
-/// Real programs on a bad network: what a device was asked to send is stored once, in order, and everybody ends with the same.
+/// Real programs on a bad network: each message is stored once and in order, and all devices end
+/// with the same messages.
 ///
-/// The short form sends some hundred messages, `TAMBOUR_SOAK=1` 10,000. `TAMBOUR_SEED` plays the same cuts and kills again, as
-/// far as processes can be made to: the seed decides at which byte a connection is cut and who is killed then, the machine
-/// which message that byte belongs to.
+/// The short form sends some hundred messages, `TAMBOUR_SOAK=1` sends 10,000. `TAMBOUR_SEED`
+/// repeats the cuts and kills, as well as process timing allows. The seed decides at which byte a
+/// connection is cut and which program is killed then. The machine decides to which message that
+/// byte belongs.
 @Suite("Devices whose connections are cut and whose programs are killed", .serialized)
 struct DevicesTests {
     private static let environment = ProcessInfo.processInfo.environment

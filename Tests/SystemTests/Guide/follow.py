@@ -29,10 +29,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-#: Seconds until a line that should come counts as missing. Generous: the machine may be busy.
+#: Seconds until an expected line counts as missing. The limit is generous, because the machine may be busy.
 DEADLINE = 60
 
-#: Where the page says the server listens.
+#: The server's address on the page.
 ADDRESS = "127.0.0.1:7770"
 
 
@@ -156,7 +156,7 @@ class Reader:
         self.address = "127.0.0.1:0"
         self.programs: list[Program] = []
         self.terminals: dict[str, Program] = {}
-        #: The terminals of which the page tells everything.
+        #: The terminals whose complete output the page shows.
         self.told: set[str] = set()
 
     def follow(self, block: Block) -> None:
@@ -173,7 +173,7 @@ class Reader:
 
     def run(self, command: str, expected: list[str], terminal: str) -> None:
         started = time.monotonic()
-        # What a person types at a prompt is on the page; a pipe does not show it.
+        # The page shows what a person types at a prompt, but a pipe does not echo it.
         typed = ""
         for index, line in enumerate(expected):
             if line.startswith("Code: "):

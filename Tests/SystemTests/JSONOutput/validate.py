@@ -17,7 +17,7 @@ from typing import Any
 
 import jsonschema
 
-#: Doubles hold every integer up to this one.
+#: A double represents every integer up to this one exactly.
 SAFE = 2**53
 
 

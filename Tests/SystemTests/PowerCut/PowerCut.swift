@@ -1,27 +1,28 @@
 import Foundation
 import TambourTesting
 
-/// Runs programs under `powercut.c`, the layer that loses what was not synced.
+/// Runs programs under `powercut.c`, a layer that loses unsynced data.
 ///
 /// ```swift
 /// try ChildProcess(program, [], environment: PowerCut(directory: data, seed: 7).environment)
 /// process.signal(SIGUSR2)   // cuts; or `afterOperations:` says when
 /// ```
 struct PowerCut {
-    /// What a cut takes away; see `powercut.c`.
+    /// Which unsynced data a cut removes; see `powercut.c`.
     enum Policy: String, CaseIterable {
         case drop, prefix, blocks, sectors, keep
     }
 
-    /// The directory whose files lose what was not synced; it must exist.
+    /// The directory whose files lose unsynced data; it must exist.
     var directory: String
-    /// The same calls in the same order and the same seed lose the same bytes.
+    /// The seed of the losses: the same calls in the same order with the same seed lose the same
+    /// bytes.
     var seed: UInt64
     /// The file-changing operation at which to cut, from 1; nil waits for SIGUSR2.
     var afterOperations: Int?
-    /// nil lets the seed choose.
+    /// The policy; nil lets the seed choose.
     var policy: Policy?
-    /// The name of the program that is meant when a shell or another program starts it.
+    /// The name of the program to cut, if a shell or another program starts it.
     var program: String?
 
     /// The environment of this process with the layer switched on.
@@ -42,19 +43,19 @@ struct PowerCut {
         var description: String
     }
 
-    /// The layer as a library, compiled once a process.
+    /// The layer as a library, compiled once per process.
     static let library = Result {
         try compile("powercut.c", ["-shared", "-fPIC", "-O2", "-ldl", "-lpthread"])
     }
 
-    /// The little program the layer itself is tested with.
+    /// The small program that tests the layer itself.
     static let writer = Result { try compile("writer.c", ["-O1", "-lsqlite3"]) }
 
-    /// Compiles a file that lies beside this one.
+    /// Compiles a file in this file's folder.
     private static func compile(_ name: String, _ options: [String]) throws -> String {
         let source = URL(fileURLWithPath: #filePath)
             .deletingLastPathComponent().appendingPathComponent(name).path
-        // Tests of several processes may run at once: each has its own copy, removed at the end.
+        // Several test processes may run at once, so each has its own copy, removed at the end.
         let result = FileManager.default.temporaryDirectory
             .appendingPathComponent("tambour-\(getpid())-\(name).out").path
         let compiler = try ChildProcess.run(
@@ -74,7 +75,7 @@ struct PowerCut {
 
 /// Files to remove when the process ends.
 private final class TemporaryFiles: @unchecked Sendable {
-    // The lock makes it sendable.
+    // The lock makes this class sendable.
     private let lock = NSLock()
     private var paths: [String] = []
 

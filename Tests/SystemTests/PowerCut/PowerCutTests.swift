@@ -3,10 +3,11 @@ import TambourSQL
 import TambourTesting
 import Testing
 
-/// The layer must lose what was not synced, or tests that use it prove nothing.
+/// The layer must lose unsynced data; otherwise tests that use it prove nothing.
 @Suite("The power-cut layer loses what was not synced, and only that")
 struct PowerCutTests {
-    /// What one run of `writer.c` told before the cut, and what was on disk after it.
+    /// The commits that a run of `writer.c` reported before the cut, and the rows on disk
+    /// afterwards.
     private struct Outcome {
         var acknowledged: Int64
         var stored: Int64
@@ -40,7 +41,7 @@ struct PowerCutTests {
         var acknowledged: Int64 = 0
         for await _ in writer.lines {
             acknowledged += 1
-            // Some commits, then the signal; what is told meanwhile counts as well.
+            // Send the signal after some commits; commits reported meanwhile count too.
             if operations == nil, acknowledged == 20 { writer.signal(SIGUSR2) }
         }
         let status = await writer.exitStatus()
@@ -49,7 +50,7 @@ struct PowerCutTests {
         #expect(!left.contains { $0.hasSuffix("-shm") })
         #expect(!FileManager.default.fileExists(atPath: folder.path + ".powercut"))
 
-        // Opened by the same code as the server's; SQLite recovers what the log holds.
+        // Open the file with the server's own code; SQLite recovers the content of the log.
         let connection = try SQLiteConnection(path: file, mode: .readWrite)
         var outcome = Outcome(
             acknowledged: acknowledged,
@@ -75,7 +76,7 @@ struct PowerCutTests {
 
     @Test("with synchronous FULL nothing acknowledged is lost", arguments: UInt64(1)...40)
     func full(seed: UInt64) async throws {
-        // Early ones fall into the creation of the file, late ones between checkpoints.
+        // Early cuts hit the creation of the file, late cuts hit the time between checkpoints.
         let outcome = try await cutWriter(
             synchronous: "FULL",
             seed: seed,
@@ -83,7 +84,7 @@ struct PowerCutTests {
         )
         #expect(outcome.isWhole, "\(outcome.report)")
         #expect(outcome.stored >= outcome.acknowledged, "\(outcome.report)")
-        // At most the one commit that was under way may be there without having been told.
+        // Only the commit in flight may be stored without having been reported.
         #expect(outcome.stored <= outcome.acknowledged + 1, "\(outcome.report)")
         #expect(outcome.last == outcome.stored, "\(outcome.report)")
     }
@@ -102,7 +103,7 @@ struct PowerCutTests {
             #expect(outcome.acknowledged > 20)
             if outcome.stored < outcome.acknowledged { lost += 1 }
         }
-        // In order, block by block or torn: nearly every cut takes a commit.
+        // Whatever the policy, nearly every cut loses a commit.
         #expect(lost >= 10)
     }
 
@@ -116,7 +117,7 @@ struct PowerCutTests {
                 after: 800,
                 policy: .blocks
             )
-            // What cannot be opened at all is damaged too.
+            // A file that cannot be opened is damaged, too.
             guard let outcome, outcome.isWhole, outcome.stored >= outcome.acknowledged else {
                 damaged += 1
                 continue
@@ -141,7 +142,7 @@ struct PowerCutTests {
 
     @Test("a signal cuts too")
     func signal() async throws {
-        // If the writer never syncs, a cut at any time loses everything, even the file's name.
+        // Because the writer never syncs, a cut at any time loses everything, even the file's name.
         let outcome = try await cutWriter(synchronous: "OFF", seed: 1, after: nil, policy: .drop)
         #expect(outcome.acknowledged >= 20)
         #expect(outcome.stored == 0)

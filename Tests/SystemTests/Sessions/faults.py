@@ -33,9 +33,9 @@ class Fault:
     """What the server would have done, how that looks in the recording, and what the replay says to it."""
 
     name: str
-    #: None for a change that clients survive.
+    #: The expected message; None for a change that clients survive.
     says: str | None
-    #: How long the replay waits, in seconds: not long for what never comes.
+    #: Seconds that the replay waits. The value is small when the awaited packet never comes.
     deadline: float
     change: Change
 
@@ -152,7 +152,7 @@ def talkative(events: list[Document], protocol: Document) -> None:
 
 @fault("a connection closed", "the server closed the connection")
 def closed(events: list[Document], protocol: Document) -> None:
-    # The server closes after a packet of a version it does not speak.
+    # The server closes the connection after a packet of an unknown version.
     request = first(events, "request", "PING")
     events.insert(events.index(request), request | {"head": "7f00fff0000100", "payload": "80"})
 

@@ -41,27 +41,27 @@ from wire import (
 
 HERE = Path(__file__).parent
 
-#: Presence would depend on how long a run takes: nobody goes offline unless a scenario is about that.
+#: Keep everybody online, because presence would depend on the duration of a run. One scenario is about presence.
 LIMITS = {"presenceOfflineDelayMs": 3_600_000}
 OWN_LIMITS = {"presence": {"presenceOfflineDelayMs": 50}}
 
-#: What is not recorded unless it is named: one restarts the server, the others send hundreds of messages at
-#: once, whose times and order differ each time.
+#: Scenarios that are recorded only when named. One restarts the server; the rest send hundreds of messages at once,
+#: whose times and order differ each time.
 LEFT_OUT = {"reconnect", "history", "relogin", "chat_list"}
 
-#: Cases of the suite that are recorded like flows: conversations of apps that no flow has.
+#: Cases of the suite that are recorded like flows, because no flow has these conversations of apps.
 CASES = {"tamtam-conversation": "An app of TamTam signs up, signs in, chats and comes back"}
 
-#: Milliseconds above this are a time, below it a mark like 0 or -1.
+#: Values in milliseconds from here on are times; smaller values are special, such as 0 or -1.
 FIRST_TIME = 10**12
 SECOND = 1000
 DAY = 86_400_000
 
-#: The proxy's own PING; no client counts so far.
+#: The proxy's own PING, with a sequence number that no client reaches.
 FENCE = packet(bytes([10, REQUEST, 0xFF, 0xFF, 0, 1, 0]), b"\x80")
 FENCE_SEQ = 0xFFFF
 
-#: What differs from run to run although its type does not say so.
+#: Values that differ from run to run although their type does not say so.
 NAMED = {
     "AUTH_CONFIRM reply.userToken": "user",
     "LoginConfig.hash": "hash",
@@ -73,7 +73,7 @@ NAMED = {
     "VOTERS_LIST_BY_ANSWER request.pollId": "poll",
     "PollReference.pollId": "poll",
     "PasswordChallenge.trackId": "token",
-    # Invitations differ; a public name is what it was.
+    # Invitation links differ, but a public name stays the same.
     "Chat.link": "token",
 }
 IDS = {"userId": "user", "chatId": "chat", "messageId": "message"}
@@ -116,7 +116,7 @@ class Recorder:
         self._marks: list[Mark] = []
         self._users: dict[str, int] = {}
 
-    # What clients send
+    # Packets from clients
 
     def request(self, connection: str, sent: Packet) -> None:
         if sent.is_compressed:
@@ -166,7 +166,7 @@ class Recorder:
                 return mark.name
         ahead = value - now()
         if abs(ahead) < SECOND:
-            return "now"  # it was, when the client looked at its clock
+            return "now"  # the current time, when the client read its clock
         return f"now{ahead:+}" if abs(ahead) < DAY else None
 
     def _dialog(self, connection: str, chat: int) -> str | None:
@@ -180,7 +180,7 @@ class Recorder:
                 return name
         return None
 
-    # What the server sends
+    # Packets from the server
 
     def answer(self, connection: str, came: Packet) -> None:
         kind = {REQUEST: "push", REPLY: "reply", ERROR: "error"}[came.cmd]
@@ -230,7 +230,7 @@ class Recorder:
         count = sum(1 for other, _ in self._names if other == kind)
         return self._names.setdefault((kind, value), f"{kind}{count + 1}")
 
-    # The end
+    # The recording's text
 
     def text(self, head: dict[str, Any]) -> str:
         def resolved(value: Any) -> Any:
@@ -255,8 +255,7 @@ class Proxy:
         self._server = (host, int(port))
         self._recorder = recorder
         self._count = 0
-        #: Nobody says anything while a connection is being closed: what was said before is heard on it, what
-        #: is said afterwards is not.
+        #: Held while a connection is being closed. Packets sent earlier still reach it; packets sent later do not.
         self._turn = asyncio.Lock()
         self._open: set[asyncio.Task[None]] = set()
 

@@ -48,10 +48,10 @@ from wire import (
     read_packet,
 )
 
-#: Seconds until a thing that should come counts as not coming. Generous: the machine may be busy.
+#: Seconds until an expected packet counts as missing. The limit is generous, because the machine may be busy.
 DEADLINE = float(os.environ.get("TAMBOUR_REPLAY_DEADLINE", "120"))
 
-#: The replayer's own PING: what was pushed before its answer has come. No client counts so far.
+#: The replayer's own PING, with a sequence number that no client reaches. Its answer arrives after all earlier pushes.
 FENCE = packet(bytes([10, REQUEST, 0xFF, 0xFF, 0, 1, 0]), b"\x80")
 FENCE_SEQ = 0xFFFF
 
@@ -76,7 +76,7 @@ class Codes:
         ends = time.monotonic() + DEADLINE
         while time.monotonic() < ends:
             text = self._path.read_text() if self._path.exists() else ""
-            lines = text[: text.rfind("\n") + 1].splitlines()  # a line still being written does not count
+            lines = text[: text.rfind("\n") + 1].splitlines()  # ignore a line that is still being written
             found = [code for to, code in map(str.split, lines) if "".join(filter(str.isdigit, to)) == phone]
             if len(found) >= number:
                 return found[number - 1]
@@ -107,7 +107,7 @@ class Comparison:
 
     def __init__(self, names: dict[str, Any], capabilities: set[str]) -> None:
         self.names, self._capabilities = names, capabilities
-        #: The greatest time that was met.
+        #: The latest time seen so far.
         self.latest = 0
 
     def compare(self, wanted: Any, found: Any, type: Type, path: str = "") -> None:
@@ -121,7 +121,7 @@ class Comparison:
         elif name := marker(wanted):
             self._compare_marked(name, found, path)
         elif isinstance(wanted, int) and path.endswith(f"/{found}/id"):
-            # In an opaque value, so it was recorded as it was: the id of the key it stands under.
+            # The value is opaque, so the recording contains it unchanged: the id of the key above it.
             return
         elif not same(unescaped(wanted), plain(found)):
             raise Mismatch(f"{path}: {brief(found)} instead of {brief(wanted)}")
@@ -137,13 +137,13 @@ class Comparison:
         if not isinstance(found, dict):
             raise Mismatch(f"{path}: {brief(found)} instead of a map")
         rest = {str(key): item for key, item in found.items()}
-        # A name that was not met before can only be one of the keys that are left: it is looked at last.
+        # Compare unknown names last: such a name can only stand for one of the remaining keys.
         for key in sorted(wanted, key=lambda key: self._key(key) is None):
             here = self._key(key) or next(iter(rest), key)
             if here not in rest:
                 raise Mismatch(f"{path}/{here}: is no longer there")
             if name := marker(key):
-                # Keys are digits; as values, ids are integers.
+                # Ids are digits as keys, and integers as values.
                 self._compare_marked(name, int(here), f"{path}/{here}")
             self.compare(wanted[key], rest.pop(here), type.field(here), f"{path}/{here}")
         for key in rest:
@@ -262,10 +262,10 @@ class Replay:
         self._address = (host, int(port))
         self._codes, self._specification = codes, specification
         self._names = Names()
-        #: The greatest time that was told, in milliseconds.
+        #: The latest time that the server has sent, in milliseconds.
         self._latest = 0
         self._connections: dict[str, Connection] = {}
-        #: Who has logged in on a connection: id and phone.
+        #: Id and phone of the user who is logged in on each connection.
         self._people: dict[str, tuple[int, int]] = {}
         self.counts = {"request": 0, "reply": 0, "error": 0, "push": 0}
 
@@ -309,7 +309,7 @@ class Replay:
 
     async def _value(self, name: str) -> Any:
         if name.startswith("now"):
-            # Messages sent within a millisecond get times ahead of the clock.
+            # Messages sent within one millisecond have times ahead of the clock.
             clock = max(time.time_ns() // 1_000_000, self._latest)
             return clock + int(name.removeprefix("now") or 0)
         if name.startswith("code"):

@@ -15,15 +15,15 @@ from typing import Any
 import lz4.block
 import msgpack
 
-#: The whole specification, for everybody who does not read YAML.
+#: The whole specification as JSON, for programs that do not read YAML.
 PROTOCOL = Path(__file__).parents[3] / "protocol-spec/conformance/src/tambour_conformance/protocol.json"
 
-#: Bytes before a payload: ver, cmd, seq, opcode, flags and length.
+#: The number of bytes before a payload: ver, cmd, seq, opcode, flags and length.
 HEADER = 10
 
 REQUEST, REPLY, ERROR = 0, 1, 3
 
-#: More than any payload inflates to.
+#: More bytes than any payload inflates to.
 MOST_INFLATED = 16 << 20
 
 
@@ -92,7 +92,7 @@ def plain(value: Any) -> Any:
             return value
 
 
-# What the specification says
+# The specification
 
 
 class Specification:
@@ -173,7 +173,7 @@ class Leaf:
 
     value: Any
     type: str
-    #: What holds it, as `LOGIN request.token`.
+    #: The field that contains the scalar, such as `LOGIN request.token`.
     field: str
     start: int
     end: int

@@ -8,7 +8,7 @@ from harness import Device, World, chat_info, check, fact, later_than, refused, 
 from pymax.api.chats.enums import ChannelPermissions
 from pymax.protocol import Opcode
 
-#: One for each channel: the same again would be answered with the channel that is there already.
+#: A new cid for each channel. With a used cid, the server would return the existing channel.
 CIDS = itertools.count(1)
 
 

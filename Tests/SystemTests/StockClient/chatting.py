@@ -203,7 +203,7 @@ async def formatting(world: World) -> None:
 
 
 def ranges(message: Any) -> list[tuple[str, int, int | None, str | None]]:
-    # The library reads `from` into the extra fields of its model, not into `from_`.
+    # The library stores `from` in the extra fields of its model instead of `from_`.
     return [
         (e.type, (e.model_extra or {}).get("from", 0), e.length, e.attributes.url if e.attributes else None)
         for e in message.elements

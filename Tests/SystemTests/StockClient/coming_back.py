@@ -37,7 +37,7 @@ async def relogin(world: World) -> None:
     same({chat.id for chat in await stock_pages(bob)}, set(wanted), "pages as the library's fetch_chats walks them")
     fact("so are the pages from now, by the reply's marker and as the library walks them")
 
-    # Away again; a few of them change, each in another way.
+    # Bob goes away once more. Five groups change, each in another way.
     await bob.close()
     said, edited, deleted, marked, hidden = list(groups)[:5]
     newest = {chat: (await chat_info(alice, chat))["lastMessage"]["id"] for chat in list(groups)[:5]}

@@ -19,10 +19,10 @@ from typing import Any
 from pymax import ApiError, AuthFlow, Client, ExtraConfig, RegistrationConfig, SmsAuthFlow, SyncOverrides
 from pymax.protocol import Command, Opcode
 
-#: Seconds until a thing that should happen counts as not happening. Generous: the machine may be busy.
+#: Seconds until an expected event counts as missing. The limit is generous, because the machine may be busy.
 DEADLINE = float(os.environ.get("TAMBOUR_STOCK_DEADLINE", "120"))
 
-#: Seconds the library waits for a reply.
+#: Seconds that the library waits for a reply.
 REQUEST_TIMEOUT = 60
 
 #: Seconds after which a client that was refused a login counts as stuck; see `Device.past_refusal`.
@@ -98,7 +98,7 @@ class LoginCodes:
         codes: dict[str, list[str]] = {}
         with suppress(FileNotFoundError):
             text = self.path.read_text()
-            for line in text[: text.rfind("\n") + 1].splitlines():  # a line still being written does not count
+            for line in text[: text.rfind("\n") + 1].splitlines():  # ignore a line that is still being written
                 phone, code = line.split()
                 codes.setdefault("".join(filter(str.isdigit, phone)), []).append(code)
         return codes
@@ -205,7 +205,7 @@ class Device(Events):
 
         return collect
 
-    # Life
+    # Connecting and closing
 
     async def connect(self) -> Device:
         """Logs in once: from the session file if it has one, by code otherwise."""
@@ -255,7 +255,7 @@ class Device(Events):
         if not outcome.done():
             await self.client._connection.fail()
 
-    # What the library has no method for
+    # Requests for which the library has no method
 
     async def invoke(self, opcode: int, payload: dict[str, Any]) -> dict[str, Any]:
         return (await self.client._app.invoke(opcode, payload)).payload or {}
@@ -313,7 +313,7 @@ class World:
         newcomer = await self.device(self.phone(), name, registration_config=registration, **settings).connect()
         for other in self._people:
             for one, found in ((newcomer, other), (other, newcomer)):
-                # Whoever has gone meanwhile finds nobody.
+                # A person whose connection has ended is not found.
                 with suppress(Exception):
                     await asyncio.wait_for(one.invoke(Opcode.CONTACT_INFO_BY_PHONE, {"phone": found.phone}), DEADLINE)
         self._people.append(newcomer)

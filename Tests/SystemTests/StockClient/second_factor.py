@@ -7,7 +7,7 @@ from pymax import QrAuthFlow, SmsAuthFlow
 from pymax.types.domain.profile import Profile
 
 PASSWORD, OTHER = "correct horse", "battery staple"
-#: What `profileOptions` says.
+#: Values in `profileOptions`.
 HAS_PASSWORD, HAS_EMAIL, HAS_HINT = 2, 3, 4
 
 
@@ -36,7 +36,7 @@ async def second_factor(world: World) -> None:
     auth = phone.client
     check(not await auth.check_2fa(), "a new account has a password")
 
-    # Digits that no phone has: codes are found by them.
+    # Use digits that no phone has, because codes are looked up by digits.
     address = f"n{phone.phone.removeprefix('+')}2@example.org"
     await auth.set_2fa(PASSWORD, email=address, hint="a horse", email_code_provider=world.codes)
     for device in (phone, laptop):

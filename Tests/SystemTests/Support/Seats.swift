@@ -1,4 +1,4 @@
-/// Lets no more than so many in at once; the others wait in the order they came.
+/// Admits a limited number of callers at once; the remaining callers wait in order of arrival.
 actor Seats {
     private var free: Int
     private var queue: [CheckedContinuation<Void, Never>] = []
@@ -7,7 +7,7 @@ actor Seats {
         free = count
     }
 
-    /// Runs `body` when there is a free seat.
+    /// Runs `body` as soon as a seat is free.
     nonisolated func taking<Value: Sendable>(
         _ body: () async throws -> Value
     ) async throws -> Value {

@@ -2,24 +2,24 @@ import Foundation
 import TambourTesting
 import Testing
 
-/// An account on a device, and the `tambour` programs that run on its file.
+/// An account on a device, and the `tambour` programs that use its file.
 struct TambourAccount {
     let directory: URL
     let name: String
 
-    /// What a program that has ended said.
+    /// The exit status and output of a finished program.
     struct Outcome {
         let status: Int32
         let lines: [String]
         let errors: String
     }
 
-    /// Starts a program; its file is this account's.
+    /// Starts a program with this account's file.
     func start(_ arguments: [String], input: String = "/dev/null") throws -> ChildProcess {
         try ChildProcess(Self.program(), arguments + place, input: input)
     }
 
-    /// Runs a program to its end, and kills it when it takes too long.
+    /// Runs a program until it ends; kills it after the deadline.
     func run(
         _ arguments: [String],
         input: String = "/dev/null",
@@ -32,19 +32,19 @@ struct TambourAccount {
         return Outcome(status: try await status, lines: lines, errors: child.errors)
     }
 
-    /// Runs a program whose standard input says something.
+    /// Runs a program with a text as its standard input.
     func run(_ arguments: [String], saying input: String) async throws -> Outcome {
         try await run(arguments, saying: Data(input.utf8))
     }
 
-    /// Runs a program whose standard input says something that need not be text.
+    /// Runs a program with any bytes as its standard input.
     func run(_ arguments: [String], saying input: Data) async throws -> Outcome {
         let file = directory.appendingPathComponent("\(name).input")
         try input.write(to: file)
         return try await run(arguments, input: file.path)
     }
 
-    /// Runs a program by a shell that sends its output somewhere else.
+    /// Runs a program in a shell that redirects its output to a file.
     func run(_ arguments: [String], into file: String) async throws -> Outcome {
         let words = ["-c", "exec \"$0\" \"$@\" > \(file)", try Self.program().path]
         let child = try ChildProcess(URL(filePath: "/bin/sh"), words + arguments + place)

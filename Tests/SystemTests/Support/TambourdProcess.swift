@@ -2,11 +2,11 @@ import Foundation
 import Synchronization
 import TambourTesting
 
-/// A real `tambourd serve` with a data directory of its own, which goes when the test is done.
+/// A real `tambourd serve` with its own data directory, which is removed after the test.
 ///
 /// The program is the one built with the tests; `TAMBOUR_TAMBOURD` names another one.
 final class TambourdProcess: Sendable {
-    /// Where clients connect: `127.0.0.1:PORT`. The port stays the same over restarts.
+    /// The address for clients, `127.0.0.1:PORT`. The port stays the same over restarts.
     let address: String
     /// The file with a line `PHONE CODE` for each login code.
     let codesFile: URL
@@ -18,14 +18,16 @@ final class TambourdProcess: Sendable {
     private let child: Mutex<ChildProcess>
     private let earlierErrors = Mutex("")
 
-    /// Starts a server, runs `body`, stops the server as an operator would and removes its directory.
+    /// Starts a server, runs `body`, stops the server as an operator would, and removes its
+    /// directory.
     ///
     /// - Parameters:
-    ///   - limits: Limits to override, by their names in `protocol-spec/limits.yaml`; how often something
-    ///     may be done is not limited unless named.
+    /// - limits: Limits to override, by their names in `protocol-spec/limits.yaml`. Rate limits are
+    /// off unless named.
     ///   - arguments: Further arguments of `serve`.
-    ///   - descriptors: How many the process may have; as many as the system allows if nil.
-    /// - Throws: What `body` throws, and `ChildProcess.Failed` if the server does not start or stop.
+    /// - descriptors: The maximum number of descriptors; nil for the system's limit.
+    /// - Throws: Any error of `body`, and `ChildProcess.Failed` if the server does not start or
+    /// stop.
     static func run<Result: Sendable>(
         limits: [String: Int] = [:],
         arguments: [String] = [],
@@ -70,16 +72,16 @@ final class TambourdProcess: Sendable {
         self.address = address
     }
 
-    /// What all runs of the server wrote to standard error.
+    /// The standard error of all runs of the server.
     var errors: String { earlierErrors.withLock { $0 } + current.errors }
 
-    /// What the server holds in memory right now, bytes; 0 when it has died.
+    /// The server's memory now, in bytes; 0 after its death.
     var residentBytes: Int { current.residentBytes }
 
-    /// The most it has held in memory so far, bytes.
+    /// The server's peak memory so far, in bytes.
     var peakResidentBytes: Int { current.peakResidentBytes }
 
-    /// Stops the server gracefully and starts it again on the same port and the same data.
+    /// Stops the server gracefully and starts it again on the same port with the same data.
     ///
     /// - Throws: `ChildProcess.Failed` if it does not stop with status 0 or does not come back.
     func restart() async throws {
@@ -87,14 +89,14 @@ final class TambourdProcess: Sendable {
         try await startAgain()
     }
 
-    /// Kills the server with SIGKILL and starts it again on the same port and the same data.
+    /// Kills the server with SIGKILL and starts it again on the same port with the same data.
     func killAndRestart() async throws {
         current.signal(SIGKILL)
         _ = try await current.exitStatus(within: .seconds(120))
         try await startAgain()
     }
 
-    /// Stops the server by SIGTERM, as systemd does; it must end with status 0.
+    /// Stops the server with SIGTERM, as systemd does. It must end with status 0.
     private func stop() async throws {
         current.signal(SIGTERM)
         let status = try await current.exitStatus(within: .seconds(120))
@@ -112,7 +114,7 @@ final class TambourdProcess: Sendable {
         child.withLock { $0 = next }
     }
 
-    /// Starts the program and waits until it says where it listens.
+    /// Starts the program and waits until it reports its addresses.
     private static func start(
         listen: String,
         _ arguments: [String],
@@ -135,7 +137,8 @@ final class TambourdProcess: Sendable {
         )
     }
 
-    /// The program under test: the one built with the tests, or what `TAMBOUR_TAMBOURD` names.
+    /// The program under test: the one built with the tests, or the one that `TAMBOUR_TAMBOURD`
+    /// names.
     static func program() throws -> URL {
         if let named = ProcessInfo.processInfo.environment["TAMBOUR_TAMBOURD"] {
             return URL(fileURLWithPath: named)

@@ -13,16 +13,16 @@ from harness import IS_LONG, World, fact, is_idle, scenario
 from terminal import Failure, Terminal, check
 
 SIZE = (100, 30)
-#: Columns of the list of chats on a screen of that size; the line between follows.
+#: The width of the chat list on a screen of that size, in columns; a separator follows.
 LIST = 28
 
-#: Acts by what does them: `/title`, `reply` of `tambour keys`, `Contacts: Alt-a`.
+#: The acts by their triggers, such as `/title`, `reply` of `tambour keys`, or `Contacts: Alt-a`.
 ACTS: dict[str, Callable[[Stage], None]] = {}
 
-#: Whether an act is played in the short form, too.
+#: The acts that the short form plays, too.
 SHORT: set[str] = set()
 
-#: What has no act here, and why.
+#: Triggers without an act here, and the reason or the test that covers them.
 ELSEWHERE = {
     "retry": "only of what a server refused, see ScreenFlowTests",
     "Waiting to be done: r": "only of what a server refused, see ScreenFlowTests",
@@ -70,10 +70,10 @@ class Stage:
         self.other = self.alice.online("tablet", size=SIZE)
         self.act = ""
         self.heals = 0
-        #: The keys below panels that were opened.
+        #: The keys shown below the panels opened so far.
         self.panel_keys: set[str] = set()
 
-    # What Alice does
+    # Alice's actions
 
     def do(self, line: str, terminal: Terminal | None = None) -> None:
         """Writes a line and presses Enter."""
@@ -119,7 +119,7 @@ class Stage:
             terminal.press("Enter")
             terminal.until(title, lambda terminal=terminal: title in pane(terminal).split("\n")[0] and terminal.cursor)
 
-    # What must come of it
+    # Expected results
 
     def shown(self, what: str, holds: Callable[[Terminal], object], *, other: bool = True) -> None:
         """Something must show on both screens, when nothing is under way any more."""
@@ -221,7 +221,7 @@ def title(stage: Stage) -> None:
 
 @act("/describe")
 def describe(stage: Stage) -> None:
-    # No screen shows it; nothing may go wrong, or be left under way.
+    # No screen shows the description. The command must succeed and leave nothing in flight.
     stage.do("/describe Those who like tea")
     stage.shown("nothing", lambda terminal: "Friends" in pane(terminal).split("\n")[0])
 
@@ -391,7 +391,7 @@ def new_channel(stage: Stage) -> None:
 
 @act("/leave", short=True)
 def leave(stage: Stage) -> None:
-    # Owners do not leave.
+    # Bob creates the group, because an owner cannot leave.
     owner = stage.bob.online()
     owner.type(f"/new Passing, {stage.alice.phone}\r")
     stage.own.until("the group of Bob", lambda: row(stage.own, "Passing"))
@@ -399,7 +399,7 @@ def leave(stage: Stage) -> None:
     stage.go_to("Passing", stage.own)
     stage.do("/leave")
     stage.answer("Leave Passing", "y")
-    # The other device keeps what it holds, and says that it is no longer a member's.
+    # The other device keeps its messages and shows that Alice is no longer a member.
     stage.shown(
         "the group gone here, marked there",
         lambda terminal: not row(terminal, "Passing")
@@ -479,7 +479,7 @@ def profile(stage: Stage) -> None:
     stage.in_panel("/profile", "You", "Alicia", there=False)
 
 
-# What is looked at
+# Commands that only show something
 
 
 @act("/help", "help", "/debug", "/search", "search", "search-chat", "/mentions", "mentions", "/theme", "/notify",
@@ -532,7 +532,7 @@ def date(stage: Stage) -> None:
     stage.own.until("the end", lambda: "more below" not in stage.own.text)
 
 
-# The end
+# The queue, sessions and the end
 
 
 @act("/queue", "queue", "Waiting to be done: x")
@@ -550,7 +550,7 @@ def queue(stage: Stage) -> None:
     with stage.world.checking("acts: Waiting to be done: x on the own screen"):
         stage.own.until("it gone", lambda: "never to be sent" not in pane(stage.own))
     stage.world.server.start()
-    # Who writes tries at once; others are not kept waiting by that.
+    # The writing device reconnects at once; wait until both are online.
     for terminal in (stage.own, stage.other):
         terminal.until("online", lambda terminal=terminal: " online" in terminal.lines[-1])
 

@@ -12,7 +12,7 @@ from terminal import Failure, Terminal, check
 
 ROOT = Path(__file__).resolve().parents[3]
 
-#: Where the README says that programs are built, and that the server listens.
+#: The build folder and the server address that the README names.
 RELEASE, ADDRESS = ".build/release/", "127.0.0.1:7770"
 
 

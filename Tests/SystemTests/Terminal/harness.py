@@ -13,10 +13,10 @@ from pathlib import Path
 
 from terminal import DEADLINE, Failure, Terminal, check, close_all
 
-#: The login code of everybody.
+#: The login code of every person.
 CODE = "111111"
 
-#: People in a test are quicker than people.
+#: High rate limits, because tests are faster than people.
 LIMITS = {
     "maxCodesPerPhonePerHour": 1000, "maxCodesPerPhoneFromAllPerHour": 1000, "maxCodesPerAddressPerHour": 1000,
     **{f"{kind}{rate}": 100_000 for kind in ("auth", "login", "send", "create", "profile", "manage", "draft")
@@ -26,10 +26,10 @@ LIMITS = {
 #: Every scenario by its name.
 SCENARIOS: dict[str, Callable[[World], None]] = {}
 
-#: When this began.
+#: The start time of this process.
 STARTED = time.monotonic()
 
-#: Whether the long form of a scenario is played.
+#: Whether to play the long form of a scenario.
 IS_LONG = os.environ.get("TAMBOUR_SOAK") == "1"
 
 
@@ -135,7 +135,7 @@ class World:
     def __init__(self, folder: Path, programs: Path) -> None:
         self.folder, self.tambour = folder, programs / "tambour"
         self.programs = programs
-        # Keeps what it is given, and changes nothing.
+        # This editor keeps a copy of its file and changes nothing.
         editor = folder / "editor"
         editor.write_text(f'#!/bin/sh\ncp "$1" "{folder}/edited.new" && mv "{folder}/edited.new" "{folder}/edited"\n')
         editor.chmod(0o700)

@@ -103,7 +103,7 @@ def kept(world: World) -> None:
     writer.still("when the server is back")
     writer.is_stored()
 
-    # Not stored yet: nothing is, before nothing was typed for a while.
+    # The draft is not stored yet: the client stores it only after a pause in typing.
     writer.writes("!")
     terminal.press("Ctrl-q")
     check(terminal.ended() == 0, "Ctrl-Q ends with 0")
@@ -124,7 +124,7 @@ def kept(world: World) -> None:
     writer.opens_again()
     with world.checking("kept: sent while the server was gone, and the client killed"):
         writer.terminal.until("it is sent", lambda: " online" in writer.terminal.lines[-1] and is_idle(writer.terminal))
-        # The status line tells of what waits a moment after the client is online.
+        # The status line reports waiting messages only a moment after the client is online.
         writer.alice.run("queue", "--flush")
         count = heard(writer.bob, "Alice").count(writer.text)
         check(count == 1, f"Bob has it once, not {count} times\n{writer.terminal}")
@@ -140,7 +140,7 @@ def in_editor(world: World, terminal: Terminal) -> str:
     edited.unlink(missing_ok=True)
     terminal.press("Alt-e")
     terminal.until("the editor", edited.exists)
-    # Before the client has the terminal back, Enter would arrive as a line feed.
+    # If Enter arrives before the client controls the terminal, it arrives as a line feed.
     terminal.until("the line", lambda: terminal.cursor and terminal.takes_keys)
     return edited.read_text()
 
@@ -160,7 +160,7 @@ def kept_over_paste(world: World) -> None:
         found = in_editor(world, terminal).strip("\n")
         check(found == short, f"{len(found)} of {len(short)} characters are in the line\n{terminal}")
     terminal.press("Enter")
-    # The message is higher than the screen, so its ✓ may be above it.
+    # The message is taller than the screen, so its ✓ may be off-screen.
     terminal.until("it sent", lambda: is_idle(terminal) and stands_behind(terminal, "> "))
 
     terminal.paste("\n".join(lines))
@@ -172,8 +172,8 @@ def kept_over_paste(world: World) -> None:
 
         def missing() -> list[str]:
             words = found + "\n" + heard(bob, "Alice")
-            # Those that were sent before have the same words.
+            # Earlier lines consist of the same words.
             return [line for line in lines[60:] if line not in words]
 
-        # The line tells of what waits a moment after it was handed over.
+        # The status line reports a waiting message only a moment after the client stores it.
         terminal.until("every line with Bob, or in the line", lambda: not missing())

@@ -20,7 +20,7 @@ from collections.abc import Callable
 
 import pyte
 
-#: Seconds until something that should be on the screen counts as missing. Generous: the machine may be busy.
+#: Seconds until expected screen content counts as missing. The limit is generous, because the machine may be busy.
 DEADLINE = float(os.environ.get("TAMBOUR_TERMINAL_DEADLINE", "30"))
 
 KEYS = {
@@ -62,7 +62,7 @@ class Stream(pyte.ByteStream):
 class Terminal:
     """One terminal, of a size in columns and rows, with a program in it."""
 
-    #: All that are open: whoever waits for one of them reads what all of them write.
+    #: All open terminals. Waiting for one terminal reads the output of all.
     opened: list[Terminal] = []
 
     def __init__(self, command: list[str], environment: dict[str, str], size: tuple[int, int] = (80, 24)) -> None:
@@ -83,7 +83,7 @@ class Terminal:
     def tell_size(file: int, size: tuple[int, int]) -> None:
         fcntl.ioctl(file, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
 
-    # What a person sees
+    # Reading the screen
 
     @property
     def lines(self) -> list[str]:
@@ -126,7 +126,7 @@ class Terminal:
     def shows_no_more(self, text: str) -> None:
         self.until(f"without {text!r}", lambda: text not in self.text)
 
-    # What a person does
+    # Typing
 
     def type(self, text: str) -> None:
         rest = text.encode()
@@ -134,7 +134,7 @@ class Terminal:
             try:
                 rest = rest[os.write(self.file, rest):]
             except BlockingIOError:
-                # The program has to read first, and may have to write before that.
+                # The program must read first, and may have to write before it can.
                 select.select([], [self.file], [], 0.01)
                 Terminal.listen(0, self)
 
@@ -156,11 +156,11 @@ class Terminal:
     def resize(self, columns: int, rows: int) -> None:
         self.screen.resize(rows, columns)
         self.tell_size(self.file, (columns, rows))
-        # Not every system tells the program when the size is set from outside.
+        # Some systems do not signal the program when the size is set from outside.
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.process, signal.SIGWINCH)
 
-    # Its end
+    # The end of the program
 
     def ended(self, what: str = "the program ends") -> int:
         """Waits for the end of the program; its exit status, or 128 and the signal."""
@@ -182,7 +182,7 @@ class Terminal:
             Terminal.opened.remove(self)
             os.close(self.file)
 
-    # Reading
+    # Reading the output
 
     @staticmethod
     def listen(seconds: float, waiting: Terminal) -> bool:

@@ -8,7 +8,7 @@ import re
 from harness import IS_LONG, World, scenario
 from terminal import Terminal, check
 
-#: Columns and rows: usual, narrow, and the smallest that the screen takes.
+#: Columns and rows: a usual size, a narrow one, and the smallest that the screen accepts.
 SIZES = [(80, 24), (40, 12), (20, 6)]
 
 
@@ -20,8 +20,8 @@ def stands_behind(terminal: Terminal, text: str) -> bool:
     return row < terminal.screen.lines and terminal.screen.display[row][:column].endswith(text)
 
 
-#: Another one each time: what is still on the way to the screen may show the last one. No name on the screen ends
-#: with a capital, so a cursor behind one says that it was typed.
+#: A different letter each time, because the screen may still show the last one. No name on the screen ends with a
+#: capital, so a cursor behind a capital shows that it was typed.
 LETTERS = itertools.cycle("BCDFGHJKLMNPQRSTVWXZ")
 
 
@@ -34,7 +34,7 @@ def type_and_see(terminal: Terminal) -> None:
         terminal.until(f"a cursor behind {letter!r}", lambda: stands_behind(terminal, letter))
         row, column = terminal.cursor or (0, 0)
         place = (row, column - 1)
-        # At first the screen may still be changing.
+        # The screen may still change during the first attempt.
         check(attempt == "once" or before == place, f"{letter!r} is at {place}, the cursor was at {before}\n{terminal}")
         terminal.press("Backspace")
         terminal.until(
@@ -63,7 +63,7 @@ class Walk:
         with self.world.checking(f"typed: {state} at {self.size}"):
             self.terminal.until("no cursor", lambda: not self.terminal.cursor)
 
-    # What a person does, and waits for: a key right behind Esc would count as one with Alt.
+    # Actions that wait for their effect, because a key right behind Esc would count as one with Alt.
 
     def type(self, text: str) -> None:
         self.terminal.type(text)
@@ -101,7 +101,7 @@ class Walk:
         self.terminal.press(key)
         self.terminal.until("the line", lambda: stands_behind(self.terminal, "> "))
 
-    # Where they go
+    # The walk through all states
 
     def all(self) -> None:
         self.text("no chat open")
@@ -255,7 +255,7 @@ def typed_while_resized(world: World) -> None:
     walk.open("Alt-g")
     walk.close("Enter")
     resized("a chat open")
-    # Without spaces there is one place only where each letter may be.
+    # Without spaces, each letter has only one possible place.
     terminal.type("0123456789" * 10)
     resized("a long line")
     walk.erase()

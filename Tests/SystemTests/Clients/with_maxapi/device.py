@@ -19,7 +19,7 @@ class MaxapiParty(Party):
     def __init__(self, witness: Device, device: Device) -> None:
         super().__init__(witness)
         self.device, self.client = device, device.client
-        # One list: what the device hears, its owner hears.
+        # Share one list, so that the party receives every event of the device.
         self._events, self._arrived = device._events, device._arrived
         app = self.client._app
         invoke = app.invoke

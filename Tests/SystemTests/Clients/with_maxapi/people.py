@@ -61,7 +61,7 @@ async def settings(room: Room) -> None:
 
 @cell("Say whether one is online")
 async def online(room: Room) -> None:
-    # It is said with the next PING of the library, which comes every half a minute.
+    # The library reports presence with its next PING, which it sends every 30 seconds.
     room.alice.client.set_presence(online=False)
     room.alice.client.set_presence(online=True)
     check(room.alice.client.is_connected, "the connection is gone")

@@ -33,7 +33,7 @@ async def comments(room: Room) -> None:
     await not_allowed(bob.raw.send_comment(chat, post, "me too"))
     await alice.raw.set_chat_options(chat, {"COMMENTS": True})
 
-    # Its `subscribe_chat` knows no posts.
+    # The library's `subscribe_chat` has no parameter for a post.
     await carol.raw.call("CHAT_SUBSCRIBE", {"chatId": chat, "postId": post, "subscribe": True})
     made = await bob.raw.send_comment(chat, post, "me too")
     same((made.text, made.sender_id, made.get("postId")), ("me too", bob.id, post), "the answer")

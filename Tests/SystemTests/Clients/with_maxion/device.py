@@ -14,7 +14,7 @@ from maxion.raw.errors import RpcError
 
 Found = TypeVar("Found")
 
-#: No two sessions share a file unless a cell wants that.
+#: Numbers for session files: no two sessions share a file unless a cell wants that.
 NUMBERS = itertools.count(1)
 
 

@@ -31,7 +31,7 @@ async def link_of(room: Room, chat: int) -> str:
 
 @cell("Make a group", short=True)
 async def make(room: Room) -> None:
-    # As `create_chat` would, by the message that makes it.
+    # Creates the group with a message, as `create_chat` would.
     chat = await group(room, room.bob.id)
     seen = await room.bob.next("raw chat", lambda update: update.chat.id == chat)
     same((seen.chat.title, seen.chat.owner_id), ("Drummers", room.alice.id), "what bob is told")
@@ -108,7 +108,7 @@ async def list_members(room: Room) -> None:
     same(sorted(each["contact"]["id"] for each in found), sorted([room.alice.id, room.bob.id]), "members")
     same(len(await listed(room.alice.raw.iter_members(chat, chunk=1))), 2, "members page by page")
     same(len(await room.alice.client.get_chat_members(chat, query="Bob")), 1, "members called Bob")
-    # A member is {contact, presence}; the library looks for the id beside them.
+    # A member is {contact, presence}, but the library looks for the id next to these two keys.
     with room.fault(Failure):
         same(found[0].id, found[0]["contact"]["id"], "the id of a member")
     check(await room.alice.client.get_chat_member(chat, room.bob.id) is None, "get_chat_member works")
@@ -131,7 +131,7 @@ async def administrators(room: Room) -> None:
 )
 async def rights(room: Room) -> None:
     chat = await group(room, room.bob.id)
-    # They are the bits of a number; the library wants a list of names.
+    # Permissions are bits of a number, but the library expects a list of names.
     with room.fault(RpcError):
         await room.alice.client.promote_chat_member(chat, room.bob.id, permissions=["PIN_MESSAGE"])
 

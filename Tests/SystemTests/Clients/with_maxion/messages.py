@@ -52,7 +52,7 @@ async def formatted(room: Room) -> None:
 @cell("Format text after an emoji", fault=Line("maxion/raw/utils.py", 106, "len(value)"))
 async def formatted_after_emoji(room: Room) -> None:
     sent = await room.alice.raw.send_message(room.chat, Text("🥁 ").bold("bold"))
-    # Ranges count UTF-16 units, of which the emoji has two; the library counts code points.
+    # Ranges count UTF-16 units, and the emoji has two; the library counts code points.
     with room.fault(Failure):
         same(sent.elements[0].from_, 3, "where the bold text begins")
 
@@ -101,7 +101,7 @@ async def told_of_edits(room: Room) -> None:
     await room.alice.client.edit_message_text(room.chat, sent.id, "hello")
     pushed = await room.bob.next("raw message", lambda update: update.text == "hello")
     same((pushed.message.status, pushed.message.is_edited), ("EDITED", True), "the push")
-    # The library takes it for an edit by a key of the push, and not by the message's status.
+    # The library recognises an edit by a key of the push instead of the message's status.
     with room.fault(Failure):
         check(pushed.is_edit, "it is reported as a new message")
     await room.bob.next("message", lambda message: message.text == "hello")
@@ -169,7 +169,7 @@ async def place(room: Room) -> None:
 
 @cell("Preview of a link")
 async def preview(room: Room) -> None:
-    # There is none without a program of the operator's, and that is no error.
+    # Without an operator's preview program there is no preview, and the reply is not an error.
     same(await room.alice.raw.get_link_preview("see https://example.org"), {"attachments": []}, "the preview")
 
 

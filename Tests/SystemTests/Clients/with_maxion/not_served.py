@@ -71,7 +71,7 @@ async def downloads(room: Room) -> None:
     ):
         with room.unserved(alice):
             await call
-    # Without an address there is nothing to load; the method is there for addresses of the calls above.
+    # Without an address there is nothing to download; the method needs an address from the calls above.
     try:
         await alice.raw.download("http://127.0.0.1:9/file", room.world.directory / "file")
     except OSError:

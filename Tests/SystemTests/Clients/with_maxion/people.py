@@ -95,7 +95,7 @@ async def others(room: Room) -> None:
 async def presence(room: Room) -> None:
     found = (await room.alice.raw.get_presence(room.bob.id))[room.bob.id]
     same(found["status"], 1, "status of who is online")
-    # It is a number, 1 for online; the library looks for the words ON and ONLINE.
+    # Presence is a number, 1 for online, but the library looks for the words ON and ONLINE.
     with room.fault(Failure):
         check(found.is_online, "bob is offline")
 
@@ -107,6 +107,6 @@ async def told_of_presence(room: Room) -> None:
     await carol.close()
     await carol.witness.close()
     told = await room.alice.next("raw presence", lambda update: update.get("userId") == carol.id)
-    # The push is {userId, presence}; the library takes `presence` for a map of users.
+    # The push is {userId, presence}, but the library reads `presence` as a map of users.
     with room.fault(ValueError):
         check(told.presences, "nobody's presence")

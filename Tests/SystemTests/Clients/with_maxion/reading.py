@@ -13,7 +13,7 @@ async def history(room: Room) -> None:
     carol = await room.person("carol")
     chat = room.alice.dialog(carol)
     sent = [(await room.alice.client.send_message(chat, f"message {number}")).id for number in range(60)]
-    # Each page begins with the message at which the one before ended, and the library gives it twice.
+    # Each page begins with the last message of the previous page, and the library returns that message twice.
     found = [message.id for message in await listed(carol.raw.iter_history(chat, chunk=25))]
     same(sorted(set(found)), sent, "messages of all pages")
     newest = await listed(carol.client.get_chat_history(chat, limit=10))

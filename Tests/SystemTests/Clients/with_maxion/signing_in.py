@@ -29,7 +29,7 @@ async def register(room: Room) -> None:
     newcomer = MaxionParty(room, room.alice.witness, "newcomer").raw
     await newcomer.connect()
     asked = await newcomer.request_code(phone)
-    # sign_in wants a token of an account; a new phone has one to register with.
+    # `sign_in` needs an account's token, but a new phone only has a token for registering.
     code = await room.world.codes.get_code(phone)
     answer = await newcomer.call(
         "AUTH", {"token": asked["token"], "verifyCode": code, "authTokenType": str(AuthTokenType.CHECK_CODE)}
@@ -69,7 +69,7 @@ async def by_token(room: Room) -> None:
     await again.client.send_message(room.chat, "by the stored token")
     await room.bob.next("message", lambda message: message.text == "by the stored token")
 
-    # What keeps a program alive: it ends when the connection does.
+    # These two calls keep a program alive; they return when the connection ends.
     waiting = [
         asyncio.ensure_future(call) for call in (again.client.idle(), again.raw.run_until_disconnected())
     ]

@@ -31,7 +31,7 @@ from pyromax.models import (
     TypingEvent,
 )
 
-#: No two sessions share a file unless a cell wants that.
+#: Numbers for session files: no two sessions share a file unless a cell wants that.
 NUMBERS = itertools.count(1)
 
 
@@ -70,7 +70,7 @@ class PyromaxParty(Party):
         async def collect(event: Any) -> None:
             self.append(kind, event)
 
-        # The library gives a handler what its annotations ask for.
+        # The library passes a handler the arguments that its annotations name.
         collect.__annotations__["event"] = type
         return collect
 
@@ -83,11 +83,12 @@ class PyromaxParty(Party):
     ) -> PyromaxParty:
         """From the session file if it has one, by a code otherwise."""
         world = self.room.world
-        # It would send what was refused again and again, for half a minute.
+        # Turn off the library's retries, which would resend refused requests for half a minute.
         never = CircuitBreakerConfig(enabled=False)
         options = {
             "device_type": DeviceType.Android,
-            # With a plus it does not find what it stored: it keeps the number as the profile has it.
+            # With a plus the library does not find its stored session, because it stores the number as the profile has
+            # it.
             "phone": (phone or self.phone).removeprefix("+"),
             "use_telemetry": False,
             "request_timeout": REQUEST_TIMEOUT,

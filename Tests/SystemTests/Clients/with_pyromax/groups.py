@@ -105,7 +105,7 @@ async def public_name(room: Room) -> None:
 )
 async def join_requests(room: Room) -> None:
     chat = await asked_by_bob(room)
-    # A member is {contact, presence}, also in this library; but the answer is read as a list of contacts.
+    # A member is {contact, presence}, but this library reads the answer as a list of contacts.
     with room.fault(ValidationError):
         await room.alice.client.get_join_requests(chat)
 
@@ -122,7 +122,7 @@ async def asked_by_bob(room: Room) -> int:
 @cell("Accept a join request", fault=Line(CHATS, 566, "self._cache_chat(chat)"))
 async def confirm(room: Room) -> None:
     chat = await asked_by_bob(room)
-    # It raises when he is let in already.
+    # The library raises after the server has already accepted him.
     with room.fault(AttributeError):
         await room.alice.client.confirm_join_requests(chat, [room.bob.id])
     same((await chat_info(room.alice.witness, chat))["participantsCount"], 2, "members")
@@ -136,7 +136,7 @@ async def decline(room: Room) -> None:
     one, many = await asked_by_bob(room), await asked_by_bob(room)
     await room.alice.answered(room.alice.client.decline_join_request(one, room.bob.id))
     await room.alice.answered(room.alice.client.decline_join_requests(many, [room.bob.id]))
-    # It removes a member, and does not say that somebody is meant who asks.
+    # The library removes a member, but does not tell the server that it means a join request.
     for chat in (one, many):
         with room.fault(Failure):
             same(await room.alice.witness.client.get_join_requests(chat), [], "who asks in the end")

@@ -42,7 +42,7 @@ async def formatted(room: Room) -> None:
 async def formatted_after_emoji(room: Room) -> None:
     await room.alice.client.send_message(room.chat, "🥁 <strong>bold</strong>")
     received = await room.bob.next("message")
-    # Ranges count UTF-16 units, of which the emoji has two; the library counts code points.
+    # Ranges count UTF-16 units, and the emoji has two; the library counts code points.
     with room.fault(Failure):
         same(received.elements[0]["from"], 3, "where the bold text begins")
 
@@ -156,7 +156,7 @@ async def unreact(room: Room) -> None:
     await room.alice.next("reaction", lambda reaction: reaction.total_count == 1)
     await room.bob.client.remove_reaction(room.chat, sent.message_id)
     told = await room.alice.next("reaction", lambda reaction: reaction.total_count == 0)
-    # The push 155 always becomes one that was added.
+    # The library reports every push 155 as an added reaction.
     with room.fault(Failure):
         same(told.status, "REMOVE", "what happened")
 
@@ -184,7 +184,7 @@ async def vote(room: Room) -> None:
     poll = await room.alice.client.create_poll(QUESTION)
     sent = await room.alice.client.send_message(room.chat, attaches=[poll])
     number = sent.attaches[0].poll_id
-    # It raises when the vote is counted already.
+    # The library raises after the server has already counted the vote.
     with room.fault(AttributeError):
         await room.bob.client.vote_poll(room.chat, sent.message_id, number, [2])
     asks = {"chatId": room.chat, "polls": [{"messageId": sent.message_id, "pollId": number}]}

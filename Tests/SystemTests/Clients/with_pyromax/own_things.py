@@ -20,7 +20,7 @@ from with_pyromax.device import PyromaxParty, cell
 )
 async def profile(room: Room) -> None:
     carol = await room.person("carol")
-    # It raises when the profile is changed already.
+    # The library raises after the server has already changed the profile.
     with room.fault(AttributeError):
         await carol.client.change_profile("Caroline", "Drummer", "drums")
     found = (await carol.witness.invoke(8, {"needProfile": True}))["profile"]["contact"]
@@ -39,7 +39,7 @@ async def settings(room: Room) -> None:
 
 @cell("Say whether one is online")
 async def online(room: Room) -> None:
-    # It is said with the next PING of the library, which comes every half a minute.
+    # The library reports presence with its next PING, which it sends every 30 seconds.
     await room.alice.client.set_presence(False)
     same(room.alice.client.mapper.keep_alive_interactive, False, "what the next PING says")
     await room.alice.client.set_presence(True)
@@ -67,7 +67,7 @@ async def folders(room: Room) -> None:
 async def handlers(room: Room) -> None:
     told: asyncio.Queue[str] = asyncio.Queue()
     laptop = PyromaxParty(room, room.bob.witness)
-    # A handler that takes an update keeps it from the routers below.
+    # A handler that accepts an update hides it from the routers below.
     for observer in (laptop.dispatcher.message, laptop.dispatcher.chat_update):
         observer.handlers.clear()
     router, other, third = Router(name="guest"), Router(name="other"), Router(name="third")
@@ -107,7 +107,7 @@ async def updates(room: Room) -> None:
     fault=Line("pyromax/dispatcher/ObserverPattern.py", 36, "self._observers"),
 )
 async def observers(room: Room) -> None:
-    # The list of observers is never made.
+    # The library never creates the list of observers.
     with room.fault(AttributeError):
         await room.bob.dispatcher.attach(object())
     with contextlib.suppress(AttributeError):

@@ -71,7 +71,7 @@ async def read(room: Room) -> None:
 
 @cell("Be told who types", short=True)
 async def typing(room: Room) -> None:
-    # The library has no method to say that one types.
+    # The library has no method that reports typing.
     await room.alice.client.send_message(room.chat, "wait")
     await room.alice.witness.invoke(65, {"chatId": room.chat, "type": "TEXT"})
     told = await room.bob.next("typing")

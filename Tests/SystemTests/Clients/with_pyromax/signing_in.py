@@ -25,7 +25,7 @@ async def register(room: Room) -> None:
     joining = asyncio.create_task(newcomer.log_in(room.world.phone(), registration_config=config))
     await until(lambda: CONFIRMS.is_waited_at() or joining.done(), "the registration is sent or done")
     await room.alice.fence()
-    # Before it sends the name, it waits until it is logged in.
+    # The library waits for its own login before it sends the name, and so never sends it.
     with room.fault(Failure):
         check(not CONFIRMS.is_waited_at(), "the registration waits for its own login")
     joining.cancel()
@@ -107,7 +107,7 @@ async def check_2fa(room: Room) -> None:
     carol = await room.person("carol")
     same(await carol.client.check_2fa(), False, "a password in the beginning")
     await carol.client.set_2fa(PASSWORD)
-    # It looks at the profile of its login, which it never changes.
+    # The library looks at the profile from its login, which it never updates.
     with room.fault(Failure):
         same(await carol.client.check_2fa(), True, "a password after set_2fa")
 
