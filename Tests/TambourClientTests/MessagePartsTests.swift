@@ -24,7 +24,7 @@ struct MessagePartsTests {
         #expect(Self.texts("aa bb\ncc dd ee", limit: 10) == ["aa bb", "cc dd ee"])
         #expect(Self.texts("aa bb cc", limit: 6) == ["aa bb", "cc"])
         #expect(Self.texts("a bbbbbbbbbbbb", limit: 6) == ["a", "bbbbbb", "bbbbbb"])
-        // A paragraph that would leave a small part is not looked for.
+        // The function does not cut at a paragraph that would leave a small part.
         #expect(Self.texts("a\n\nbb cc dd ee ff", limit: 14) == ["a\n\nbb cc dd ee", "ff"])
     }
 
@@ -71,7 +71,7 @@ struct MessagePartsTests {
             return (0..<count).map { _ in Self.pieces[random.below(Self.pieces.count)] }
         } check: { pieces in
             let text = pieces.joined()
-            // Parts may be as short as a character that is no surrogate pair needs.
+            // The shortest limit still fits one surrogate pair.
             for limit in [2, 3, 7, 16, 30] {
                 try Self.check(text, limit)
             }
@@ -100,9 +100,9 @@ struct MessagePartsTests {
             }
         }
         let named = parts.reduce(0) { $0 + $1.mentions.count }
-        // A name whose last letter carries many marks may be longer than a short part.
+        // A name whose last letter carries many combining marks may be longer than a short part.
         try require(limit < 16 || named == mentions.count, "names are lost at \(limit)")
-        // White space went only where the text was cut.
+        // White space may be missing only at the cuts.
         var rest = Substring(text).unicodeScalars
         for part in parts {
             while !rest.starts(with: part.text.unicodeScalars) {

@@ -2,7 +2,7 @@ import TambourClient
 import TambourProtocol
 import Testing
 
-/// Two changes one after the other are one change or none: every cell of the table.
+/// Two successive changes compose to one change or none. The tests cover every cell of the table.
 @Suite("Composition of changes")
 struct EntityChangeTests {
     private static let base = Entity(

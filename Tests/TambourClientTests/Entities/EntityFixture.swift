@@ -1,7 +1,8 @@
 import TambourClient
 import TambourProtocol
 
-/// A device that holds account 1 > profile 2 > note 3, all synced, and the calls of tests in short.
+/// A device that holds account 1 > profile 2 > note 3, all synced, with short forms of the calls
+/// that tests make.
 struct EntityFixture {
     static let account = EntityType("account")
     static let profile = EntityType("profile")
@@ -81,7 +82,7 @@ struct EntityFixture {
         entity(3, note, below: 2, version: version, fields: fields)
     }
 
-    /// Tombstones of the profile and its note.
+    /// The tombstones of the profile and its note.
     static let profileIsDeleted = [
         entity(2, profile, below: 1, version: 2), entity(3, note, below: 2, version: 2),
     ]
@@ -112,7 +113,7 @@ struct EntityFixture {
         _ = try local.pushed(results, at: 2_000)
     }
 
-    /// Pushes one operation and gets this result.
+    /// Pushes one operation and replies with `result`.
     mutating func exchange(_ result: EntityResult) throws -> EntityOperation? {
         let operation = push().first
         try reply(result)

@@ -2,7 +2,7 @@ import TambourClient
 import TambourProtocol
 import Testing
 
-/// What the server tells, where the user has changed nothing and where he has.
+/// Pulled entities, with and without local changes to them.
 @Suite("Pulling entities")
 struct EntityPullTests {
     private typealias Fixture = EntityFixture
@@ -188,7 +188,7 @@ struct EntityPullTests {
         #expect(fixture.local.conflicts.isEmpty)
         fixture.local.dropped()
         #expect(fixture.push() == first)
-        // The pull was quicker than the reply.
+        // The pull arrived before the reply.
         try fixture.reply(.replayed(Fixture.applied(3, version: 2)))
         #expect(fixture.local.entity(.server(3))?.entity.version == 3)
         #expect(fixture.fields() == ["a": .int(2), "b": .int(3)])

@@ -2,7 +2,7 @@ import TambourClient
 import TambourProtocol
 import Testing
 
-/// What is pushed, in which order, and under which names.
+/// The content, the order and the ids of pushed operations.
 @Suite("Pushing entities")
 struct EntityPushTests {
     private typealias Fixture = EntityFixture

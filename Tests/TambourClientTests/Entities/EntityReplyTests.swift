@@ -2,8 +2,7 @@ import TambourClient
 import TambourProtocol
 import Testing
 
-/// What the server's answers do: to the change they answer, to the one behind it, and to the names
-/// of things.
+/// The effects of a reply on the change it answers, on later changes, and on ids.
 @Suite("Replies to pushed entities")
 struct EntityReplyTests {
     private typealias Fixture = EntityFixture

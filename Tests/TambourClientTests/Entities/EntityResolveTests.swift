@@ -2,13 +2,13 @@ import TambourClient
 import TambourProtocol
 import Testing
 
-/// What each answer of the user does to each kind of conflict.
+/// The effect of each user choice on each kind of conflict.
 @Suite("Resolving conflicts of entities")
 struct EntityResolveTests {
     private typealias Fixture = EntityFixture
     private let theirs = EntityFixture.note3(version: 2, ["a": .int(7), "b": .int(7)])
 
-    /// The note was updated here and there.
+    /// Returns a fixture whose note was updated on both sides.
     private func updateUpdate() throws -> EntityFixture {
         var fixture = Fixture()
         try fixture.update(["a": .int(2)])
@@ -26,7 +26,7 @@ struct EntityResolveTests {
         #expect(operation.base == 2)
         #expect(operation.fields == ["a": .int(2)])
         #expect(operation.modified == 9_000)
-        // Theirs changed again meanwhile.
+        // The server's note has changed once more.
         let newer = Fixture.note3(version: 3, ["a": .int(8)])
         try fixture.reply(.conflict(.updateUpdate, server: newer))
         #expect(fixture.local.conflicts.map(\.theirs) == [newer])

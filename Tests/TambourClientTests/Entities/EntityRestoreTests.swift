@@ -3,13 +3,13 @@ import Testing
 
 @testable import TambourClient
 
-/// A server that has lost something, and files that were damaged.
+/// A server that has lost data, and damaged files.
 @Suite("Entities after a loss")
 struct EntityRestoreTests {
     private typealias Fixture = EntityFixture
 
-    /// Note 3 as the device knows it, and as another device made it after the server had lost that:
-    /// the same version at another time.
+    /// Note 3 as the device has it, and note 3 as another device wrote it after the server had lost
+    /// the former. Both have the same version, but different times.
     private static let lost = Fixture.note3(version: 2, ["a": .int(2), "b": .int(1)])
     private static func made(_ fields: [String: FieldValue]) -> Entity {
         var copy = Fixture.note3(version: 2, fields)
@@ -53,8 +53,8 @@ struct EntityRestoreTests {
         #expect(fixture.local.conflict(.server(3))?.kind == .deleteUpdate)
     }
 
-    /// What the server applies it to is not what the device saw, and the reply says no more than the
-    /// version: the device must have the server's fields.
+    /// The server applies the change to a state that the device has not seen, and replies with the
+    /// version alone. So the device must already have the server's fields.
     @Test("build on the state that the server has")
     func accepted() throws {
         var fixture = fixture(note: .merge(contested: .cas))
@@ -77,7 +77,7 @@ struct EntityRestoreTests {
         var made = Self.made(["a": .int(9)])
         made.version = version
         _ = fixture.local.pulledAll([made], of: [Fixture.note])
-        // Of a later version the user's base may be one that it came from.
+        // A later version may descend from the user's base, so the base is kept.
         #expect(fixture.push().map(\.base) == [version == 3 ? 2 : 0])
     }
 

@@ -2,7 +2,7 @@ import Testing
 
 @testable import TambourClient
 
-/// Examples of the rules in docs/client-sync.md, sections 6.3 and 6.4, that concern what is held.
+/// Examples of the rules about held messages in docs/client-sync.md, sections 6.3 and 6.4.
 @Suite("What is learned of a chat joins what is held")
 struct ChatHistoryTests {
     private let history = HeldHistory()
@@ -191,7 +191,7 @@ struct ChatHistoryTests {
         #expect(history.chunks == [stretch(...9)])
     }
 
-    // MARK: - Giving up
+    // MARK: - Eviction
 
     @Test("R9: eviction takes the lower edge, rows and claims together")
     func evict() throws {

@@ -2,7 +2,8 @@ import Testing
 
 @testable import TambourClient
 
-/// Each row of the table in docs/client-sync.md, section 6.2, and the limit to the closed part.
+/// Each row of the table in docs/client-sync.md, section 6.2, and the restriction to the closed
+/// part.
 @Suite("What a reply or push proves")
 struct EvidenceTests {
     // MARK: - Backward pages

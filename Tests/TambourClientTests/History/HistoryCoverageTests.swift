@@ -3,7 +3,7 @@ import Testing
 
 @testable import TambourClient
 
-/// Chunks against a set that holds every single millisecond.
+/// Compares chunks with a set that contains every covered millisecond.
 @Suite("Chunks are exactly the milliseconds that were covered")
 struct HistoryCoverageTests {
     private enum Step {

@@ -2,7 +2,7 @@ import Testing
 
 @testable import TambourClient
 
-/// I8 and R10 of docs/client-sync.md by example.
+/// Examples of I8 and R10 in docs/client-sync.md.
 @Suite("A list of messages shows where something may be missing")
 struct HistoryGapsTests {
     private let end = ChatEnd(newest: at(50), safeTimeMs: 40)

@@ -3,10 +3,10 @@ import Testing
 
 @testable import TambourClient
 
-/// What is known does not depend on the order in which it was learned, nor on how often (I3, I4).
+/// The known history does not depend on the order or the number of the facts (I3, I4).
 @Suite("What is known of a chat is the same in whatever order it was learned")
 struct HistoryOrderTests {
-    /// Something that a reply or push told, at some time in the life of the chat.
+    /// A fact from a reply or push, true at some time in the life of the chat.
     private enum Fact: CustomStringConvertible {
         case evidence(Evidence, versions: [Position: Int])
         case deleted([Position])
@@ -59,8 +59,8 @@ struct HistoryOrderTests {
         return stored
     }
 
-    /// A chat of some messages that are edited, deleted and cleared, and what can be learned of it
-    /// meanwhile.
+    /// Returns facts about a chat whose messages are edited, deleted and cleared, each as it was
+    /// true at its time.
     private static func facts(_ random: inout SeededGenerator) -> [Fact] {
         var server = ServerChat()
         var facts: [Fact] = []

@@ -2,8 +2,8 @@ import Testing
 
 @testable import TambourClient
 
-/// Examples of the rules R6, R7 and R10 of docs/client-sync.md, section 6.4, and of requests on the
-/// wire.
+/// Examples of the rules R6, R7 and R10 in docs/client-sync.md, section 6.4, and of encoded
+/// requests.
 @Suite("A reader asks for what is missing, early enough and once")
 struct HistoryReaderTests {
     private let reader = AskingReader()

@@ -2,7 +2,7 @@ import Testing
 
 @testable import TambourClient
 
-/// How many requests reading takes (I6, I7), and that it does not matter how large pages are (I11).
+/// The number of requests that reading needs (I6, I7), independent of the page size (I11).
 @Suite("Reading a history asks for each part of it once")
 struct HistoryReadingTests {
     @Test("10,000 messages take exactly 200 pages, and none when they are read again")
@@ -20,7 +20,8 @@ struct HistoryReadingTests {
 
         func scroll() throws -> Int {
             var requests = 0
-            // One row at a time, as a wheel does: `place` rows are below the top edge of the screen.
+            // Scroll one row at a time, as a mouse wheel does. `place` rows are below the top edge
+            // of the screen.
             var place = 0
             while place < 10_000 {
                 let viewport = HistoryViewport(
@@ -68,7 +69,7 @@ struct HistoryReadingTests {
                 let before = world.requests
                 var busy = moves.makeIterator()
                 while try world.scrollUp() {
-                    // Messages arrive and go while the pages do.
+                    // Messages arrive and disappear while the pages arrive.
                     if let move = busy.next() {
                         for step in [HistoryWorld.Step.append, .receivePush, .remove, .receivePush]
                         {

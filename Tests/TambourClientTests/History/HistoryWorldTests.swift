@@ -2,8 +2,8 @@ import Testing
 
 @testable import TambourClient
 
-/// The invariants of docs/client-sync.md, section 6.5, checked against a plain model of the
-/// server's chat while replies are late, doubled and reordered, connections break, and a backup is
+/// The invariants of docs/client-sync.md, section 6.5, checked against a simple model of the
+/// server's chat. Replies are late, duplicated and reordered, connections break, and a backup is
 /// restored.
 @Suite("What the history claims is true")
 struct HistoryWorldTests {

@@ -2,7 +2,7 @@ import Testing
 
 @testable import TambourClient
 
-/// Pages are asked for by time and claims are made of ids: the two must meet exactly.
+/// Requests use times, but evidence uses ids, so the conversion must be exact.
 @Suite("Positions and times turn into each other")
 struct PositionTests {
     @Test("a position tells its millisecond, and a millisecond its ends")

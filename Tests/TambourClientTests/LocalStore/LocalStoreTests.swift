@@ -16,7 +16,7 @@ struct LocalStoreTests {
         for round in 0..<50 {
             let store = try LocalStore(path: "\(directory)/\(round).db")
             let refusals = Mutex<[String]>([])
-            // Threads of their own: readers that never stop would keep a task that closes from starting.
+            // Use real threads: endless readers in tasks could keep the closing task from starting.
             DispatchQueue.concurrentPerform(iterations: 4) { reader in
                 do throws(ClientError) {
                     while true {

@@ -7,8 +7,8 @@ import Testing
 
 @testable import TambourClient
 
-/// One account's core, with a network, a server that takes photos, and work done beside the lane, each
-/// of which does what the test says, when it says so.
+/// The core of one account, with a network, a server that accepts photos, and work outside the
+/// lane. Each acts only when the test says so.
 final class PhotoDesk: ClientHost {
     struct Stored {
         let request: MsgSendRequest
@@ -23,20 +23,20 @@ final class PhotoDesk: ClientHost {
     let directory: String
     private(set) var core: ClientCore?
     private(set) var store: LocalStore?
-    /// Work the host was asked for and has not said the end of.
+    /// Work that the host was asked for and has not finished.
     private(set) var works: [PhotoWork] = []
     private(set) var givenUp: Set<TaskRun> = []
-    /// What the server has stored, each once.
+    /// The messages that the server has stored, each once.
     private(set) var messages: [Stored] = []
-    /// How often a message was asked to be sent.
+    /// The number of send requests.
     private(set) var sendings = 0
-    /// Whether connections come about.
+    /// Whether connection attempts succeed.
     var isReachable = true
     /// Whether the server's answers to messages get lost.
     var losesAnswers = false
-    /// What the server says to messages instead of storing them.
+    /// The refusal that messages get instead of being stored.
     var refusal: RequestError.Code?
-    /// What happens while the server makes up its mind about a message.
+    /// An action that runs before the server answers a message.
     var beforeAnswer: (() -> Void)?
     var nowMs: Int64 = 1_790_000_000_000
     private var random = SeededGenerator(seed: 5)
@@ -71,14 +71,14 @@ final class PhotoDesk: ClientHost {
         )
     }
 
-    // MARK: - What a test does
+    // MARK: - Actions of a test
 
     func start() {
         core?.start()
         settle()
     }
 
-    /// The process is killed: nothing is told to anybody.
+    /// Kills the process without any notification.
     func kill() {
         connection += 1
         waiting = []
@@ -106,12 +106,12 @@ final class PhotoDesk: ClientHost {
         settle()
     }
 
-    /// Lets everything happen that needs no time.
+    /// Runs everything that needs no time to pass.
     func settle() {
         while !waiting.isEmpty { waiting.removeFirst()() }
     }
 
-    /// Does what somebody asks of the client.
+    /// Runs a user's request to the client.
     @discardableResult
     func wish<Value>(_ body: (ClientCore, StoreTransaction) throws -> Value) throws -> Value {
         let core = try #require(core)
@@ -136,7 +136,7 @@ final class PhotoDesk: ClientHost {
         }
     }
 
-    /// A file that looks like a photo.
+    /// Creates a file that looks like a photo and returns its path.
     func photo(_ name: String = "photo.jpg", bytes: Int = 100) throws -> String {
         let path = "\(directory)/\(name)"
         let data = Data([0xFF, 0xD8, 0xFF] + [UInt8](repeating: 7, count: bytes - 3))
@@ -144,14 +144,14 @@ final class PhotoDesk: ClientHost {
         return path
     }
 
-    /// Does the copying that was asked for, and tells how it went.
+    /// Does the requested copying and reports the result.
     func keepPhoto() throws {
         let copies = works.filter { $0.upload == nil }
         try #require(!copies.isEmpty, "nothing is copied")
         for work in copies { keep(work) }
     }
 
-    /// Does this copying, whether anybody still wants it or not.
+    /// Does one copy, even if it is no longer wanted.
     func keep(_ work: PhotoWork) {
         guard case .keep(let source, let path) = work.step else { return }
         do throws(PhotoError) {
@@ -161,7 +161,7 @@ final class PhotoDesk: ClientHost {
         }
     }
 
-    /// Starts, sends a photo and copies it; what is left is its upload.
+    /// Starts the client, sends a photo and copies it. Only the upload remains.
     @discardableResult
     func startWithPhoto() throws -> OutgoingID {
         start()
@@ -170,7 +170,7 @@ final class PhotoDesk: ClientHost {
         return photo
     }
 
-    /// Tells how an upload went.
+    /// Reports the result of an upload.
     func finishUpload(_ report: PhotoReport) throws {
         finish(try #require(works.first { $0.upload != nil }, "nothing is uploaded"), report)
     }
@@ -187,15 +187,15 @@ final class PhotoDesk: ClientHost {
         settle()
     }
 
-    /// Gets a photo as far as being uploaded.
+    /// Copies and uploads a photo.
     func upload(_ token: String = "t1", goodFor: Duration = .seconds(3600)) throws {
         try keepPhoto()
         try finishUpload(.uploaded(PhotoToken(token, goodFor: goodFor)))
     }
 
-    // MARK: - What a test sees
+    // MARK: - Results
 
-    /// The uploads that are under way.
+    /// The uploads in progress.
     var uploads: [(key: String, offset: Int64)] { works.compactMap(\.upload) }
 
     func rows() throws -> [HistoryRow] {
@@ -203,28 +203,28 @@ final class PhotoDesk: ClientHost {
         return try store.read { try Reader($0).history(of: chat, .newest, count: 100).rows }
     }
 
-    /// How the last row of the chat stands.
+    /// The state of the chat's last row.
     func lastState() throws -> MessageState? { try rows().last?.state }
 
-    /// What the list of chats shows of the chat.
+    /// The preview of the chat in the list of chats.
     func preview() throws -> String? {
         let store = try #require(store)
         return try store.read { try Reader($0).chat(chat)?.preview?.text }
     }
 
-    /// How many tasks there are, those that have failed included.
+    /// The number of tasks, including failed ones.
     func taskCount() throws -> Int {
         let store = try #require(store)
         return try store.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM task") ?? 0 }
     }
 
-    /// The files of the folder of copies.
+    /// Returns the files in the folder of copies.
     func copies() -> [String] {
         let folder = "\(directory)/account.db.photos"
         return (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
     }
 
-    // MARK: - What the core asks for
+    // MARK: - Calls from the core
 
     func connect(to server: String) {
         connection += 1
@@ -367,7 +367,7 @@ final class PhotoDesk: ClientHost {
 }
 
 extension PhotoWork {
-    /// What is to be uploaded under which name from where on; nil for other work.
+    /// The key and the offset of an upload; nil for other work.
     var upload: (key: String, offset: Int64)? {
         guard case .upload(_, _, let key, let offset) = step else { return nil }
         return (key, offset)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import TambourClient
 
-/// The core with a network, a server and uploads that do what the test says.
+/// The core with a simulated network, server and uploads that the test controls.
 @Suite("A photo that is sent")
 struct PhotoTests {
     private let desk: PhotoDesk
@@ -237,7 +237,7 @@ struct PhotoTests {
         #expect(desk.works.isEmpty)
         #expect(desk.givenUp.isSuperset(of: works.map(\.run)))
         #expect(desk.copies().isEmpty)
-        // What was under way may yet come to its end.
+        // Work that was in progress may still finish.
         for work in works {
             desk.keep(work)
             desk.finish(work, .uploaded(PhotoToken("t1", goodFor: .seconds(60))))

@@ -7,7 +7,7 @@ import Testing
 struct MessageTextTests {
     private static let names: [Int64: String] = [1: "Alice", 2: "Bob", 3: "Carol"]
 
-    /// The event as the server sends it: it names who did it, and whom it was done to.
+    /// Returns the text of an event as the server sends it, with its author and the affected users.
     private func words(_ event: Text, by user: Int64, to users: [Int64]?) -> String? {
         let attach = Attach(
             type: .control,

@@ -5,7 +5,7 @@ import Testing
 
 @testable import TambourClient
 
-/// Threads, from what is stored.
+/// Threads built from stored messages.
 @Suite("A thread")
 struct ThreadTests {
     private static let chat = ChatID.dialog(UserID(7), UserID(8))
@@ -40,7 +40,7 @@ struct ThreadTests {
         return message
     }
 
-    /// A store with messages: numbers, and what they answer.
+    /// Creates a store with messages: each key is a number, each value the answered message.
     private static func store(
         _ messages: KeyValuePairs<Int64, Int64?>,
         in chat: ChatID = chat
@@ -55,7 +55,8 @@ struct ThreadTests {
         return store
     }
 
-    /// As `text.depth`; `?` is not held, `x` was deleted.
+    /// Returns the entries as `text.depth`. `?` stands for a message that is not held, `x` for a
+    /// deleted one.
     private static func entries(
         _ store: LocalStore,
         of number: Int64,
@@ -138,7 +139,7 @@ struct ThreadTests {
         try store.write { tx in
             let messages = [
                 Self.message(1, in: Self.other),
-                // Of this one somebody says that it answers a message of another chat.
+                // This message's author claims that it answers a message of another chat.
                 Self.message(3, answering: 1, in: Self.chat),
                 Self.message(4, answering: 1, in: Self.other),
                 Self.message(5, answering: 2, in: Self.other),
@@ -164,7 +165,7 @@ struct ThreadTests {
     func bound() throws {
         let store = try LocalStore()
         try store.write { tx in
-            // A chain of 300, and 300 answers to what began it.
+            // Store a chain of 300 messages, and 300 answers to the first of them.
             for number in 1...300 as ClosedRange<Int64> {
                 let message = Self.message(number, answering: number > 1 ? number - 1 : nil)
                 try tx.put(message, in: Self.chat, revision: 1, isPushed: false)

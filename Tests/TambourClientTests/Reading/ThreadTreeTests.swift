@@ -5,7 +5,7 @@ import Testing
 
 @Suite("What is shown of a thread")
 struct ThreadTreeTests {
-    /// Answers of a thread that message 1 began: each answers the one that its value names.
+    /// Returns a thread below message 1; each key answers the message in its value.
     private static func tree(_ answers: KeyValuePairs<Int64, Int64>) -> ThreadTree {
         var tree = ThreadTree(root: MessageID(1))
         for (answer, answered) in answers {
@@ -14,7 +14,7 @@ struct ThreadTreeTests {
         return tree
     }
 
-    /// As `number.depth`; what waits is negative.
+    /// Returns the places as `number.depth`; waiting messages have negative numbers.
     private static func shown(
         _ tree: ThreadTree,
         atMost limit: Int = 100,
@@ -56,7 +56,7 @@ struct ThreadTreeTests {
         let six = Self.shown(tree, atMost: 6)
         #expect(six.places == ["1.0", "2.1", "5.2", "4.1", "6.1", "7.2"])
         #expect(!six.isWhole)
-        // 5 does not fit with 2, but 4 does.
+        // 5 and its parent 2 do not both fit, but 4 does.
         let four = Self.shown(tree, atMost: 4)
         #expect(four.places == ["1.0", "4.1", "6.1", "7.2"])
         let kept = Self.shown(tree, atMost: 4, with: [1, 3])

@@ -4,7 +4,7 @@ import Testing
 
 @testable import TambourClient
 
-/// What a program lists beside chats and messages.
+/// The lists of a client other than chats and messages.
 @Suite("Lists of a client")
 struct ClientListsTests {
     @Test("members have roles, which can be given and taken")
@@ -170,7 +170,8 @@ struct ClientListsTests {
                 let page = try await client.searchServer("apri", in: asked)
                 #expect(page.found.map(\.row.text) == ["apricot"])
             }
-            // Nobody waits for ever: a search that finds nothing ends, or says where it goes on.
+            // A search that finds nothing must end or return a marker for continuing; it must not
+            // wait forever.
             let nothing = try await client.searchServer("nowhere", in: chat)
             #expect(nothing.found.isEmpty)
         }
@@ -186,7 +187,7 @@ struct ClientListsTests {
             }
             let client = try await world.onlineClient(of: alice)
             try await client.until("all") { try $0.chats().count == 4 }
-            // Who is online may change between two looks.
+            // A user's presence may change between two reads.
             try await client.until("the top") {
                 try $0.chats(limit: 2) == Array($0.chats().prefix(2))
             }

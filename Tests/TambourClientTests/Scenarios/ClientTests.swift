@@ -5,7 +5,7 @@ import Testing
 
 @testable import TambourClient
 
-/// A client against a real server over a real socket.
+/// A client with a real server over a real socket.
 @Suite("A client")
 struct ClientTests {
     @Test("signs in, sends and receives, and keeps what it has seen")
@@ -32,7 +32,7 @@ struct ClientTests {
             #expect(try client.chats().first?.unread == 0)
             let mark = try bob.next(.notifMark, as: NotifMark.self)
             #expect(mark.mark == held.timeMs)
-            // Who answers has read.
+            // Bob has answered, so he has read Alice's message.
             #expect(try client.history(of: chat).rows.first?.state == .read)
             try await client.send("and this?", to: chat)
             try await client.until("sent") {
@@ -226,7 +226,7 @@ struct ClientTests {
             #expect(await client.historyRequests() == (total + 49) / 50)
             try await scrollToTop(client, chat, total)
             #expect(await client.historyRequests() == (total + 49) / 50)
-            // What went over the wire, both times together.
+            // Count the requests of both scrolls on the wire.
             await client.stop()
             #expect(await frames == (total + 49) / 50)
         }
@@ -302,14 +302,14 @@ struct ClientTests {
 
             let reason = client.signedOutReason
             let session = try world.server.signIn(phoneOf: bob, device: "tambour")
-            // As a code makes a session, which nobody else has.
+            // The session is fresh, as after a login by code; no other client uses it.
             try await client.signIn(token: session.token, phone: "79990000001")
             try await client.until("refused") {
                 try $0.signedOutReason != reason && !$0.isSignedIn()
             }
-            // What is meant for Bob does not reach the file.
+            // Bob's messages must not reach the file of Alice's account.
             try carol.send("for Bob", to: carol.dialog(with: bob), cid: 1)
-            // The server does not count this device among his any more.
+            // The server has closed the refused session.
             try session.waitForClose()
             #expect(try client.me() == alice.userID)
             #expect(try client.chats().map(\.id) == [chat])
@@ -338,7 +338,7 @@ struct ClientTests {
             #expect(mallory.userID == alice.userID && same == chat)
             let again = try world.open("tambour")
             again.start()
-            // Its token is unknown here.
+            // The new server does not know this client's token.
             try await again.until("signed out") { $0.state == .signedOut }
             let reason = again.signedOutReason
             let session = try world.server.signIn(phoneOf: mallory, device: "tambour")
@@ -349,7 +349,7 @@ struct ClientTests {
             #expect(try again.texts(of: chat) == ["mine"])
 
             try await again.signOut()
-            // It was refused by this device, not by the server.
+            // The device refused the session, not the server, so the token is still valid.
             try await again.signIn(token: session.token)
             try await again.until("signed in") { $0.state == .online }
             #expect(try again.texts(of: chat) == [])
@@ -380,7 +380,7 @@ struct ClientTests {
             let (alice, _, _) = try world.aliceAndBob()
             let session = try world.server.signIn(phoneOf: alice, device: "tambour")
             for round in 0..<12 {
-                // The world would keep it.
+                // Create the client directly, because the world would keep a reference to it.
                 let client = try Client(
                     store: world.directory + "/tambour.db",
                     server: world.server.address

@@ -5,7 +5,7 @@ import Testing
 @testable import TambourClient
 
 extension Client {
-    /// Everything from the top down.
+    /// Returns all entities, parents first.
     fileprivate func tree(below parent: EntityID? = nil) async throws -> [LocalEntity] {
         var found: [LocalEntity] = []
         for entity in try await entities(below: parent) {
@@ -15,7 +15,7 @@ extension Client {
         return found
     }
 
-    /// Waits until something holds of the entities, looking again whenever something changes.
+    /// Waits until a condition on the entities holds; checks it after each change.
     fileprivate func untilEntities(
         _ what: String,
         sourceLocation: SourceLocation = #_sourceLocation,
@@ -34,7 +34,7 @@ extension Client {
 }
 
 extension [LocalEntity] {
-    /// Titles, names and values, in no order.
+    /// Titles, names and values, without order.
     fileprivate var names: Set<String> {
         Set(
             compactMap { local in
@@ -52,7 +52,8 @@ extension [LocalEntity] {
     }
 }
 
-/// A phone and a laptop of Alice, each with an account, a profile, a note and a preference.
+/// Runs `body` with a phone and a laptop of Alice, each with an account, a profile, a note and a
+/// preference.
 private func withDevices(
     _ body: (World, Client, Client) async throws -> Void
 ) async throws {
@@ -104,7 +105,7 @@ struct EntityClientTests {
         }
     }
 
-    /// Both devices edit, delete and create offline, and return in either order.
+    /// Both devices edit, delete and create offline, and come online in either order.
     @Test("lose nothing silently on a day offline", arguments: [true, false])
     func offlineDay(isPhoneFirst: Bool) async throws {
         try await withDevices { world, phone, laptop in
@@ -129,7 +130,7 @@ struct EntityClientTests {
                         fields: ["value": .string("lb")]
                     )
                 }
-                // Fields that do not meet.
+                // Both devices change different fields.
                 try await device.updateEntity(
                     tree.id("Ann"),
                     fields: name == "phone" ? ["color": .string("red")] : ["born": .int(5)]
@@ -144,7 +145,7 @@ struct EntityClientTests {
             try await second.startAndSync()
             try await second.untilSynced()
 
-            // The later one has both words, and the user chooses.
+            // The device that comes online later has both texts, and the user chooses.
             let conflicts = try await second.entityConflicts()
             let conflict = try #require(conflicts.first)
             #expect(conflicts.count == 1)
@@ -183,7 +184,7 @@ struct EntityClientTests {
                         fields: ["title": .string("note \(number)")]
                     )
                 }
-                // Frozen and written down, as it is before it is sent.
+                // Freeze and store the batch, as the client does before it sends one.
                 try await phone.call { core throws(ClientError) in
                     try core.attempt { tx in
                         var entities = try core.entities.use(tx)
@@ -234,7 +235,7 @@ struct EntityClientTests {
                 }
             }
             try await writer.untilSynced()
-            // A hundred copies of what the other wrote are more than a reply holds.
+            // The conflicts return a hundred copies, which do not fit into one reply.
             try await offline.startAndSync()
             try await offline.untilSynced()
             #expect(try await offline.entityConflicts().count == 100)
@@ -284,7 +285,7 @@ struct EntityClientTests {
     func series() async throws {
         try await withDevices { world, phone, laptop in
             let ann = try await phone.tree().id("Ann")
-            // What is pushed while it is online it holds already.
+            // An online laptop would receive the measurements as pushes.
             await laptop.stop()
             for at in 1...30 {
                 try await phone.createEntity(

@@ -15,7 +15,7 @@ extension Client {
         }
     }
 
-    /// The entities below one, by a field that names them.
+    /// Returns the entities below a parent, keyed by a field that identifies them.
     fileprivate func named(
         _ field: String,
         below parent: EntityID?
@@ -72,8 +72,8 @@ private struct Pair {
 
 @Suite("Entities that are brought together")
 struct EntitySyncTests {
-    /// Makes the file of a client what an older version would have left: without the entities of
-    /// some types, and without their names beside the mark.
+    /// Makes a client's file look as an older version would leave it: without entities of some
+    /// types, and without the names of these types next to the sync mark.
     private func forget(
         _ types: [EntityType],
         named known: String?,
@@ -135,7 +135,7 @@ struct EntitySyncTests {
             let new = try world.open("laptop")
             try await new.startAndSync()
             try await new.waitUntilSent()
-            // Whoever pulled everything would have it.
+            // A pull of everything would have brought the preference back.
             #expect(try await new.entity(pair.preference) == nil)
             #expect(try await new.entity(pair.note) != nil)
         }
@@ -166,7 +166,7 @@ struct EntitySyncTests {
                 below: pair.profile,
                 fields: ["at": .int(4)]
             )
-            // One that the server does not have, as after it was restored.
+            // This entity does not exist on the server, as after a restore.
             try await old.call { core throws(ClientError) in
                 try core.attempt { tx in
                     let ghost = Entity(
@@ -207,7 +207,7 @@ struct EntitySyncTests {
             try await pair.laptop.waitUntilSent()
             try await phone.startAndSync()
             try await phone.waitUntilSent()
-            // Refused is settled, too: the user is asked.
+            // A refused deletion counts as answered, too: the user must resolve the conflict.
             #expect(try await phone.entityConflicts().map(\.kind) == [.deleteUpdate])
             try await phone.resolveConflict(pair.note, .mine)
             try await phone.waitUntilSent()
@@ -217,7 +217,7 @@ struct EntitySyncTests {
 
     @Test("that hold what no field can are an answer that cannot be read")
     func unreadable() {
-        // An extension of MessagePack.
+        // A MessagePack extension.
         let odd = AnyValue(unchecked: Bytes([0xD4, 1, 0]))
         let copy = ObjectCopy(
             id: 1,
@@ -236,10 +236,11 @@ struct EntitySyncTests {
     }
 }
 
-/// A profile is deleted on one device while another, offline, worked below it.
+/// One device deletes a profile while another device changes entities below it offline.
 @Suite("What was done below a deleted profile")
 struct EntityBelowDeletionTests {
-    /// - Parameter isTold: whether the editor hears of the deletion before its changes are sent.
+    /// - Parameter isTold: Whether the editing device learns of the deletion before it sends its
+    /// changes.
     @Test("waits for the user, who can take it elsewhere", arguments: [true, false])
     func deletedFirst(isTold: Bool) async throws {
         try await withWorld { world in
@@ -268,7 +269,7 @@ struct EntityBelowDeletionTests {
                 fields: ["at": .int(5), "value": .double(61)]
             )
             if !isTold {
-                // Frozen as for a request that is under way when the deletion happens.
+                // Freeze the batch, as if its request were in flight during the deletion.
                 try await laptop.call { core throws(ClientError) in
                     try core.attempt { tx in
                         var entities = try core.entities.use(tx)
@@ -319,7 +320,7 @@ struct EntityBelowDeletionTests {
         }
     }
 
-    /// Whoever deletes a profile deletes what stands below it, as the server has it then.
+    /// Deleting a profile deletes everything that the server then has below it.
     @Test("goes along when the server had it before, on all devices alike")
     func editedFirst() async throws {
         try await withWorld { world in

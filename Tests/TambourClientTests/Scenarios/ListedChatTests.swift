@@ -3,7 +3,7 @@ import Testing
 
 @testable import TambourClient
 
-/// What is believed of a chat whose list entry and whose messages do not come together.
+/// The state of a chat when its list entry and its messages arrive separately.
 @Suite("A chat and its place in the list")
 struct ListedChatTests {
     private static let chat = ScriptedServer.dialog
@@ -86,7 +86,8 @@ struct ListedChatTests {
 
             server.login.resync = [.chats]
             server.reconnect()
-            // Behind one that is not here: the push says nothing of those before it.
+            // The push names a previous message that the client does not hold, so it says nothing
+            // about earlier messages.
             push(mine(5), behind: ScriptedServer.message(4))
             #expect(try Self.shown(server) == ["message 1", "message 5"])
         }
@@ -177,7 +178,7 @@ struct ListedChatTests {
             )
             try server.answer(.msgSend, reply)
             third.prevMessageID = nil
-            // It is not known how many, so it is asked.
+            // The client cannot know the unread count, so it requests the chat.
             try server.answer(
                 .chatInfo,
                 ChatInfoReply(chats: [ScriptedServer.described(last: third, before: own)])
@@ -204,13 +205,14 @@ struct ListedChatTests {
                 NotifMessage(chatID: Self.chat, message: second, prevMessageID: first.id)
             )
             try server.answer(.chatMark, ChatMarkReply(unread: 0, mark: first.time))
-            // It is not known whether it was counted, so it is asked.
+            // The client cannot know whether the reply counts the pushed message, so it requests
+            // the chat.
             try server.answer(
                 .chatInfo,
                 ChatInfoReply(chats: [ScriptedServer.described(last: second, before: first)])
             )
             #expect(try Self.unread(server) == 1)
-            // Where nothing was said since, the answer is all there is to know.
+            // No message has arrived since, so the reply is complete.
             let next = MarkTask(
                 chat: Self.chat.rawValue,
                 message: second.id.rawValue,

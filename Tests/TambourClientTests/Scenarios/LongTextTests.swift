@@ -4,7 +4,7 @@ import Testing
 
 @testable import TambourClient
 
-/// Texts that no single message has room for: sent in parts, kept whole as drafts.
+/// Texts too long for one message: sent in parts, but kept whole as drafts.
 @Suite("Long texts of a client")
 struct LongTextTests {
     private static func long(_ word: String) -> String {
@@ -54,7 +54,7 @@ struct LongTextTests {
             try await here.waitUntilIdle()
             try await there.waitUntilIdle()
             #expect(try there.draft(in: chat).text == "short")
-            // What is written elsewhere meanwhile does not take its place.
+            // A draft from another device does not replace the long local draft.
             try await there.saveDraft("from there", in: chat)
             try await there.waitUntilIdle()
             try await here.waitUntilIdle()

@@ -5,10 +5,10 @@ import Testing
 
 @testable import TambourClient
 
-/// Groups that an account is not in any more.
+/// Groups that the account has lost access to.
 @Suite("Chats that are lost")
 struct LostChatTests {
-    /// How somebody loses a group.
+    /// The ways to lose a group.
     enum Loss: CaseIterable {
         case removed
         case deleted
@@ -62,7 +62,7 @@ struct LostChatTests {
                 try await client.waitUntilIdle()
             }
             try await checkLost(group, client, held)
-            // Looking there asks for nothing that would be refused.
+            // Opening a lost group must not cause a request that the server would refuse.
             let before = await client.historyRequests()
             client.look(at: group, rowsOnScreen: 100)
             try await client.waitUntilIdle()
@@ -80,7 +80,7 @@ struct LostChatTests {
         #expect(line.isGone)
         #expect(line.unread == 0)
         #expect(try client.texts(of: group) == held)
-        // The server has none any more; here it can still be copied, and changed.
+        // The server has deleted the draft, but the user can still copy and change the local one.
         #expect(try client.draft(in: group).text == "half a sen")
         try await client.saveDraft("half a sentence", in: group)
         try await client.waitUntilIdle()
@@ -111,7 +111,7 @@ struct LostChatTests {
                 server.reconnect()
                 #expect(isGone() == true)
             }
-            // It is the account's again.
+            // The account is in the group again.
             server.login.chats = [described(2)]
             server.reconnect()
             #expect(isGone() == false)
@@ -142,7 +142,7 @@ struct LostChatTests {
             )
             try await client.waitUntilIdle()
             #expect(try client.chat(group)?.isGone == false)
-            // As on every other device.
+            // The draft is empty, as on every other device.
             #expect(try client.draft(in: group) == .empty)
             try await client.send("back", to: group)
             client.look(at: group, rowsOnScreen: 10)
@@ -195,7 +195,8 @@ struct LostChatTests {
         }
     }
 
-    /// - Parameter unread: nil where all members are told the same.
+    /// - Parameter unread: The account's unread count in the push; nil if all members get the same
+    /// push.
     @Test(
         "what comes of a group between leaving it and the answer does not bring it back",
         arguments: [nil, 1] as [Int64?]

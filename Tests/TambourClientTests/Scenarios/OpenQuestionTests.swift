@@ -3,12 +3,12 @@ import Testing
 
 @testable import TambourClient
 
-/// What is asked once at a time, however many want to know.
+/// Requests that the client sends only once at a time, even if several callers need the answer.
 @Suite("Open questions")
 struct OpenQuestionTests {
     private static let chat = ScriptedServer.dialog
 
-    /// One login brings the chat, and the next says that it has changed.
+    /// The first login contains the chat, and the second reports a change in it.
     private static func bringChat(_ server: ScriptedServer) {
         server.login.chats = [ScriptedServer.described(last: ScriptedServer.message(1))]
         server.reconnect()
@@ -35,7 +35,7 @@ struct OpenQuestionTests {
             Self.bringChat(server)
             try Self.look(server)
             #expect(try server.asked(ChatChangesRequest.self).count == 1)
-            // Nobody knows what it would have said, so the next login asks.
+            // The answer is lost with the connection, so the next login repeats the request.
             server.reconnect()
             #expect(try server.asked(ChatChangesRequest.self).count == 1)
             try server.answer(
@@ -108,7 +108,7 @@ struct OpenQuestionTests {
         _ = try server.wish { try $0.queue(task, $1) }
     }
 
-    /// Pushed before the answer to what is done here, it makes the client ask.
+    /// A push before the reply to the user's own reaction makes the client request the reactions.
     private static func react(_ count: Int64, _ server: ScriptedServer) {
         server.push(
             .notifMsgReactionsChanged,

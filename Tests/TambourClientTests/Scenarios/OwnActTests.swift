@@ -4,10 +4,11 @@ import Testing
 
 @testable import TambourClient
 
-/// What an account's devices show of a group after one of them, or somebody else, has changed it.
+/// The views of all of an account's devices after one of them, or another user, has changed a
+/// group.
 @Suite("What a change of a group leaves on the devices of its author")
 struct OwnActTests {
-    /// A group of Alice's and Bob's, and what can be done in it.
+    /// A group of Alice and Bob, and the participants of an act.
     struct Stage {
         let group: ChatID
         /// The device that acts.
@@ -15,7 +16,7 @@ struct OwnActTests {
         let alice: WireClient
         let bob: WireClient
         let carol: WireClient
-        /// The newest message.
+        /// The newest message of the group.
         let last: MessageID
     }
 
@@ -28,7 +29,7 @@ struct OwnActTests {
         }
     }
 
-    /// All that the library can ask for in a group, and what comes from other programs of the account.
+    /// Every act that the library supports in a group, and acts of the account's other clients.
     static let acts: [Act] = [
         Act("title") { try await $0.actor.update($0.group, title: "Best friends") },
         Act("about") { try await $0.actor.update($0.group, about: "all of us") },
@@ -109,7 +110,8 @@ struct OwnActTests {
         try await withWorld { world in
             let (alice, bob, _) = try world.aliceAndBob()
             let carol = try world.server.signUp("Carol")
-            // Of one much is not held, of another nothing but its beginning was said.
+            // The device holds only a part of the first group, and has only a login's description
+            // of the second.
             let long = try alice.createGroup("Friends", with: [bob], cid: 1)
             for number in 1...90 { try bob.send("n \(number)", to: long, cid: Int64(number)) }
             let phone = try await world.onlineClient(of: alice, device: "phone")
@@ -171,10 +173,10 @@ struct OwnActTests {
         }
     }
 
-    /// What a list shows of a row.
+    /// Returns the text that a list shows for a row.
     private static func words(_ row: HistoryRow) -> String { row.event ?? row.text }
 
-    /// Both devices show what the server has.
+    /// Checks that both devices show the state of the server.
     private func check(
         _ group: ChatID,
         on phone: Client,
@@ -185,7 +187,7 @@ struct OwnActTests {
         for client in [phone, laptop] {
             let line = try client.chat(group)
             guard let served else {
-                // The device that leaves forgets the group, another one marks it.
+                // The device that leaves forgets the group; the other device only marks it as gone.
                 if client === phone {
                     #expect(line?.isGone == nil)
                 } else {
@@ -212,8 +214,8 @@ struct OwnActTests {
 }
 
 extension Client {
-    /// Waits until all that was asked for is done, all that was pushed before is here, and every question that
-    /// followed from it is answered.
+    /// Waits until all tasks are done, all earlier pushes have arrived, and all resulting requests
+    /// have replies.
     func waitUntilIdle() async throws {
         try await until("all is done") { try $0.queueLength() == 0 }
         repeat {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import TambourClient
 
-/// Photos against the real server, which does not take them yet.
+/// Photos with the real server, which does not accept them yet.
 @Suite("A client that sends a photo")
 struct PhotoClientTests {
     private func photo(in world: World) throws -> String {
@@ -54,7 +54,7 @@ struct PhotoClientTests {
         }
     }
 
-    /// Uploads nothing until it is broken off.
+    /// An upload that makes no progress until it is cancelled.
     private final class EndlessUpload: PhotoUpload {
         enum Step { case begun, brokenOff }
 

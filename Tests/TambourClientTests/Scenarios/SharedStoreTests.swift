@@ -5,10 +5,10 @@ import Testing
 
 @testable import TambourClient
 
-/// Several clients on one file: one is connected and serves the others.
+/// Several clients on one file: one client is connected and serves the rest.
 @Suite("Clients that share a file")
 struct SharedStoreTests {
-    /// A client that is connected, and one on the same file that is not.
+    /// Runs `body` with a connected client and an unconnected one on the same file.
     private func withTwo(
         _ body: (World, WireClient, _ first: Client, _ second: Client) async throws -> Void
     ) async throws {
@@ -41,7 +41,7 @@ struct SharedStoreTests {
             try await second.until("fetched") {
                 try $0.texts(of: chat, count: 50).suffix(50) == expected.suffix(50)
             }
-            // A gap between rows is filled as well.
+            // The connected client also fills a gap between rows.
             let held = try #require(try second.history(of: chat).rows.first?.message)
             second.look(
                 at: chat,
@@ -80,7 +80,7 @@ struct SharedStoreTests {
     func takenOver() async throws {
         try await withTwo { _, _, first, second in
             await first.stop()
-            // One was sent by a process that is gone, the other by none yet.
+            // A process that has ended sent one of the errands; no process has sent the other.
             try await second.wish { core, tx in
                 try tx.execute(
                     """

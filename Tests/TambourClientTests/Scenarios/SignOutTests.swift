@@ -3,7 +3,7 @@ import Testing
 
 @testable import TambourClient
 
-/// The end of an account on this device, while much is under way.
+/// Ends an account on this device while much work is in progress.
 @Suite("Signing out")
 struct SignOutTests {
     private static let chat = ChatID.dialog(ScriptedServer.me, ScriptedServer.partner)
@@ -54,7 +54,7 @@ struct SignOutTests {
             #expect(!server.isAsked(.login))
             server.passTime()
             #expect(try server.asked(LoginRequest.self).map(\.token) == ["other"])
-            // Once more, that changes nothing.
+            // Signing in again with the same token changes nothing.
             try server.signIn(token: "other")
             #expect(try server.asked(LoginRequest.self).map(\.token) == ["other"])
         }
@@ -68,7 +68,7 @@ struct SignOutTests {
             let other = try LocalStore(path: server.store.path)
             try other.write { try $0.signOut() }
             other.close()
-            // The first that is heard of it is what somebody wants, which fails.
+            // The core learns of the sign-out through a user's request, which fails.
             #expect(throws: ClientError.signedOut) {
                 try server.wish { core, tx in
                     guard try tx.userID() != nil else { throw ClientError.signedOut }
@@ -78,7 +78,7 @@ struct SignOutTests {
             let sent = MsgSendReply(chatID: Self.chat, message: Self.message)
             try server.answer(.msgSend, sent)
             #expect(try Self.isEmpty(server.store))
-            // What is still told to the old session is not for who signs in now.
+            // A push to the old session must not reach the account that signs in now.
             _ = try server.wish { _, tx in try tx.set(.user, 9) }
             server.push(.notifMessage, NotifMessage(chatID: Self.chat, message: Self.message))
             _ = try server.wish { _, tx in try tx.set(.user, nil) }
@@ -102,7 +102,7 @@ struct SignOutTests {
             server.reconnect()
             #expect(answers.count == 2)
             #expect(server.logins == 2)
-            // Whoever is signed in still can sign out.
+            // The user is still signed in, so signing out must work.
             try server.signOut()
             #expect(server.isAsked(.logout))
         }

@@ -4,7 +4,7 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
-/// What the tour of the library shows is compiled and run here.
+/// Compiles and runs the code that the tour of the library shows.
 @Suite("The tour")
 struct TourTests {
     private let file = URL(filePath: #filePath)
@@ -82,7 +82,7 @@ struct TourTests {
         for block in blocks { #expect(here.contains(block), "\(block)") }
     }
 
-    /// Without what the formatter decides about.
+    /// Returns the text without the white space and commas that the formatter controls.
     private static func lines(of text: String) -> String {
         text.filter { !$0.isWhitespace }.replacing(",)", with: ")")
     }

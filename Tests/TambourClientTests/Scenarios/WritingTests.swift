@@ -4,7 +4,7 @@ import Testing
 
 @testable import TambourClient
 
-/// What becomes of messages between the first letter and the last change.
+/// Messages from the first letter to the last change.
 @Suite("What a client writes")
 struct WritingTests {
     @Test("an edit keeps formatting and names outside of what it changes")
@@ -37,7 +37,8 @@ struct WritingTests {
             #expect(try shown().map(\.range) == [0..<4, 13..<18, 19..<23])
             await client.stop()
 
-            // What is edited again before it was sent, and what is seen of it meanwhile.
+            // Edit the message twice before the client can send the first edit, and check the local
+            // view.
             let offline = try world.open("tambour")
             try await offline.edit(message, in: chat, text: "bold and not so plain @Bob")
             try await offline.edit(message, in: chat, text: "and not so plain @Bob")
@@ -83,7 +84,8 @@ struct WritingTests {
             try await offline.edit(row.id, in: chat, text: "@Bob one", mentioning: [mention])
             #expect(try offline.texts(of: chat) == ["hello", "@Bob one", "two"])
             #expect(try offline.history(of: chat).rows.first { $0.id == row.id }?.spans.count == 1)
-            // An answer that was lost: the server has the message, and says what it has.
+            // Simulate a lost answer: the server already has the message, and replies with its own
+            // copy.
             guard case .own(let cid) = first.id else { throw ClientError.signedOut }
             try await offline.wish { core, tx in
                 var task = SendTask(chat: chat.rawValue, cid: cid, text: "hello again")
@@ -99,7 +101,7 @@ struct WritingTests {
             #expect(messages.map { "\($0.text)" } == ["hello again", "@Bob one", "two"])
             #expect(messages[1].elements?.stored?.first?.entityID == bob.userID)
 
-            // By the name it had while it waited.
+            // Use the id that the message had while it waited.
             try await offline.edit(row.id, in: chat, text: "@Bob one!")
             try await offline.until("done") { try $0.queueLength() == 0 }
             #expect(try offline.texts(of: chat) == ["hello again", "@Bob one!", "two"])
@@ -141,7 +143,7 @@ struct WritingTests {
             try save("he")
             #expect(server.isAsked(.draftSave))
             server.loseConnection()
-            // It takes the place of the one whose answer was lost.
+            // This draft replaces the one whose answer was lost.
             try save("hey")
             _ = try server.wish { core, tx in
                 try core.discardDraft(Client.Draft(text: "hey"), in: chat, tx)

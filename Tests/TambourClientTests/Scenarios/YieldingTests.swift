@@ -5,13 +5,14 @@ import Testing
 
 @testable import TambourClient
 
-/// Answers to what this device changed, behind pushes of what another one of the same person changed in the same
-/// moment: nothing that was pushed is lost, and what both did ends as the server has it.
+/// Replies to a device's own changes that arrive after pushes of simultaneous changes by another
+/// device of the same person. No pushed change is lost, and the devices end with the server's
+/// state.
 @Suite("An answer yields to what was pushed before it")
 struct YieldingTests {
     private static let chat = ChatID.dialog(ScriptedServer.me, ScriptedServer.partner)
 
-    /// - Parameter name: the name the account has given; nil is none.
+    /// - Parameter name: The name that the account has given the contact; nil for none.
     private static func user(
         _ id: UserID = ScriptedServer.partner,
         _ name: String? = nil,
@@ -207,7 +208,8 @@ struct YieldingTests {
         }
     }
 
-    /// What happens offline to the draft of a chat, and what is then asked of the server.
+    /// Changes the draft of a chat offline, and returns the times in the discard requests that
+    /// follow.
     private static func discarded(
         _ server: ScriptedServer,
         loginBrings drafts: Drafts? = nil,
@@ -221,7 +223,7 @@ struct YieldingTests {
         return try server.asked(DraftDiscardRequest.self).map(\.time)
     }
 
-    /// Writes a draft, or throws the one that is shown away.
+    /// Writes a draft; nil discards the current one.
     private static func write(_ text: String?, _ server: ScriptedServer) throws {
         _ = try server.wish { core, tx in
             if let text {
@@ -356,7 +358,7 @@ struct YieldingTests {
             try Self.write("here", server)
             try Self.write(nil, server)
             server.login.drafts = Self.everything(Self.saved("here", at: 900_000)).drafts
-            // The answer is overdue; then it is time to connect again.
+            // The first step makes the answer overdue, the second reaches the time to reconnect.
             server.passTime()
             server.passTime()
             #expect(server.logins == 2)
@@ -416,7 +418,7 @@ struct YieldingTests {
         )
     }
 
-    /// With the chat in the list.
+    /// Runs `body` with a client that has the chat in its list.
     private static func withChat(_ body: (ScriptedServer) throws -> Void) throws {
         try withScriptedServer { server in
             server.login.chats = [dialog(with: ScriptedServer.partner)]
@@ -447,9 +449,10 @@ struct YieldingTests {
         }
     }
 
-    /// What the chat's settings are is asked for, and refused as it was left.
+    /// Makes the client request the chat's settings, and refuses the request as if the user had
+    /// left the chat.
     ///
-    /// - Returns: what is answered when it is there again.
+    /// - Returns: The reply to send after the chat has come back.
     private static func leaveBeforeAnswer(_ server: ScriptedServer) throws -> ConfigReply {
         _ = try server.wish { try $0.queue(mute(-1), $1) }
         server.push(.notifConfig, pushed(until: 0))

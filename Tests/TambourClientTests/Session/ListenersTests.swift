@@ -3,11 +3,12 @@ import Testing
 
 @testable import TambourClient
 
-/// Whoever listens may end that at any time.
+/// A listener may stop at any time.
 @Suite("Listeners")
 struct ListenersTests {
     private static let listening = 300
-    /// Seconds until waiting counts as a deadlock. Other tests may keep every thread busy for more than a minute.
+    /// Seconds until waiting counts as a deadlock. Other tests may keep every thread busy for over
+    /// a minute.
     private static let patience = 300
 
     @Test("are told while others end listening, and neither waits for the other")
@@ -35,9 +36,9 @@ struct ListenersTests {
         #expect(events)
     }
 
-    /// Tells many who wait for something once, while another thread ends them from the last to be told on.
+    /// Notifies many listeners once. Then notifies them again while another thread stops them.
     ///
-    /// - Returns: whether both came to their end.
+    /// - Returns: Whether both threads finished.
     private func race<Item: Sendable>(
         each: () -> AsyncStream<Item>,
         telling: @escaping @Sendable () -> Void

@@ -6,8 +6,8 @@ import TambourTesting
 
 @testable import TambourClient
 
-/// A client's core and a server that says what a test wants, when it wants it. Only the handshake and logins are
-/// answered at once, the latter with `login`.
+/// A client's core and a server that says only what the test tells it to say. It answers only
+/// handshakes and logins by itself, logins with `login`.
 final class ScriptedServer: ClientHost {
     struct Asked {
         let opcode: Opcode
@@ -30,24 +30,24 @@ final class ScriptedServer: ClientHost {
     let store: LocalStore
     private let disk = Disk()
     private(set) var asked: [Asked] = []
-    /// How often the client has logged in.
+    /// The number of the client's logins.
     private(set) var logins = 0
-    /// What people were told that the server had refused.
+    /// The refusals that the client has reported to the user.
     private(set) var refusals: [String] = []
-    /// What each login brings.
+    /// The reply to each login.
     var login = LoginReply(
         profile: Profile(contact: User(id: ScriptedServer.me)),
         chats: [],
         time: 1_000_000
     )
-    /// Whether greetings and logins wait for `answer`.
+    /// Whether handshakes and logins wait for `answer`.
     var isSlow = false
     private var core: ClientCore?
     private var nowMs: Int64 = 1_000_000
     private var sent: [UInt8] = []
-    /// What is said in one piece, as far as it has been said.
+    /// The bytes collected so far for sending in one piece; nil when packets are sent separately.
     private var piece: [UInt8]?
-    /// What follows from a call of the core, done when that call has returned.
+    /// Actions that a call of the core has caused, to run after the call returns.
     private var todo: [() -> Void] = []
 
     init() throws {
@@ -73,7 +73,7 @@ final class ScriptedServer: ClientHost {
         proceed()
     }
 
-    /// Lets go of what waits for answers.
+    /// Stops the core, and with it all waiting requests.
     func close() {
         core?.stop()
         core = nil
@@ -82,13 +82,13 @@ final class ScriptedServer: ClientHost {
         )
     }
 
-    // MARK: - What it says
+    // MARK: - Sending
 
     func push(_ opcode: Opcode, _ payload: some WirePayload) {
         say(.request, 1000, opcode, payload.encoded())
     }
 
-    /// Lets all that `body` says come at once.
+    /// Delivers everything that `body` sends in one piece.
     func inOnePiece(_ body: () throws -> Void) rethrows {
         piece = []
         try body()
@@ -97,7 +97,7 @@ final class ScriptedServer: ClientHost {
         hear(bytes)
     }
 
-    /// Answers the oldest open question of a kind.
+    /// Answers the oldest unanswered request of a kind.
     func answer(_ opcode: Opcode, _ reply: some WirePayload) throws {
         let asked = try take(opcode)
         say(.ok, asked.sequence, opcode, reply.encoded())
@@ -127,7 +127,7 @@ final class ScriptedServer: ClientHost {
         proceed()
     }
 
-    /// Asks the server something that is not kept.
+    /// Sends a request that the client does not store.
     func ask<Request: WireRequest & Sendable>(
         _ request: Request,
         then: @escaping (Result<Request.Reply, ClientError>) -> Void
@@ -136,7 +136,7 @@ final class ScriptedServer: ClientHost {
         proceed()
     }
 
-    /// Does what a person asks of the client.
+    /// Runs a user's request to the client.
     func wish<Value>(_ body: (ClientCore, StoreTransaction) throws -> Value) throws -> Value? {
         guard let core else { return nil }
         let value = try core.attempt { tx in try body(core, tx) }
@@ -146,33 +146,33 @@ final class ScriptedServer: ClientHost {
 
     func isAsked(_ opcode: Opcode) -> Bool { asked.contains { $0.opcode == opcode } }
 
-    /// The open questions of a kind, oldest first.
+    /// Returns the unanswered requests of a kind, oldest first.
     func asked<Request: WireRequest>(_ kind: Request.Type) throws -> [Request] {
         try asked.filter { $0.opcode == Request.opcode }.map {
             try Request.decode($0.payload, limits: .standard)
         }
     }
 
-    /// Does something while nothing can be stored.
+    /// Runs `body` while every commit fails.
     func withFullDisk(_ body: () throws -> Void) rethrows {
         disk.isFull.store(true, ordering: .relaxed)
         defer { disk.isFull.store(false, ordering: .relaxed) }
         try body()
     }
 
-    /// The connection breaks.
+    /// Breaks the connection.
     func loseConnection() {
         disconnect()
         core?.connectionClosed()
     }
 
-    /// The connection breaks, and the client connects again when it is time.
+    /// Breaks the connection and lets the client reconnect.
     func reconnect() {
         loseConnection()
         passTime()
     }
 
-    /// So long that whoever is not connected tries again.
+    /// Advances the clock so far that an unconnected client tries again.
     func passTime(ms: Int64 = 600_000) {
         nowMs += ms
         core?.wake()
@@ -216,7 +216,7 @@ final class ScriptedServer: ClientHost {
         proceed()
     }
 
-    // MARK: - What it hears
+    // MARK: - Receiving
 
     func send(_ bytes: [UInt8]) {
         sent += bytes
@@ -273,11 +273,11 @@ final class ScriptedServer: ClientHost {
     }
 }
 
-/// What there is to talk about.
+/// Sample data.
 extension ScriptedServer {
     static let dialog = ChatID.dialog(me, partner)
 
-    /// A message of the partner's in the dialog.
+    /// Returns a message of the partner in the dialog.
     static func message(_ number: Int64) -> Message {
         Message(
             id: MessageID(timeMs: 2_000_000 + number, counter: 0),
@@ -288,7 +288,7 @@ extension ScriptedServer {
         )
     }
 
-    /// The dialog as a login describes it.
+    /// Returns the dialog as a login describes it.
     static func described(last: Message?, before previous: Message? = nil) -> Chat {
         Chat(
             id: dialog,
@@ -307,7 +307,7 @@ extension ScriptedServer {
     }
 }
 
-/// Runs `body` with a client that is logged in at a server which says what the test wants.
+/// Runs `body` with a client that is logged in at a scripted server.
 func withScriptedServer(_ body: (ScriptedServer) throws -> Void) throws {
     let server = try ScriptedServer()
     defer { server.close() }

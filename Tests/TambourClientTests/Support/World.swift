@@ -5,7 +5,7 @@ import Testing
 
 @testable import TambourClient
 
-/// A server, and clients with files of their own.
+/// A server, and clients with separate files.
 final class World {
     let directory: String
     private(set) var server: TestServer
@@ -18,21 +18,21 @@ final class World {
         server = try TestServer(overrides: overrides, dataDirectory: directory + "/server")
     }
 
-    /// The server goes away and comes back, with what it had stored.
+    /// Stops the server and starts it again with its stored data.
     func restartServer(meanwhile: () async throws -> Void = {}) async throws {
         server.stop()
         try await meanwhile()
         server = try TestServer(overrides: overrides, dataDirectory: directory + "/server")
     }
 
-    /// Alice and Bob, each on one device, and the id of their dialog, which has not begun.
+    /// Signs up Alice and Bob, each on one device, and returns the id of their empty dialog.
     func aliceAndBob() throws -> (alice: WireClient, bob: WireClient, chat: ChatID) {
         let alice = try server.signUp("Alice")
         let bob = try server.signUp("Bob")
         return (alice, bob, alice.dialog(with: bob))
     }
 
-    /// A client like that of `client(of:)`, which is connected and has all that happened before.
+    /// Returns a client as `client(of:)` does, connected and up to date.
     func onlineClient(
         of other: WireClient,
         device: String = "tambour",
@@ -43,7 +43,7 @@ final class World {
         return client
     }
 
-    /// A client that is signed in as who `other` is, on a device of its own.
+    /// Returns a client that is signed in as the user of `other`, on another device.
     func client(
         of other: WireClient,
         device: String = "tambour",
@@ -57,7 +57,7 @@ final class World {
         return client
     }
 
-    /// The client of a file, as a program that starts opens it.
+    /// Opens the client of a file, as a program does when it starts.
     func open(
         _ device: String,
         tapsFrames: Bool = false,
@@ -84,7 +84,7 @@ final class World {
     }
 }
 
-/// Runs `body` in a world of its own.
+/// Runs `body` in a new world.
 func withWorld(
     _ overrides: [String: Int] = [:],
     _ body: (World) async throws -> Void
@@ -100,9 +100,9 @@ func withWorld(
 }
 
 extension Client {
-    /// Waits until something holds, looking again whenever something changes.
+    /// Waits until a condition holds; checks it after each change.
     ///
-    /// - Throws: when it does not hold within two minutes.
+    /// - Throws: An error when the condition does not hold within two minutes.
     func until(
         _ what: String,
         sourceLocation: SourceLocation = #_sourceLocation,
@@ -121,7 +121,7 @@ extension Client {
                 return false
             }
             group.addTask {
-                // The deadline. It delays no test whose condition becomes true.
+                // This deadline delays no test whose condition becomes true.
                 try await Task.sleep(for: .seconds(120))
                 return false
             }
@@ -132,13 +132,13 @@ extension Client {
         try #require(held, "never came true: \(what)", sourceLocation: sourceLocation)
     }
 
-    /// Connects, and waits until all that happened meanwhile is here.
+    /// Connects, and waits until the client is up to date.
     func startAndSync() async throws {
         start()
         try await until("online") { $0.state == .online }
     }
 
-    /// The texts of what is held of a chat, oldest first; `…` stands for a gap.
+    /// Returns the texts of the held messages of a chat, oldest first; `…` stands for a gap.
     func texts(of chat: ChatID, count: Int = 100) throws -> [String] {
         let page = try history(of: chat, .newest, count: count)
         var texts = page.isGapBefore ? ["…"] : []

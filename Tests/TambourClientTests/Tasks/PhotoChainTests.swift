@@ -1,8 +1,9 @@
 import TambourClient
 import Testing
 
-/// Sending a photo: `resize` makes a small file, `upload` puts it on the server and gets a token,
-/// `send` names the token in a message. An upload continues where it broke off; a token expires.
+/// Sending a photo takes three tasks. `resize` makes a small file, `upload` puts it on the server
+/// and gets a token, and `send` names the token in a message. An upload continues at its last
+/// offset; a token expires.
 @Suite("A photo is sent through three tasks that depend on each other")
 struct PhotoChainTests {
     private static let resize = TaskID(1)
@@ -13,14 +14,14 @@ struct PhotoChainTests {
     private var desk = TaskDesk()
     private var server = Server()
 
-    /// What the server holds: it does an operation once and stores its reply under the key.
+    /// The server does each operation once and stores its reply under the operation's key.
     private struct Server {
         var receivedBytes = 0
         var validToken: [UInt8] = []
         var tokens: [String: [UInt8]] = [:]
         var messages: [String: Int] = [:]
 
-        /// Takes bytes from where the last piece ended; a token once the file is whole.
+        /// Accepts bytes from the end of the last piece; returns a token once the file is whole.
         mutating func put(_ key: String, upTo bytes: Int) -> [UInt8]? {
             if let token = tokens[key] { return token }
             receivedBytes = bytes
@@ -30,7 +31,7 @@ struct PhotoChainTests {
             return validToken
         }
 
-        /// False when the token has expired. The same key again is the same message.
+        /// Returns false when the token has expired. A repeated key gives the same message.
         mutating func post(_ key: String, token: [UInt8]) -> Bool {
             if messages[key] != nil { return true }
             guard token == validToken else { return false }

@@ -1,13 +1,13 @@
 import TambourClient
 
-/// One process with a scheduler and a clock that stands still unless it is moved.
+/// One process with a scheduler and a clock that only the test moves.
 struct TaskDesk {
     var scheduler = TaskScheduler()
     var nowMs: Int64 = 1_700_000_000_000
     private let owner = "desk"
     private var lastID: Int64 = 0
 
-    /// Queues one task under the next id, counted from 1.
+    /// Queues one task under the next id, counting from 1.
     @discardableResult
     mutating func add(
         lane: String? = nil,

@@ -1,9 +1,8 @@
 import TambourClient
 
-/// One thing that happens in a play. Tasks are named by numbers that always find one, so that a play
-/// from which moves have been taken out can still be played.
+/// One event in a play. Any number names some task, so a play stays valid when moves are removed.
 struct TaskMove {
-    /// Which of the two processes acts.
+    /// The process that acts, 0 or 1.
     var owner: Int
     /// Whether its transaction reaches the disk.
     var commits: Bool
@@ -13,10 +12,10 @@ struct TaskMove {
         case queue([Draft])
         case pass(ms: Int64)
         case conditions(TaskConditions)
-        /// `advance`, then start as many of what is startable.
+        /// Calls `advance`, then starts up to this many startable tasks.
         case work(Int)
         case report(Int, Ending)
-        /// Prolongs a lease; every second time with news of how far the run has come.
+        /// Extends a lease; every second time with a report of the run's progress.
         case extend(Int)
         case release(Int)
         case cancel([Int])
@@ -24,15 +23,15 @@ struct TaskMove {
         case retry(Int, deadlineInMs: Int64?)
         case discard(Int)
         case wake(TaskConditions)
-        /// Another version of the program starts, which knows all kinds but this one.
+        /// Starts another version of the program, which knows all kinds except this one.
         case review(unknownKind: Int?)
-        /// The process dies and starts anew; of what it ran, the server did what it had received.
+        /// The process dies and restarts. The server has completed the requests it had received.
         case die
     }
 
     enum Ending {
         case done
-        /// The input has expired, if the task has one that can; otherwise the task is done.
+        /// The input has expired if the task has an expiring input; otherwise the task is done.
         case expiredIfItCan
         case failed(RetryClass, retryAfterMs: Int64?)
         case expired
@@ -40,13 +39,14 @@ struct TaskMove {
 
     struct Draft {
         var kind: Int
-        /// 0 is none.
+        /// 0 for no lane.
         var lane: Int
-        /// 0 is none.
+        /// 0 for no key.
         var coalescing: Int
         var requires: TaskConditions
         var deadlineInMs: Int64?
-        /// How many tasks back; -1 is the task itself, below that are later ones of the same call.
+        /// The distance back to the needed task; -1 is the task itself, lower numbers are later
+        /// tasks of the same call.
         var dependencies: [(back: Int, mode: TaskDependency.Mode)]
     }
 }

@@ -1,20 +1,20 @@
 import TambourClient
 import TambourTesting
 
-/// Makes up plays.
+/// Makes random plays.
 ///
-/// Each play has a mood in which some things happen often: what takes three rare things in a row
-/// would otherwise never be seen.
+/// Each play has a mood that makes some events frequent; otherwise three rare events would never
+/// occur in a row.
 struct TaskMoveGenerator {
     private typealias Mode = TaskDependency.Mode
 
     private enum Mood: CaseIterable {
         case mixed
-        /// Outputs that several tasks need, and that expire.
+        /// Outputs that several tasks need and that expire.
         case inputs
-        /// One lane, in which newer tasks take the place of older ones.
+        /// One lane, in which newer tasks replace older ones.
         case keys
-        /// Deadlines, pauses, clocks that jump, retries by hand.
+        /// Deadlines, pauses, clock jumps, and manual retries.
         case time
     }
 
@@ -35,13 +35,13 @@ struct TaskMoveGenerator {
         endings = Self.endings(mood)
     }
 
-    /// The moves of the play.
+    /// Returns the moves of the play.
     mutating func moves() -> [TaskMove] {
-        // Most plays are short: more of them, and their faults are easier to read.
+        // Prefer short plays: more of them run, and their faults are easier to read.
         let count = 2 + random.below(random.chance(mood == .inputs ? 40 : 65) ? 5 : 14)
         var moves = [move(.queue(drafts()))]
         for _ in 1..<count {
-            // Work that is not reported soon leads nowhere; so the two mostly come together.
+            // Work without a report leads nowhere, so a report usually follows at once.
             if random.chance(45) {
                 moves.append(move(.work(4)))
                 moves.append(move(.report(random.below(64), random.pick(endings))))
@@ -90,7 +90,7 @@ struct TaskMoveGenerator {
     }
 
     private mutating func move(_ step: TaskMove.Step) -> TaskMove {
-        // One process does most of the work, so that what it began it also ends.
+        // One process does most of the work, so that it also finishes the work it has begun.
         TaskMove(owner: random.chance(25) ? 1 : 0, commits: !random.chance(4), step: step)
     }
 
@@ -144,7 +144,7 @@ struct TaskMoveGenerator {
         )
     }
 
-    /// One task and two that need its output, as a photo for two chats.
+    /// Returns one task and two tasks that need its output, such as a photo for two chats.
     private mutating func sharedInput() -> [TaskMove.Draft] {
         var drafts: [TaskMove.Draft] = []
         for number in 0..<3 {

@@ -1,6 +1,6 @@
 /// Plays a list of moves, and finds the shortest list that still shows a fault.
 enum TaskPlay {
-    /// What goes wrong in this play, if anything does.
+    /// Returns the fault in this play; nil for none.
     static func fault(in moves: [TaskMove], seed: UInt64) -> String? {
         do {
             try TaskWorld(seed: seed).play(moves)
@@ -10,7 +10,7 @@ enum TaskPlay {
         }
     }
 
-    /// Takes out moves, in ever smaller runs, for as long as the rest still fails.
+    /// Removes smaller and smaller runs of moves while the rest still fails.
     static func shortest(_ moves: [TaskMove], seed: UInt64) -> [TaskMove] {
         var moves = moves
         var size = moves.count / 2

@@ -1,7 +1,7 @@
 import TambourClient
 import Testing
 
-/// Each rule in the smallest case that shows it.
+/// Shows each rule in its smallest case.
 @Suite("The rules of persisted tasks, one by one")
 struct TaskRulesTests {
     private var desk = TaskDesk()
@@ -324,7 +324,7 @@ struct TaskRulesTests {
         try desk.expire(desk.start(sends[2]))
         try desk.complete(desk.start(upload), output: [2])
         #expect(desk.state(sends[0]) == .ready)
-        // The server asked for this pause; another input does not shorten it.
+        // The server asked for this pause, and a new input does not shorten it.
         #expect(desk.state(sends[1]) == .waiting)
     }
 
@@ -388,7 +388,7 @@ struct TaskRulesTests {
     @Test("T7: `later` pauses twice as long each time, up to the cap, and counts")
     mutating func backoff() throws {
         let id = try desk.add()
-        // The random number is 0: half of the full pause.
+        // The random number is 0, so each pause is half of the full pause.
         let pausesMs: [Int64] = [500, 1000, 2000, 4000, 8000, 16_000, 32_000, 64_000, 128_000]
         for pauseMs in pausesMs + [150_000] {
             try desk.fail(desk.start(id), .later)
@@ -672,7 +672,7 @@ struct TaskRulesTests {
         #expect(TaskState(storedText: state.storedText + "!") == .failed(.unknown))
     }
 
-    // MARK: What a user interface asks
+    // MARK: Queries of a user interface
 
     @Test("queue, lanes and operations can be looked up")
     mutating func queries() throws {

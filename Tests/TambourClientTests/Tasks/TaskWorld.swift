@@ -1,11 +1,11 @@
 import TambourClient
 import TambourTesting
 
-/// Two processes, each with a scheduler, over the rows of one store; and a server that does each
+/// Two processes, each with a scheduler, on the rows of one store, and a server that does each
 /// operation once.
 ///
-/// After each transaction the rows are checked against rules written down here a second time, in the
-/// simplest words: by looking through all rows.
+/// Checks the rows after each transaction against a second, simpler form of the rules, which scans
+/// all rows.
 final class TaskWorld {
     struct Broken: Error, CustomStringConvertible {
         let description: String
@@ -21,29 +21,29 @@ final class TaskWorld {
     private struct Run {
         let run: TaskRun
         let requestKey: String
-        /// The rounds of what it depends on, as they were when it began.
+        /// The rounds of the task's dependencies at the start of the run.
         let rounds: [(on: TaskID, round: Int)]
     }
 
-    /// What is known about a task apart from its row.
+    /// Knowledge about a task that its row does not contain.
     private struct Story {
         let task: NewTask
-        /// How far it has come, as the last run said.
+        /// The progress that the last run reported.
         var payload: [UInt8]
-        /// Where it stands among all tasks; one that replaces another takes its order.
+        /// The task's place among all tasks; a replacement takes the order of the replaced task.
         let order: Int
-        /// Whether it may leave without having been done.
+        /// Whether the task may disappear without being done.
         var mayLeave = false
-        /// Which task took its place.
+        /// The task that has replaced this one.
         var replacement: TaskID?
-        /// Whether it has been cancelled, so that it must not be started again.
+        /// Whether the task has been cancelled and must not start again.
         var mustNotStart = false
     }
 
     private var rows: [TaskRecord] = []
     private var edges: [TaskDependency] = []
     private var version = 0
-    /// What the rows of this version are rebuilt to.
+    /// The scheduler that the rows of this version rebuild to.
     private var stored = TaskScheduler()
     private var processes = [Process(name: "A0"), Process(name: "B0")]
     private var nowMs: Int64 = 1_700_000_000_000
@@ -51,10 +51,10 @@ final class TaskWorld {
     private var stories: [TaskID: Story] = [:]
     private var ids: [TaskID] = []
     private var lives = 0
-    /// The operations whose result was stored.
+    /// The operations whose results were stored.
     private var results: Set<String> = []
     private var random: SeededGenerator
-    /// What the current move may do beyond the ordinary.
+    /// Special permissions of the current move.
     private var mayRevive = false
     private var attempted: TaskID?
 
@@ -135,7 +135,7 @@ final class TaskWorld {
         var tasks: [NewTask] = []
         let base = ids.count
         let fresh = drafts.indices.map { offset in
-            // Not rising, so that nothing can lean on the order of ids.
+            // The ids do not rise, so the scheduler cannot rely on their order.
             TaskID(Int64((base + offset + 1) * 7919 % 10_007))
         }
         let known = ids + fresh
@@ -264,7 +264,7 @@ final class TaskWorld {
         if case .expiredIfItCan = ending { ending = sources.isEmpty ? .done : .expired }
         switch ending {
         case .done:
-            // The server does the operation, or finds that it has: the reply is the same.
+            // The server does the operation or finds it done; the reply is the same.
             let reply = Array(current.requestKey.utf8)
             if isCurrent, move.commits { excuse([run.task]) }
             error = try transact(move) { next throws(TaskError) in
@@ -387,8 +387,7 @@ final class TaskWorld {
         processes[owner] = Process(name: "\(owner == 0 ? "A" : "B")\(lives)", seenVersion: -1)
     }
 
-    /// Lets everything come to its end, with a world that works again: every task ends, and nothing
-    /// stays behind.
+    /// Lets everything work again and finish: every task must end, and no rows may remain.
     private func drain() throws {
         conditions = [.connected, .loggedIn, .unmetered]
         var rounds = 0
@@ -420,9 +419,10 @@ final class TaskWorld {
 
     // MARK: Transactions
 
-    /// One transaction of a process, which rebuilds its scheduler when the other has written.
+    /// Runs one transaction of a process, which first rebuilds its scheduler if the other process
+    /// has written.
     ///
-    /// - Returns: why the scheduler refused.
+    /// - Returns: The scheduler's refusal, if any.
     private func transact(
         _ move: TaskMove,
         _ body: (inout TaskScheduler) throws(TaskError) -> [TaskChange]
@@ -449,7 +449,7 @@ final class TaskWorld {
             let oldEdges = edges
             for change in changes { try apply(change, old: old, oldEdges: oldEdges) }
             version += 1
-            // Rows come in any order.
+            // Rows may arrive in any order, so vary it.
             stored =
                 version % 2 == 0
                 ? TaskScheduler(records: rows, dependencies: edges)
@@ -689,7 +689,7 @@ final class TaskWorld {
         }
     }
 
-    // MARK: What the rules say
+    // MARK: Expectations
 
     private func startable() -> [TaskID] {
         let running = rows.filter { $0.state == .running }
@@ -710,7 +710,7 @@ final class TaskWorld {
         return found.prefix(max(0, 4 - running.count)).map(\.id)
     }
 
-    /// What queueing these tasks should do.
+    /// Returns the expected effect of queueing these tasks.
     private func insertion(
         of tasks: [NewTask]
     ) -> (error: TaskError?, replaced: [TaskID: TaskID], dropped: [TaskID], cancelled: [TaskID]) {
@@ -757,7 +757,8 @@ final class TaskWorld {
                 waits.append((member.id, other.id))
             }
         }
-        // Whoever waits for nobody goes, until nobody is left or all wait for each other.
+        // Remove members that wait for no other member until none is left or the rest forms a
+        // cycle.
         var count = members.count + 1
         while members.count < count {
             count = members.count
@@ -768,7 +769,7 @@ final class TaskWorld {
         return (error, error == nil ? replaced : [:], error == nil ? dropped : [], cancelled)
     }
 
-    /// The tasks that need this one, directly or not.
+    /// Returns the tasks that need this one, directly or indirectly.
     private func below(_ id: TaskID) -> [TaskID] {
         var found: [TaskID] = []
         var downwards = [id]
@@ -803,7 +804,7 @@ final class TaskWorld {
         for id in leaving { stories[id]?.mayLeave = true }
     }
 
-    /// A run that does not succeed ends a task that is not wanted any more.
+    /// A failed run may end a task that is no longer wanted.
     private func excuseUnwanted(_ row: TaskRecord) {
         if row.isCancelRequested || isSuperseded(row) { excuse([row.id]) }
     }

@@ -1,32 +1,32 @@
 @testable import TambourClient
 
-/// The message of a millisecond.
+/// Returns the message of a millisecond.
 func at(_ timeMs: Int64) -> Position { Position(timeMs << 16 | 7) }
 
-/// The messages of some milliseconds.
+/// Returns the messages of some milliseconds.
 func at(_ timesMs: [Int64]) -> [Position] { timesMs.map { at($0) } }
 
-/// The last position of a millisecond: how far a claim reaches that ends there.
+/// Returns the last position of a millisecond, where a chunk that covers it ends.
 func end(_ timeMs: Int64) -> Position { .last(at: timeMs) }
 
-/// A stretch of whole milliseconds.
+/// Returns an interval of whole milliseconds.
 func stretch(_ range: ClosedRange<Int64>) -> PositionInterval? {
     PositionInterval(from: .first(at: range.lowerBound), through: .last(at: range.upperBound))
 }
 
-/// A stretch from the beginning of the axis.
+/// Returns an interval from the beginning of the axis.
 func stretch(_ range: PartialRangeThrough<Int64>) -> PositionInterval? {
     PositionInterval(through: .last(at: range.upperBound))
 }
 
 extension ChatHistory {
-    /// A history that holds some stretches.
+    /// Creates a history that holds some intervals.
     init(holding stretches: PositionInterval?...) {
         self.init(chunks: stretches.compactMap { $0 }, tombs: [], generation: 0)
     }
 }
 
-/// A history that expectations may change.
+/// A history that expressions inside `#expect` can change.
 @dynamicMemberLookup
 final class HeldHistory {
     var value = ChatHistory()
@@ -35,7 +35,7 @@ final class HeldHistory {
         value[keyPath: path]
     }
 
-    /// - Throws: when there is no evidence.
+    /// - Throws: An error when there is no evidence.
     func apply(_ evidence: Evidence?) throws -> HistoryEffects {
         guard let evidence else { throw Violation("no evidence") }
         return value.apply(evidence)
@@ -60,7 +60,7 @@ final class HeldHistory {
     func settle() -> HistoryEffects { value.settle() }
 }
 
-/// A reader that expectations may change.
+/// A reader that expressions inside `#expect` can change.
 final class AskingReader {
     private var value = HistoryReader(pageSize: 50)
     var end = ChatEnd(newest: at(100), safeTimeMs: 90)

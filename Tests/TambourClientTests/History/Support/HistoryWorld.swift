@@ -2,10 +2,12 @@ import TambourTesting
 
 @testable import TambourClient
 
-/// A client, the server's chat, and a connection between them that delays, doubles and reorders replies.
+/// A client, the server's chat, and a connection between them that delays, duplicates and reorders
+/// replies.
 ///
-/// Pushes come in commit order, and so do replies to the client's own sends: they say the same. A request is answered from a snapshot taken at some time after it was
-/// sent, and the reply comes at some time after that, also ahead of pushes of what it shows.
+/// Pushes arrive in commit order. So do replies to the client's own sends, which carry the same
+/// facts. A request is answered from a snapshot taken at some time after the request. The reply
+/// arrives at some time after that, possibly before pushes of the same messages.
 struct HistoryWorld {
     enum Step: CaseIterable {
         case append, remove, edit, clear, removeRange, wait, drift
@@ -15,7 +17,7 @@ struct HistoryWorld {
         case evict, settle, rejoin, backUp, restore
     }
 
-    /// A step and the number from which it takes its choices.
+    /// A step, and the number that determines its choices.
     struct Move: CustomStringConvertible {
         let step: Step
         let choice: Int
@@ -61,7 +63,7 @@ struct HistoryWorld {
     private var replies: [Reply] = []
     private var answered: [Reply] = []
 
-    /// What the client was told to be gone, for good.
+    /// Messages that the client was told are deleted.
     private var told: Set<Position> = []
     private var backup: ServerChat?
     private var isRestored = false
@@ -132,7 +134,8 @@ struct HistoryWorld {
     }
 
     static func moves(_ random: inout SeededGenerator) -> [Move] {
-        // Common steps many times, so that histories get long enough for the rare ones to matter.
+        // List common steps many times, so that histories get long enough for the rare steps to
+        // matter.
         let common: [Step] = [
             .append, .append, .append, .receivePush, .receivePush, .readSnapshot, .readSnapshot,
             .receiveReply, .receiveReply, .scrollBackward, .connect, .connect, .wait,
@@ -143,7 +146,7 @@ struct HistoryWorld {
         }
     }
 
-    // MARK: - What happens on the server
+    // MARK: - The server
 
     private mutating func withMessage(
         _ choice: Int,
@@ -189,13 +192,13 @@ struct HistoryWorld {
         guard let backup else { return }
         let clock = server.clock
         server = backup
-        // A restarted server's clock is ahead of all it ever gave out.
+        // The clock of a restarted server is ahead of every time it has issued.
         server.wait(clock - server.clock + 100)
         isRestored = true
         disconnect()
     }
 
-    // MARK: - What the client hears
+    // MARK: - Receiving
 
     private mutating func receive(_ push: Push) throws {
         switch push {
@@ -256,7 +259,7 @@ struct HistoryWorld {
         try stored.carryOut(history.apply(evidence), versions: versions)
     }
 
-    // MARK: - What the client does
+    // MARK: - Requests
 
     mutating func connect() throws {
         isOnline = true
@@ -351,7 +354,7 @@ struct HistoryWorld {
         guard let request else { return }
         requests += 1
         asked.append(request)
-        // I6: no waste. The first position that the answer speaks of is not held.
+        // I6: no waste. The client must not hold the first position of the answer.
         let isAnswerHeld =
             switch request.kind {
             case .backward:
@@ -373,7 +376,7 @@ struct HistoryWorld {
     }
 
     private mutating func evict(_ choice: Int) throws {
-        // What is on its way from before would count as being told twice.
+        // An earlier push in flight would count as a second notification.
         guard pushes.isEmpty, let row = stored.rows.element(choice) else { return }
         delivered = []
         try stored.carryOut(history.evict(below: row))
@@ -403,18 +406,18 @@ struct HistoryWorld {
 
     // MARK: - Coming to rest
 
-    /// Delivers what is on its way, learns what was missed, and reads everything.
+    /// Delivers everything in flight, fetches missed changes, and reads everything.
     mutating func comeToRest() throws {
         try settleDown()
         try readAll()
     }
 
-    /// Delivers what is on its way, and learns what was missed.
+    /// Delivers everything in flight, and fetches missed changes.
     mutating func settleDown() throws {
         server.drift = 0
         server.wait(5)
         if !isOnline { try connect() }
-        // Three changes a page: as many pages as there are messages are more than enough.
+        // A page has three changes, so one page for each message is more than enough.
         for _ in 0...server.messages.count {
             try deliverAll()
             askChanges(count: 3)
@@ -425,16 +428,16 @@ struct HistoryWorld {
         end?.newest = server.visible.last?.id
     }
 
-    /// So long after all that happened that the login's time is behind every message.
+    /// Logs in again so late that the login's time is after every message.
     mutating func logInAgain() throws {
         server.wait(1_000)
         disconnect()
         try connect()
     }
 
-    /// Asks for what is before the newest chunk, and has it answered.
+    /// Requests the messages before the newest chunk, and delivers the reply.
     ///
-    /// - Returns: false when there is nothing to ask for.
+    /// - Returns: false when there is nothing to request.
     mutating func scrollUp() throws -> Bool {
         let before = requests
         try ask(viewport(nil, .backward, rowsOnScreen: 1))
@@ -447,9 +450,9 @@ struct HistoryWorld {
         return requests > before
     }
 
-    /// Reads from the newest message up to the first, and then what lies between islands.
+    /// Reads from the newest message up to the first, then fills the gaps between islands.
     mutating func readAll() throws {
-        // Twice as many requests as there are messages are more than ever needed.
+        // Allow many more requests than reading can need.
         var patience = 20 + 4 * server.messages.count
         while true {
             let before = requests
@@ -471,11 +474,11 @@ struct HistoryWorld {
         }
     }
 
-    // MARK: - What must hold
+    // MARK: - Invariants
 
     private func check() throws {
         try checkShape()
-        // I10: what is stored is all there is.
+        // I10: the store contains the whole history.
         guard stored.history == history else {
             throw Violation("I10: \(stored.history) is stored of \(history)")
         }
@@ -499,8 +502,8 @@ struct HistoryWorld {
         }
     }
 
-    /// I1: of a chunk everything is stored that is there, and nothing else but what the client has not
-    /// been told of yet.
+    /// I1: for each chunk, the store contains every existing message. It contains a deleted message
+    /// only until the client is told of the deletion.
     private func checkSoundness() throws {
         for message in server.messages {
             let isStored = stored.messages[message.id] != nil
@@ -514,7 +517,7 @@ struct HistoryWorld {
         }
     }
 
-    /// I8: where no gap is shown there is none.
+    /// I8: rows without a shown gap have no message between them.
     private func checkView() throws {
         let rows = stored.rows
         let gaps = history.gaps(in: rows, end: nil)
@@ -532,14 +535,14 @@ struct HistoryWorld {
         }
     }
 
-    /// I5: what is held stays held.
+    /// I5: a held interval stays held.
     private func checkMonotony(from before: ChatHistory) throws {
         for chunk in before.chunks where !history.isWithoutGap(from: chunk.lower, to: chunk.upper) {
             throw Violation("I5: \(chunk) is no longer held")
         }
     }
 
-    /// I9: all that is there is held, in its last version, and nothing else.
+    /// I9: the store contains exactly the existing messages, each in its latest version.
     func checkConvergence() throws {
         let there = Dictionary(uniqueKeysWithValues: server.visible)
         guard stored.messages == there else {
@@ -553,7 +556,7 @@ struct HistoryWorld {
 }
 
 extension RandomAccessCollection where Index == Int {
-    /// The element that a number chooses; nil when there is none.
+    /// Returns the element that a number selects; nil for an empty collection.
     func element(_ choice: Int) -> Element? {
         isEmpty ? nil : self[startIndex + choice % count]
     }

@@ -2,18 +2,18 @@ import Foundation
 import TambourTesting
 import Testing
 
-/// What a property says is wrong.
+/// The description of a violated property.
 struct Violation: Error, CustomStringConvertible {
     let description: String
 
     init(_ description: String) { self.description = description }
 }
 
-/// A property of lists of steps: it holds for every list that its generator makes.
+/// A property of lists of steps that must hold for every list from its generator.
 ///
-/// `TAMBOUR_SOAK=1` tries ten times as many lists, `TAMBOUR_SEED=17` number 17 alone.
+/// `TAMBOUR_SOAK=1` tries ten times as many lists, `TAMBOUR_SEED=17` tries only list 17.
 struct Property<Step: Sendable> {
-    /// How many lists in the long form; the short form tries a tenth.
+    /// The number of lists in the long form; the short form tries a tenth.
     let cases: Int
     let steps: (inout SeededGenerator) -> [Step]
     let check: ([Step]) throws -> Void
@@ -52,7 +52,8 @@ struct Property<Step: Sendable> {
         }
     }
 
-    /// Delta debugging: leaves out ever smaller parts for as long as the property stays violated.
+    /// Delta debugging: removes smaller and smaller parts while the list still violates the
+    /// property.
     private func shrunk(_ list: [Step]) -> [Step] {
         var list = list
         var size = max(1, list.count / 2)

@@ -1,38 +1,38 @@
 @testable import TambourClient
 
-/// One chat as the server has it for one user: the oracle.
+/// The oracle: one chat as the server stores it for one user.
 ///
-/// It follows the server's own rules: ids rise, times rise even where the clock stands still, `from` at or
-/// after the clock means the newest unless a message has just that time, a page is cut where it is
-/// farthest from `from`.
+/// It follows the server's rules. Ids rise, and times rise even if the clock stands still. A `from`
+/// at or after the clock means the newest message, unless a message has exactly that time. A page
+/// that is too long loses the messages farthest from `from`.
 struct ServerChat {
     struct Message {
         let id: Position
-        /// Rises with each edit.
+        /// Increases with each edit.
         var version = 0
-        /// The commit clock of its last edit or deletion, 0 for none.
+        /// The commit clock of the last edit or deletion; 0 for none.
         var changed: Int64 = 0
         var isGone = false
     }
 
-    /// What travels of a message.
+    /// The parts of a message that a reply carries.
     typealias Found = (id: Position, version: Int)
 
     private(set) var messages: [Message] = []
-    /// Nothing up to it is there for the user.
+    /// The user sees no messages up to this position.
     private(set) var floor = Position.min
-    /// The clock of the commit of now; the next one may have the same.
+    /// The clock of the current commit; the next commit may have the same clock.
     private(set) var clock: Int64 = 1_000
-    /// How far the wall clock is behind the times of the chat.
+    /// How far the wall clock is behind the times of the chat, in milliseconds.
     var drift: Int64 = 0
     /// The commit clock of the last change.
     private(set) var touched: Int64 = 0
     private var counter: Int64 = 0
 
     private var wall: Int64 { clock - drift }
-    /// Nothing at or below it can still appear.
+    /// No new message can appear at or below this time.
     var safeTime: Int64 { clock - 1 }
-    /// The newest message, there or not.
+    /// The newest message, even if it is deleted.
     var head: Position? { messages.last?.id }
 
     func isVisible(_ message: Message) -> Bool { !message.isGone && message.id > floor }
@@ -43,7 +43,7 @@ struct ServerChat {
 
     func previous(of id: Position) -> Position? { messages.last { $0.id < id }?.id }
 
-    // MARK: - What happens
+    // MARK: - Changes
 
     mutating func wait(_ ms: Int64) { clock += ms }
 
@@ -73,11 +73,12 @@ struct ServerChat {
         touched = clock
     }
 
-    // MARK: - What is asked
+    // MARK: - Requests
 
-    /// CHAT_HISTORY.
+    /// Answers CHAT_HISTORY.
     ///
-    /// - Parameter room: how many messages a reply holds; each direction brings one at least.
+    /// - Parameter room: The number of messages that fit in a reply; each direction returns at
+    /// least one.
     func page(_ request: HistoryRequest, room: Int = .max) -> (found: [Found], more: Bool) {
         var pivot = request.fromMs.map { Position.last(at: $0) } ?? .max
         if pivot.timeMs >= wall, messages.last(where: { $0.id <= pivot })?.id.timeMs != pivot.timeMs
@@ -104,7 +105,7 @@ struct ServerChat {
         return ((older.reversed() + newer).map { ($0.id, $0.version) }, more)
     }
 
-    /// CHAT_CHANGES.
+    /// Answers CHAT_CHANGES.
     func changes(
         after cursor: ChangeCursor,
         count: Int

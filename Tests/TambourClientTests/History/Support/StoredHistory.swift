@@ -2,22 +2,22 @@ import Testing
 
 @testable import TambourClient
 
-/// The client's tables for one chat; they learn of changes through `HistoryEffects` alone.
+/// The client's tables for one chat, which change only through `HistoryEffects`.
 struct StoredHistory: Equatable {
-    /// Version of each stored message.
+    /// The version of each stored message.
     private(set) var messages: [Position: Int] = [:]
     private(set) var chunks: Set<PositionInterval> = []
     private(set) var tombs: Set<Position> = []
     private(set) var generation: Int64 = 0
 
-    /// What a program that has just been started knows.
+    /// The history that a program loads when it starts.
     var history: ChatHistory {
         ChatHistory(chunks: chunks, tombs: tombs, generation: generation)
     }
 
     var rows: [Position] { messages.keys.sorted() }
 
-    /// - Parameter versions: of the messages that the reply or push held.
+    /// - Parameter versions: The versions of the messages in the reply or push.
     mutating func carryOut(_ effects: HistoryEffects, versions: [Position: Int] = [:]) throws {
         if effects.distrustsContents { messages = messages.mapValues { _ in .min } }
         if let cleared = effects.cleared {
