@@ -5,7 +5,7 @@ import Testing
 
 @Suite("cutting a stream into frames")
 struct FrameDecoderTests {
-    /// Three packets: with a payload, without one, and compressed.
+    /// Three packets: one with a payload, one without, and one compressed.
     private static let packets = [
         Packet(
             header: PacketHeader(command: 0, sequence: 2, opcode: 1, length: 14),
@@ -114,7 +114,7 @@ struct FrameDecoderTests {
     func hard(bytes: String, expected: FrameError) {
         var reader = StreamReader()
         #expect(throws: expected) { try reader.receive(hex(bytes)) }
-        // After a good frame as well, which is still delivered.
+        // A bad frame after good ones is refused too, but the good ones are still delivered.
         var later = StreamReader()
         #expect(throws: expected) { try later.receive(Self.stream + hex(bytes)) }
         #expect(later.packets == Self.packets)
@@ -132,7 +132,7 @@ struct FrameDecoderTests {
         var stranger = StreamReader()
         try stranger.receive(header(8192) + [UInt8](repeating: 1, count: 8192))
         #expect(stranger.packets.count == 1)
-        // Refused by its header: nobody waits for the bytes.
+        // The decoder refuses the header without waiting for the payload.
         #expect(throws: FrameError.tooLong(length: 8193, limit: 8192)) {
             try stranger.receive(header(8193))
         }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("LZ4 blocks")
 struct LZ4Tests {
-    /// Chat-like text, from which LZ4 saves about half.
+    /// Chat-like text that LZ4 compresses to about half.
     static let prose = chatter(lines: 40)
 
     static func chatter(lines: Int) -> [UInt8] {
@@ -37,7 +37,8 @@ struct LZ4Tests {
             ("00", ""),
             ("10 80", "80"),
             ("50 68656c6c6f", "68656c6c6f"),
-            // 15 + 75 literals, the form real servers send; then a match that overlaps itself.
+            // 15 + 75 literals, as real servers send them; the last block has a match that overlaps
+            // itself.
             ("f04b" + String(repeating: "61", count: 90), String(repeating: "61", count: 90)),
             ("f000" + String(repeating: "62", count: 15), String(repeating: "62", count: 15)),
             ("1f 61 0100 00 50 6262626262", String(repeating: "61", count: 20) + "6262626262"),
@@ -64,7 +65,7 @@ struct LZ4Tests {
             "1f 61 0200 00 50 6262626262",  // offset before the beginning
             "f0", "f0ff", "f0ffff", "20 61", "10 61 01", "1f 61 0100 ff",
             "1f 61 0100 00",  // ends with a match
-            "1f 61 0100 00 10 62",  // the format wants five literals at the end
+            "1f 61 0100 00 10 62",  // the format requires five literals at the end
         ]
     )
     func nonsense(block: String) {
@@ -77,14 +78,14 @@ struct LZ4Tests {
         let bomb = Self.bomb(length: length)
         #expect(try inflate(bomb, limit: length).count == length)
         #expect(Self.failure(bomb, limit: length - 1) == .tooLong(limit: length - 1))
-        // A run that never ends.
+        // The length of this run has no last byte.
         let endless = hex("1f 00 0100") + [UInt8](repeating: 255, count: 1 << 20)
         #expect(Self.failure(endless, limit: 1 << 20) == .damaged)
     }
 
     @Test("no room is made for a bomb")
     func bombs() async {
-        // In a process of its own, because other tests take memory at the same time.
+        // Use a separate process, because other tests allocate memory at the same time.
         await #expect(processExitsWith: .success) {
             let bomb = LZ4Tests.bomb(length: 16 << 20)
             precondition(bomb.count < 66000)
@@ -96,7 +97,7 @@ struct LZ4Tests {
         }
     }
 
-    /// A block of `length` zeros in one 255th of that.
+    /// Returns a block that inflates to `length` equal bytes and has about 1/255 of that size.
     private static func bomb(length: Int) -> [UInt8] {
         let run = length - 5 - 1 - 4 - 15
         return hex("1f 00 0100") + [UInt8](repeating: 255, count: run / 255)

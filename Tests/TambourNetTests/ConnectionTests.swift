@@ -135,7 +135,7 @@ struct ConnectionTests {
                 let connection = try #require(held.connection)
                 #expect(connection.input == nil && connection.backlog == nil)
                 #expect(connection.pendingOutboundBytes == 0)
-                // glibc does not show malloc_usable_size to the importer.
+                // glibc's headers do not expose malloc_usable_size to the importer.
                 typealias Measure = @convention(c) (UnsafeMutableRawPointer) -> Int
                 let symbol = try #require(dlsym(nil, "malloc_usable_size"))
                 let measure = unsafeBitCast(symbol, to: Measure.self)
@@ -235,7 +235,7 @@ struct ConnectionTests {
             let payloads = Arrivals<[UInt8]>()
             script.onReceived = { connection, bytes in
                 var used = 0
-                // One frame, then a pause: the others stay unconsumed.
+                // Consume one frame, then pause, so the remaining frames stay unconsumed.
                 _ = frames(in: bytes) { payload in
                     if used > 0 { return }
                     used = payload.count + 4
@@ -439,7 +439,7 @@ struct ConnectionTests {
             _ = try opened.next()
             lane.queue.sync {
                 peer = nil
-                // The block runs on this thread, and the signal would be sent to it.
+                // The block runs on this thread, which would also receive the signal.
                 var (blocked, previous, pending) = (sigset_t(), sigset_t(), sigset_t())
                 sigaddset(&blocked, SIGPIPE)
                 pthread_sigmask(SIG_BLOCK, &blocked, &previous)
@@ -471,7 +471,8 @@ struct ConnectionTests {
     @Test("closed after a flush waits for a peer for as long as it reads some")
     func closeAfterFlushOfSlowReader() throws {
         try withLane { lane in
-            // So long that no pause of a busy machine is taken for the peer's.
+            // Longer than any pause of a busy machine, which must not look like a pause of the
+            // peer.
             let patience = Duration.seconds(2)
             let script = Script()
             script.onOpened = { connection in
@@ -492,7 +493,7 @@ struct ConnectionTests {
             var count = 0
             while let part = try? peer.receive(1000), !part.isEmpty {
                 count += part.count
-                // 120 readings, 20 ms between two: more than the patience in all.
+                // 120 reads with pauses of 20 ms take longer than the patience.
                 let tick = Arrivals<Void>()
                 lane.queue.sync { _ = lane.schedule(after: .milliseconds(20)) { tick.add(()) } }
                 try tick.next()
@@ -529,7 +530,7 @@ struct ConnectionTests {
                 lane.round {
                     held.connection?.resumeReading()
                     peer.endOutput()
-                    // What epoll tells is served before what was left over is presented again.
+                    // The lane serves epoll's events before it presents the leftover bytes again.
                     lane.serve()
                 }
             }
@@ -555,8 +556,8 @@ struct ConnectionTests {
                     script.onOpened = { held.connection = $0 }
                     script.onReceived = { _, bytes in
                         received.add(index)
-                        // Whoever is served first closes all, also those of the same batch, and the
-                        // numbers of their descriptors go to somebody else.
+                        // The first connection served closes all, even those of the same batch. The
+                        // kernel then reuses the numbers of their descriptors.
                         for other in all { other.connection?.close(.local("first")) }
                         for _ in all { reused.add(dup(spare.descriptor)) }
                         return bytes.count
@@ -565,9 +566,9 @@ struct ConnectionTests {
                     openings.append(script.opened)
                     peers.append(try lane.adoptPair(script))
                 }
-                // Sockets are taken over in several rounds.
+                // The lane adopts the sockets in several rounds.
                 for opened in openings { _ = try opened.next() }
-                // The lane is kept busy until everybody is ready: they are served in one batch.
+                // Keep the lane busy until every peer has sent, so that one batch serves them all.
                 lane.queue.sync {
                     for peer in peers { #expect(throws: Never.self) { try peer.send([1]) } }
                 }
@@ -657,7 +658,7 @@ struct ConnectionTests {
     }
 }
 
-/// What a `collector` saw.
+/// The observations of a `collector`.
 private struct Seen: Sendable {
     struct Round {
         let presented: Int
@@ -668,7 +669,8 @@ private struct Seen: Sendable {
     let rounds = Arrivals<Round>()
 }
 
-/// Collects the payloads of whole frames, and how many bytes of the stream had come at each round.
+/// Returns a script that collects the payloads of whole frames and, for each round, the number of
+/// bytes received so far.
 private func collector() -> (Script, Seen) {
     let script = Script()
     let seen = Seen()

@@ -102,26 +102,27 @@ struct LaneTests {
         #expect(closed.waiting == Array(repeating: .laneStopped, count: 10))
         peers.append(try lane.adoptPair(Script(closed: closed)))
         for peer in peers { #expect(try peer.receiveAll().isEmpty) }
-        // The eleventh was never opened, so nobody hears of its end.
+        // The eleventh connection never opened, so its delegate is not told of an end.
         lane.queue.sync {}
         #expect(closed.waiting == Array(repeating: .laneStopped, count: 10))
     }
 
     @Test("closes a descriptor that cannot be watched, and its delegate hears nothing")
     func unwatchable() throws {
-        // A lock on a file lasts as long as any descriptor of that opening does.
+        // A file lock lasts while any descriptor of that opening is open.
         var template = Array("/tmp/tambour-lane-XXXXXX".utf8CString)
         let file = mkstemp(&template)
         try #require(file >= 0)
         defer { unlink(template) }
-        // A program that another test starts must not inherit it.
+        // A child process of another test must not inherit the lock.
         try #require(fcntl(file, F_SETFD, FD_CLOEXEC) == 0)
         try #require(flock(file, LOCK_EX | LOCK_NB) == 0)
         try withLane { lane in
             let script = Script()
             let (opened, closed) = (script.opened, script.closed)
             lane.adopt(fileDescriptor: file, peer: "file", delegate: script)
-            // The first lets the socket arrive, the second is behind the round that takes it over.
+            // The first block lets the socket arrive; the second runs after the round that adopts
+            // it.
             lane.queue.sync {}
             lane.queue.sync { #expect(lane.connectionCount == 0) }
             #expect(opened.waiting.isEmpty)
@@ -144,7 +145,7 @@ struct LaneTests {
             strong.stop { stopped.add(true) }
         }
         _ = try stopped.next()
-        // The cancel handlers still have their turn on the queue.
+        // The cancel handlers still have to run on the queue.
         for _ in 0..<10_000 {
             guard let queue = lane?.queue else { break }
             queue.sync {}

@@ -4,8 +4,8 @@ import Testing
 @testable import TambourNet
 @testable import TambourQueues
 
-/// A layer for tests: a greeting, then records of a two-byte length and masked bytes; an empty record
-/// ends the stream.
+/// A layer for tests. It sends a greeting, then records with a two-byte length and masked bytes. An
+/// empty record ends the stream.
 private final class MaskLayer: ConnectionLayer {
     static let greeting = Array("hello".utf8)
     static let longest = 20_000
@@ -67,12 +67,12 @@ private final class MaskLayer: ConnectionLayer {
     }
 }
 
-/// The peer's half of layers: what it sends passes through them, and so does what it receives.
+/// A peer that sends and receives through layers.
 private final class LayeredPeer {
     let peer: Peer
     private let stack: LayerStack
     private var input: [UInt8] = []
-    /// Whether the connection has ended its side in the layer's own way.
+    /// Whether the connection has ended its side by the layer's own protocol.
     private(set) var hasEnded = false
 
     init(_ peer: Peer, _ layers: [any ConnectionLayer]) throws {
@@ -83,16 +83,16 @@ private final class LayeredPeer {
         try peer.send(output)
     }
 
-    /// What goes over the wire for these bytes.
+    /// Returns the bytes that the layers send for these bytes.
     func enclosed(_ bytes: [UInt8]) -> [UInt8] {
         var output: [UInt8] = []
         bytes.withUnsafeBytes { stack.enclose($0, into: &output) }
         return output
     }
 
-    /// Takes what has arrived.
+    /// Reads the bytes that have arrived.
     ///
-    /// - Returns: false at the end.
+    /// - Returns: false at the end of the stream.
     @discardableResult
     func take() throws -> Bool {
         let bytes = try peer.receiveSome()
@@ -222,7 +222,7 @@ struct LayerTests {
             _ = try opened.next()
             try lane.queue.sync {
                 try wire.send(Array("nonsense".utf8))
-                // Both happen in one round: the bytes wait to be enclosed when the layer fails.
+                // In one round, the bytes wait for the layer, and the layer fails.
                 lane.round {
                     held.connection?.write(Array("secret".utf8))
                     lane.serve()

@@ -32,7 +32,7 @@ struct ListenerTests {
         let listener = try Listener(address: ListenAddress("127.0.0.1:0"))
         if isStarted {
             listener.start { socket, _ in close(socket) }
-            // A connection that the server ended first still haunts the port.
+            // The server closes this connection first, so the port has a socket in TIME_WAIT.
             #expect(try Peer(to: listener.boundAddress).receiveAll().isEmpty)
         }
         listener.stop()

@@ -6,10 +6,10 @@ import Testing
 @testable import TambourNet
 @testable import TambourQueues
 
-/// How long anything may take before a test gives up; nothing waits for it to pass.
+/// The longest time that a test waits for anything; no test depends on it passing.
 let patience = DispatchTimeInterval.seconds(120)
 
-/// Values that arrive on other threads, awaited one by one.
+/// Values that arrive on other threads; a test awaits them one by one.
 final class Arrivals<Value: Sendable>: Sendable {
     private let values = Mutex<[Value]>([])
     private let semaphore = DispatchSemaphore(value: 0)
@@ -25,18 +25,18 @@ final class Arrivals<Value: Sendable>: Sendable {
         return values.withLock { $0.removeFirst() }
     }
 
-    /// What has arrived and was not taken.
+    /// The values that have arrived and were not taken.
     var waiting: [Value] { values.withLock { $0 } }
 }
 
-/// A connection for use in blocks of its lane.
+/// A connection for blocks of its lane.
 ///
-/// `@unchecked Sendable`: only blocks of the lane look inside.
+/// `@unchecked Sendable`: only blocks of the lane access the connection.
 final class Held: @unchecked Sendable {
     var connection: Connection?
 }
 
-/// A delegate made of closures, which also counts what it is told.
+/// A delegate made of closures, which also records its calls.
 final class Script: ConnectionDelegate {
     let held = Held()
     let opened = Arrivals<UInt64>()
@@ -76,7 +76,8 @@ final class Script: ConnectionDelegate {
     }
 }
 
-/// Calls `body` for each complete frame (u16 length, then as many bytes) and returns what was used.
+/// Calls `body` for each complete frame (u16 length, then as many bytes) and returns the number of
+/// bytes used.
 func frames(in bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Void) -> Int {
     var used = 0
     while bytes.count - used >= 4 {
@@ -94,7 +95,7 @@ func frame(_ payload: [UInt8]) -> [UInt8] {
     withUnsafeBytes(of: UInt32(payload.count).bigEndian) { Array($0) } + payload
 }
 
-/// Sends each frame back.
+/// Returns a script that sends each frame back.
 func echoScript() -> Script {
     let script = Script()
     script.onReceived = { connection, bytes in
@@ -103,7 +104,7 @@ func echoScript() -> Script {
     return script
 }
 
-/// The other end of a connection: plain blocking calls that give up after `patience`.
+/// The other end of a connection, with blocking calls that fail after `patience`.
 final class Peer: Sendable {
     let descriptor: Int32
 
@@ -115,7 +116,7 @@ final class Peer: Sendable {
         setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, size)
     }
 
-    /// Connects to `address`, as `Listener.boundAddress` has it.
+    /// Connects to `address`, in the format of `Listener.boundAddress`.
     convenience init(to address: String) throws {
         let parsed = try ListenAddress(address)
         var hints = addrinfo()
@@ -135,7 +136,7 @@ final class Peer: Sendable {
 
     deinit { Glibc.close(descriptor) }
 
-    /// Two ends of a fresh pair of local stream sockets.
+    /// Returns the two ends of a new pair of local stream sockets.
     static func pair() throws -> (Peer, Peer) {
         var ends: [Int32] = [0, 0]
         try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
@@ -158,7 +159,7 @@ final class Peer: Sendable {
         }
     }
 
-    /// Up to `count` bytes: fewer only when the other side has closed.
+    /// Receives `count` bytes, or fewer if the other side has closed.
     func receive(_ count: Int) throws -> [UInt8] {
         var bytes: [UInt8] = []
         while bytes.count < count {
@@ -175,7 +176,7 @@ final class Peer: Sendable {
         return bytes
     }
 
-    /// What has arrived, at least one byte; empty at the end.
+    /// Waits for bytes and returns all that have arrived; empty at the end of the stream.
     func receiveSome() throws -> [UInt8] {
         var got = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: 1 << 16) { buffer, used in
@@ -186,7 +187,7 @@ final class Peer: Sendable {
         return bytes
     }
 
-    /// Everything up to the end.
+    /// Receives everything up to the end of the stream.
     func receiveAll() throws -> [UInt8] { try receive(.max) }
 
     /// Sends a frame and waits for its echo.
@@ -197,7 +198,7 @@ final class Peer: Sendable {
 
     func endOutput() { shutdown(descriptor, Int32(SHUT_WR)) }
 
-    /// Ends the connection with a reset when the peer is released.
+    /// Makes the release of the peer reset the connection.
     func willReset() {
         var option = linger(l_onoff: 1, l_linger: 0)
         setsockopt(
@@ -214,7 +215,7 @@ struct SystemError: Error, Equatable {
     let number: Int32
 }
 
-/// A started lane, stopped at the end of the test.
+/// Runs `body` with a started lane and stops the lane afterwards.
 func withLane<R>(_ body: (Lane) throws -> R) throws -> R {
     let lane = Lane(
         index: 0,
@@ -232,7 +233,8 @@ func withLane<R>(_ body: (Lane) throws -> R) throws -> R {
 }
 
 extension Lane {
-    /// Adopts one end of a fresh pair of local stream sockets; the other end is returned.
+    /// Lets the lane adopt one end of a new pair of local stream sockets, and returns the other
+    /// end.
     func adoptPair(_ script: sending Script) throws -> Peer {
         let (ours, theirs) = try Peer.pair()
         adopt(fileDescriptor: dup(ours.descriptor), peer: "pair", delegate: script)
@@ -241,7 +243,7 @@ extension Lane {
 }
 
 extension SerialQueue {
-    /// Runs `body` behind everything given before, and waits for it.
+    /// Runs `body` after all work queued earlier, and waits for it.
     func sync<Result>(_ body: () throws -> Result) rethrows -> Result {
         try dispatch.sync(execute: body)
     }

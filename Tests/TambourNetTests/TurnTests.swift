@@ -5,13 +5,13 @@ import Testing
 
 @testable import TambourNet
 
-/// Everything is sent while the lane is held, so that what is ready, and in which order it is served,
-/// does not depend on the machine.
+/// Each test sends everything while it holds the lane. So the ready connections and their order do
+/// not depend on the machine.
 @Suite("a turn")
 struct TurnTests {
-    /// Handles one frame a turn and notes it under a name.
+    /// Handles one frame per turn and records it under a name.
     ///
-    /// - Parameter onTurn: what happens while a frame is handled.
+    /// - Parameter onTurn: Called while a frame is handled.
     private func slowScript(
         _ name: String,
         _ log: Log,
@@ -50,7 +50,7 @@ struct TurnTests {
         return script
     }
 
-    /// What was handled, in order.
+    /// The handled frames, in order.
     private final class Log: Sendable {
         private let names = Mutex<[String]>([])
 
@@ -79,12 +79,12 @@ struct TurnTests {
                 try otherPeer.send(frame([2]))
             }
             #expect(try otherPeer.receive(5) == frame([2]))
-            // Before the other one at most the turn of its own round.
+            // At most one turn, that of its own round, precedes the other connection.
             let before = try #require(log.all.firstIndex(of: "other"))
             #expect(before <= 1)
             busyPeer.endOutput()
             #expect(try closed.next() == .peerClosed)
-            // Nothing was lost, and the end came after everything before it.
+            // No frame was lost, and the end came last.
             #expect(log.count(of: "busy") == 200)
             #expect(log.all.last == "busy ended")
         }
@@ -98,7 +98,7 @@ struct TurnTests {
             let busy = Script()
             let opened = [busy.opened, other.opened]
             let otherPeer = try lane.adoptPair(other)
-            // The other one asks while the backlog of the busy one is being worked off.
+            // The other peer sends while the lane works off the backlog of the busy connection.
             busy.onReceived = { connection, bytes in
                 var used = 0
                 _ = frames(in: bytes) { payload in
@@ -115,7 +115,8 @@ struct TurnTests {
             try busyPeer.send((0..<300).flatMap { frame([$0 == 100 ? 7 : 1]) })
             #expect(try otherPeer.receive(5) == frame([3]))
             let position = try #require(log.all.firstIndex(of: "other"))
-            // The frame that asked is the 101st; the answer comes before the 103rd.
+            // The 101st frame triggered the send; the lane serves the other connection before the
+            // 103rd.
             #expect((101...102).contains(position))
         }
     }
@@ -138,7 +139,7 @@ struct TurnTests {
         var crowdPeers: [Peer] = []
         for _ in 0..<40 {
             let script = slowScript("crowd", log, isLowPriority: true) {
-                // The other frame comes while all of the crowd await their turn.
+                // The other frame arrives while the whole crowd waits for its turn.
                 guard log.count(of: "crowd") == 60 else { return }
                 do { try otherPeer.send(frame([2])) } catch { Issue.record(error) }
             }
@@ -153,7 +154,7 @@ struct TurnTests {
             }
         }
         #expect(try otherPeer.receive(5) == frame([2]))
-        // Ten frames of five bytes are the work of a round.
+        // A round handles ten frames of five bytes.
         let position = try #require(log.all.firstIndex(of: "other"))
         #expect((60...70).contains(position))
         for peer in crowdPeers { peer.endOutput() }
@@ -197,7 +198,7 @@ struct TurnTests {
                     lane.queue.async { log.add("posted") }
                     _ = lane.schedule(after: .zero) { log.add("timer") }
                 }
-                // Consumes nothing, turn after turn, until both have had theirs.
+                // Consume nothing, turn after turn, until both connections have had a turn.
                 if log.all.count == 2 { return bytes.count }
                 connection.endTurn()
                 return 0
@@ -279,7 +280,7 @@ struct TurnTests {
             try otherPeer.send(frame([2]))
         }
         #expect(try otherPeer.receive(5) == frame([2]))
-        // Ten frames of five bytes are the work of a round.
+        // A round handles ten frames of five bytes.
         let position = try #require(log.all.firstIndex(of: "other"))
         #expect(position <= 10)
         for peer in peers { peer.endOutput() }

@@ -4,11 +4,12 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
-/// What reading and writing a payload allocates: counts that no machine changes, held against
-/// `bench/thresholds/allocations.txt`. A debug build counts a little more than a release.
+/// The number of allocations for reading and writing a payload, compared with
+/// `bench/thresholds/allocations.txt`. The numbers do not depend on the machine; a debug build
+/// allocates a little more than a release build.
 @Suite("Allocations", .enabled(if: allocation_count() >= 0, "not under a sanitizer"))
 struct AllocationTests {
-    /// Lines of a number, a space and the name of an example.
+    /// Reads lines that contain a number, a space and the name of an example.
     private static func thresholds() throws -> [String: Int] {
         let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             .deletingLastPathComponent().deletingLastPathComponent()
@@ -28,7 +29,8 @@ struct AllocationTests {
         var counts: [String] = []
         var isWithin = true
         for vector in ExampleVector.all {
-            // What a dialect changes is written, and not read.
+            // Count with the plain payload, because the server only writes the dialect's changes
+            // and never reads them.
             let payload = vector.plain.map { hex($0) } ?? vector.payload
             func count() throws -> Int {
                 let before = allocation_count()
@@ -40,7 +42,7 @@ struct AllocationTests {
                 )
                 return allocation_count() - before
             }
-            // The first time also makes what is made once.
+            // The first run also allocates objects that are created once.
             _ = try count()
             let allocations = try count()
             counts.append("\(allocations) \(vector.name)")

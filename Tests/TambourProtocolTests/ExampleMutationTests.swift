@@ -2,9 +2,11 @@ import Foundation
 import TambourProtocol
 import Testing
 
-/// Every example cut short anywhere and changed in any byte is decoded or refused, and nothing worse.
+/// Cuts every example at every byte and changes every byte. The decoder must decode or refuse the
+/// result.
 ///
-/// Every value of every byte with `TAMBOUR_SOAK=1`; without it each bit flipped and the bytes that start containers.
+/// `TAMBOUR_SOAK=1` tries every value of every byte; otherwise the tests flip each bit and try the
+/// bytes that start containers.
 @Suite("Examples with a byte changed")
 struct ExampleMutationTests {
     private static let isSoak = ProcessInfo.processInfo.environment["TAMBOUR_SOAK"] != nil

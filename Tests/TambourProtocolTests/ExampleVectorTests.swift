@@ -3,7 +3,7 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
-/// Every example of `protocol-spec/examples/` through the generated types.
+/// Runs every example of `protocol-spec/examples/` through the generated types.
 @Suite("Examples of the specification")
 struct ExampleVectorTests {
     @Test("decode and encode to the same bytes", arguments: ExampleVector.all)
@@ -77,6 +77,6 @@ struct ExampleVectorTests {
 }
 
 extension ExampleVector {
-    /// The bytes behind the header.
+    /// The bytes after the header.
     var payload: [UInt8] { Array(TambourTesting.hex(hex)[PacketHeader.size...]) }
 }

@@ -1,7 +1,7 @@
 import TambourProtocol
 import Testing
 
-/// The tables that are generated beside the payload types.
+/// The tables that are generated together with the payload types.
 @Suite("Generated tables")
 struct GeneratedTablesTests {
     @Test("know what is served, what is only known, and nothing else")

@@ -9,7 +9,7 @@ struct IdsTests {
         let id = MessageID(timeMs: 1_781_708_681_185, counter: 7793)
         #expect(id.rawValue == 1_781_708_681_185 * 65536 + 7793)
         #expect(id.timeMs == 1_781_708_681_185)
-        // A pair that was seen on the wire.
+        // An id and its time as a real server sent them.
         #expect(MessageID(116_766_060_130_147_953).timeMs == 1_781_708_681_185)
         #expect(MessageID(timeMs: 5, counter: .max) < MessageID(timeMs: 6, counter: 0))
     }

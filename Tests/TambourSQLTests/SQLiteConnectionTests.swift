@@ -4,7 +4,7 @@ import Testing
 
 @Suite("SQLite as the server opens it")
 struct SQLiteConnectionTests {
-    /// A directory that goes away with the test.
+    /// A temporary directory that is removed with the test.
     private final class Folder {
         let url = FileManager.default.temporaryDirectory
             .appendingPathComponent("tambour-\(UUID().uuidString)")
@@ -246,10 +246,10 @@ struct SQLiteConnectionTests {
         #expect(error?.kind == .other)
     }
 
-    /// A file from which something was deleted that its bytes still hold.
+    /// Creates a file that still contains the bytes of deleted rows.
     private func fileWithRemains(_ folder: Folder) throws -> SQLiteConnection {
         let writer = try SQLiteConnection(path: folder.file, mode: .readWrite)
-        // Some systems build SQLite so that it overwrites what it deletes.
+        // Some systems build SQLite so that it overwrites deleted bytes.
         try writer.execute("PRAGMA secure_delete = OFF")
         try writer.execute("CREATE TABLE note (id INTEGER PRIMARY KEY, text BLOB NOT NULL)")
         try writer.transaction(.immediate) {

@@ -1,7 +1,7 @@
 import TambourProtocol
 import Testing
 
-/// The schema tells what a type's fields may be, and which types stand above it.
+/// The schema defines the fields of a type and the types of its ancestors.
 @Suite("Entity schema")
 struct EntitySchemaTests {
     private let preference = EntitySchema.Kind(

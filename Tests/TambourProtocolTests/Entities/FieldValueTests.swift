@@ -1,7 +1,7 @@
 import TambourProtocol
 import Testing
 
-/// A value is equal to what has the same bytes, knows its size on the wire, and patches fields.
+/// Values are equal if their bytes are, know their encoded size, and patch fields.
 @Suite("Field values")
 struct FieldValueTests {
     @Test("are equal when their bytes are")

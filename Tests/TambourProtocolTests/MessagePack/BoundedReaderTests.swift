@@ -2,7 +2,7 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
-/// Maps, lists and values of any type, read within bounds: what is over one is refused with its place.
+/// Maps, lists and values of any type with limits. A refusal names the place that exceeds a limit.
 @Suite("Bounded readers")
 struct BoundedReaderTests {
     private typealias Marks = IDMap<UserID, Int64>
@@ -58,7 +58,7 @@ struct BoundedReaderTests {
         }
     }
 
-    /// `count` pairs of a key and a place, the keys taken from 0 to `different`.
+    /// Returns `count` pairs of a key and a position, with keys from 0 to `different` - 1.
     private func tree(_ count: Int, different: Int, named: Bool) -> [UInt8] {
         let entries = (0..<count).map { index in
             let key = index % different
@@ -117,7 +117,7 @@ struct BoundedReaderTests {
     @Test("a container with one entry more than its bound is refused by its header")
     func tooManyItems() throws {
         #expect(try ids(tree(4, different: 4, named: false), maxItems: 4).count == 4)
-        // The entries are not looked at: these are no ids and no integers.
+        // The reader does not look at the entries, which are neither ids nor integers.
         #expect(
             complaint { () throws(PayloadError) in try ids(hex("82 c0c0 c0c0"), maxItems: 1) }
                 == "2 items, limit 1"
@@ -150,7 +150,7 @@ struct BoundedReaderTests {
         #expect(
             complaint { () throws(PayloadError) in try any(hex(value.bytes)) } == value.reason
         )
-        // An older store may hold it; that does not hide the rest of what it stands in.
+        // An older store may contain such a value; it must not hide the rest of its container.
         if value.isMessagePack {
             let element = encode(
                 Element(type: "STRONG", attributes: AnyValue(unchecked: Bytes(hex(value.bytes))))

@@ -2,7 +2,8 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
-/// Our own vectors: for every type, the shortest form first, then every other a peer may use.
+/// Vectors of this project: for every type, the shortest form first, then every other form that a
+/// peer may use.
 @Suite("every encoding of every type")
 struct EncodingVectorTests {
     @Test(
@@ -94,7 +95,7 @@ struct EncodingVectorTests {
             #expect(try decode(Int.self, bytes) == Int(value))
             #expect(try decode(ChatID.self, bytes) == ChatID(value))
             #expect(try decode(Double.self, bytes) == Double(value))
-            // The same number as a key of a map.
+            // The same number as a map key.
             let map = try decode(IDMap<UserID, Bool>.self, [0x81] + bytes + [0xC3])
             #expect(map[UserID(value)] == true)
             let keys = try keys(of: [0x81] + bytes + [0xC0])
@@ -219,7 +220,7 @@ struct EncodingVectorTests {
         )
     }
 
-    /// All headers that announce `count`, the shortest first.
+    /// Returns all headers that announce `count`, shortest first.
     private func headers(
         _ count: Int,
         fix: UInt8?,
@@ -235,7 +236,7 @@ struct EncodingVectorTests {
         return all
     }
 
-    /// The keys of a map; its values are stepped over.
+    /// Returns the keys of a map and skips its values.
     private func keys(of bytes: [UInt8]) throws(PayloadError) -> [String] {
         try MessagePackReader.read(Bytes(bytes), limits: .standard) {
             (reader: inout MessagePackReader) throws(PayloadError) -> [String] in

@@ -2,7 +2,7 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
-/// Payloads made to hurt: depth, counts and lengths that lie.
+/// Payloads that try to do harm: deep nesting, high counts, and false lengths.
 @Suite("hostile MessagePack")
 struct HostileMessagePackTests {
     @Test("nesting is allowed to the limit and refused beyond, read or stepped over")
@@ -59,7 +59,7 @@ struct HostileMessagePackTests {
         #expect(
             tree == .array([.array([.array([]), .array([])]), .array([.array([]), .array([])])])
         )
-        // Unknown fields one after the other, each as deep as it may be.
+        // Successive unknown fields, each with the maximum depth.
         let deepest = [UInt8](repeating: 0x91, count: 30) + [0x90]
         let unknown = [0x8F] + [UInt8](repeating: [0xA1, 0x78] + deepest, times: 15)
         #expect(
@@ -67,7 +67,7 @@ struct HostileMessagePackTests {
                 try SampleMessage.decode(unknown, limits: .standard)
             } == "/chatId: missing"
         )
-        // Empty containers, last ones and first ones, of both kinds.
+        // Empty containers of both kinds, at the beginnings and ends of containers.
         try skip(hex("84 c0 80 90 80 80 90 c0 93 80 90 80"), limits: limits)
     }
 
@@ -90,7 +90,7 @@ struct HostileMessagePackTests {
                 }.isEmpty == false
             )
         }
-        // Two bytes an entry: 3 entries cannot be in 5 bytes.
+        // An entry has at least two bytes, so 5 bytes cannot contain 3 entries.
         #expect(
             complaint { () throws(PayloadError) in
                 try decode(SampleAttach.self, hex("83 0505050505"))
@@ -102,7 +102,7 @@ struct HostileMessagePackTests {
     @Test("elements are counted over the whole payload, read or stepped over")
     func elements() throws {
         let limits = try Limits(overrides: ["maxElements": 10])
-        // 3 + 7 elements, an entry counting as one.
+        // 3 + 7 elements; an entry counts as one element.
         let legal = hex("93 94 01020304 90 83 0101 0202 0303")
         try skip(legal, limits: limits)
         _ = try decode(Tree.self, legal, limits: limits)
@@ -139,7 +139,7 @@ struct HostileMessagePackTests {
                 try decode(Packed<[SampleAttach]>.self, attaches)
             } == "/0: not valid UTF-8"
         )
-        // And afterwards they may be anything again.
+        // After the kept bytes, skipped strings may be invalid again.
         let both = hex("82 a5 6578747261 c0") + hex("a178 a1ff")
         #expect(
             complaint { () throws(PayloadError) in
@@ -150,7 +150,7 @@ struct HostileMessagePackTests {
 
     @Test("an array that promises much makes room for little")
     func promises() {
-        // 60,000 arrays of 60,000 would be 3.6 thousand million items.
+        // 60,000 arrays of 60,000 items would have 3.6 billion items.
         let bytes = hex("dc ea60") + [UInt8](repeating: hex("dc ea60"), times: 30000)
         let error = #expect(throws: PayloadError.self) { try decode([[Int64]].self, bytes) }
         #expect(error?.description == "/0: more than 65536 elements")

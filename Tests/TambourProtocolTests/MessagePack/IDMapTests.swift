@@ -32,7 +32,7 @@ struct IDMapTests {
         let marks = try decode(Marks.self, hex("83 07 01 03 02 a137 03"))
         #expect(marks.count == 3 && !marks.isEmpty)
         #expect(marks.pairs.map(\.0.rawValue) == [7, 3, 7])
-        // A key that came twice: the last one counts.
+        // The last value of a duplicate key counts.
         #expect(marks[UserID(7)] == 3 && marks[UserID(3)] == 2 && marks[UserID(4)] == nil)
         #expect(Marks().isEmpty && encode(Marks()) == [0x80])
         #expect(Marks([(UserID(1), 1)]) != Marks([(UserID(1), 2)]))

@@ -14,7 +14,7 @@ struct MessagePackFuzzTests {
             try skip(bytes)
             try #require(try decode(AnyValue.self, bytes).bytes.array == bytes)
             try #require(try decode(Packed<Tree>.self, bytes).value(limits: .standard) == tree)
-            // The same value in forms that are longer than need be.
+            // The same value in longer forms than necessary.
             var long: [UInt8] = []
             writeLong(tree, to: &long, using: &run.random)
             try #require(long.count >= bytes.count)
@@ -40,13 +40,14 @@ struct MessagePackFuzzTests {
                 try #require(message.text.utf16Count <= limits.maxTextUnits)
                 try #require(Text(validating: message.text.bytes) != nil)
                 let again = try SampleMessage.decode(message.encoded(), limits: .standard)
-                // Not a number is not equal to itself.
+                // NaN is not equal to itself.
                 try #require(again == message || message.ratio?.isNaN == true)
             }
             let skipped = (try? skip(bytes, limits: limits)) != nil
             let kept = try? decode(AnyValue.self, bytes, limits: limits)
             let tree = try? decode(Tree.self, bytes, limits: limits)
-            // What is checked more closely cannot be accepted where a step over is not.
+            // Decoding checks more than skipping, so it must not accept bytes that skipping
+            // refuses.
             try #require(skipped || (kept == nil && tree == nil), "\(hexText(bytes))")
             try #require(kept != nil || tree == nil, "\(hexText(bytes))")
             if let kept { try #require(kept.bytes.array == bytes) }
@@ -67,7 +68,8 @@ struct MessagePackFuzzTests {
         }
     }
 
-    /// One change of the kind that finds mistakes: a bit, a byte, a cut, a hole, a copy, a lie about a length.
+    /// Makes one change that tends to find bugs: flips a bit, changes a byte, cuts, deletes or
+    /// copies bytes, or falsifies a length.
     private func mutate(_ bytes: inout [UInt8], using random: inout SeededGenerator) {
         guard !bytes.isEmpty else {
             bytes = random.bytes(3)

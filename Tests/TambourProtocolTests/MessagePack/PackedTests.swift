@@ -12,7 +12,7 @@ struct PackedTests {
         #expect(try packed.value(limits: .standard) == value)
         #expect(try decode(Packed<[SampleAttach]>.self, encode(packed)) == packed)
         #expect(encode(packed) == encode(value))
-        // Out of the middle of a longer array, too.
+        // Decoding from the middle of a longer array works, too.
         let pair = try decode([Packed<[SampleAttach]>].self, encode([packed, packed]))
         #expect(try pair == [packed, packed] && pair[1].value(limits: .standard) == value)
     }

@@ -1,11 +1,11 @@
 import TambourProtocol
 import Testing
 
-/// What clients are sent by what they can read, on the types of `Tests/SampleSpecification`: the real
-/// specification gates a field only.
+/// The payloads that clients with different capabilities get. The tests use the types of
+/// `Tests/SampleSpecification`, because the real specification gates only one field.
 @Suite("What a client can read")
 struct ProjectionTests {
-    /// What clients can be.
+    /// The combinations of capabilities to test.
     static let clients: [Capabilities] = [
         [], .colours, .shapes, .threads, [.colours, .shapes], [.shapes, .threads],
         [.colours, .shapes, .threads], .all,
@@ -32,7 +32,7 @@ struct ProjectionTests {
         )
     }
 
-    /// The same by hand: what the client is to get.
+    /// Returns the expected payload for a client, computed by hand.
     private func expected(_ client: Capabilities) -> SampleGetReply {
         func shown(_ shape: Shape) -> Shape? {
             var shape = shape
@@ -77,7 +77,7 @@ struct ProjectionTests {
         let payload = everything.encoded(for: client)
         let read = try SampleGetReply.decode(payload, limits: .standard)
         #expect(read == expected(client))
-        // No header counts what is not there.
+        // Headers must not count omitted elements.
         #expect(read.encoded() == payload)
     }
 
@@ -108,7 +108,7 @@ struct ProjectionTests {
         #expect(Colour.gates == .colours && Kind.gates == .shapes && Card.gates == Shape.gates)
         #expect(Note.gates == [] && NotifNote.gates == [] && SampleGetRequest.gates == [])
         #expect([Note].gates == [] && Packed<[Shape]>.gates == Shape.gates)
-        // Histories of messages ask nothing; a chat has a field for classic clients.
+        // Message histories have no gates; a chat has a field for classic clients.
         #expect(MsgGetReply.gates == [] && NotifMsgDelete.gates == [] && Message.gates == [])
         let dialects: Capabilities = [.classic, .tamtam]
         #expect(ChatsListReply.gates == dialects && NotifMessage.gates == dialects)

@@ -3,8 +3,8 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
-/// The public MessagePack test suite: every type with all its encodings. It is not ours to commit, so it is looked
-/// for beside the repository.
+/// The public MessagePack test suite: every type with all its encodings. This repository may not
+/// contain the suite, so the tests look for it next to the repository.
 @Suite(
     "the public MessagePack suite",
     .enabled(
@@ -25,7 +25,7 @@ struct PublicSuiteTests {
         for bytes in example.encodings {
             try skip(bytes)
             #expect(try decode(AnyValue.self, bytes).bytes.array == bytes)
-            // Floats that stand for integers are numbers, but no integers.
+            // A float with an integral value decodes as a number, but not as an integer.
             if let number = example.number {
                 #expect(try decode(Double.self, bytes) == number, "\(hexText(bytes))")
                 if bytes[0] == 0xCA || bytes[0] == 0xCB {
@@ -53,17 +53,17 @@ struct PublicSuiteTests {
     }
 }
 
-/// The file and what is in it.
+/// The suite's file and its contents.
 enum PublicSuite {
     struct Example {
         var encodings: [[UInt8]]
-        /// What any number is as a float.
+        /// Any number as a float.
         var number: Double?
-        /// What a number is as an integer, unless it has a fraction or does not fit.
+        /// A number as an integer; nil if it has a fraction or does not fit.
         var integer: Int64?
-        /// What anything else is; nil for extensions too, which are kept as they are.
+        /// Any other value; nil for numbers. An extension keeps its bytes.
         var tree: Tree?
-        /// An integer above the largest with a sign.
+        /// Whether the value is an integer above the largest signed integer.
         var isUnsigned = false
     }
 
@@ -101,7 +101,7 @@ enum PublicSuite {
             example.tree = .bytes(Bytes(hex(binary)))
         } else if entry["ext"] != nil || entry["timestamp"] != nil {
             example.tree = .extension(AnyValue(unchecked: Bytes(example.encodings[0])))
-            // Only the first form: a tree keeps an extension as its bytes.
+            // Use only the first form, because a tree keeps an extension as its bytes.
             example.encodings = Array(example.encodings.prefix(1))
             for encoding in encodings { try skip(hex(encoding)) }
         } else {

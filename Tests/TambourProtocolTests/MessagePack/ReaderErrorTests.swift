@@ -2,7 +2,7 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
-/// What is said about payloads that are wrong, word for word: people grep for it.
+/// The exact errors for invalid payloads, because people search logs for them.
 @Suite("errors of the reader")
 struct ReaderErrorTests {
     @Test(
@@ -126,7 +126,8 @@ struct ReaderErrorTests {
     func truncated() throws {
         let payload = SampleMessage.full.encoded()
         #expect(try SampleMessage.decode(payload, limits: .standard) == .full)
-        // What is cut off stays behind the end in memory: a read beyond it would find good bytes.
+        // The cut bytes stay in memory after the end, so a read past the end would find valid
+        // bytes.
         for cut in 1..<payload.count {
             let error = #expect(throws: PayloadError.self) {
                 try MessagePackReader.read(Bytes(payload, range: 0..<cut), limits: .standard) {
@@ -178,7 +179,7 @@ struct ReaderErrorTests {
         #expect(says("d402 80") == "expected a map, found an extension")
         #expect(says("d401 80 80") == "1 byte after the payload")
         #expect(says("c70201 8080") == "1 byte after the payload")
-        // What is inside may not reach beyond its end.
+        // The payload may not extend beyond the end of the extension.
         #expect(says("c70101 81c0c0") == "2 bytes after the payload")
         #expect(says("c70001") == "ends after 3 bytes")
         #expect(says("c7 05 01 80") == "ends after 4 bytes")
@@ -187,7 +188,7 @@ struct ReaderErrorTests {
     }
 }
 
-/// A payload without fields: everything in it is unknown.
+/// A payload without fields, so all fields in it are unknown.
 private struct EmptyPayload: WirePayload {
     static func read(from reader: inout MessagePackReader) throws(PayloadError) -> EmptyPayload {
         for _ in 0..<(try reader.readMapHeader()) {

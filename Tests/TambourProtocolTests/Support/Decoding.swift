@@ -12,7 +12,7 @@ func decode<Value: WireValue>(
     }
 }
 
-/// Steps over exactly one value.
+/// Skips exactly one value.
 func skip(_ bytes: [UInt8], limits: Limits = .standard) throws(PayloadError) {
     try MessagePackReader.read(Bytes(bytes), limits: limits) {
         (reader: inout MessagePackReader) throws(PayloadError) in
@@ -20,7 +20,7 @@ func skip(_ bytes: [UInt8], limits: Limits = .standard) throws(PayloadError) {
     }
 }
 
-/// The bytes of one value.
+/// Returns the bytes of one value.
 func encode(_ value: some WireValue) -> [UInt8] {
     var writer = MessagePackWriter()
     value.write(to: &writer)

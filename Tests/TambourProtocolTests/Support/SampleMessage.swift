@@ -1,6 +1,6 @@
 import TambourProtocol
 
-/// A payload shaped as the generated ones are: it uses every kind of field there is.
+/// A payload like the generated ones, with a field of every kind.
 struct SampleMessage: WirePayload, Hashable {
     var chatID: ChatID
     var text: Text
@@ -114,7 +114,7 @@ struct SampleMessage: WirePayload, Hashable {
         writer.writeBool(isSilent)
     }
 
-    /// One with every field set.
+    /// A message with every field set.
     static let full = SampleMessage(
         chatID: ChatID(-73_000_001),
         text: "привет, 🌍",

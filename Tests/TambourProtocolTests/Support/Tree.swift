@@ -1,12 +1,13 @@
 import TambourProtocol
 import TambourTesting
 
-/// Any MessagePack value as a tree. Slow and plain: it is what fast paths are compared with.
+/// Any MessagePack value as a tree. It is slow and simple, and the tests compare fast paths with
+/// it.
 indirect enum Tree: Hashable {
     case null
     case bool(Bool)
     case int(Int64)
-    /// By its bits, so that not-a-number equals itself.
+    /// The bits of a float, so that NaN equals itself.
     case float(UInt64)
     case text(Text)
     case bytes(Bytes)
@@ -68,7 +69,8 @@ extension Tree: WireValue {
 }
 
 extension Tree {
-    /// A random tree no deeper than `depth`; its lengths gather around the places where the encoding changes.
+    /// Returns a random tree no deeper than `depth`. Its lengths are often close to a change of the
+    /// encoding.
     static func random(depth: Int, using random: inout SeededGenerator) -> Tree {
         switch random.below(depth > 0 ? 10 : 7) {
         case 0: return .null
@@ -120,7 +122,7 @@ extension Tree {
         var string = ""
         var range = ranges[0]
         for _ in 0..<randomLength(using: &random) {
-            // Real texts stay in one script for a while.
+            // Stay in one script for a while, as real texts do.
             if random.below(4) == 0 { range = ranges[random.below(ranges.count)] }
             guard let scalar = Unicode.Scalar(UInt32.random(in: range, using: &random)) else {
                 continue
