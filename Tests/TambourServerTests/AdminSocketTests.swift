@@ -21,7 +21,7 @@ struct AdminSocketTests {
         }
     }
 
-    /// An administrator who connects and says what it is told to.
+    /// An administrator who connects and sends what the test says.
     private final class Visitor {
         private let socket: Int32
 
@@ -34,7 +34,7 @@ struct AdminSocketTests {
 
         func say(_ text: String) { UnixSocket.write(socket, text) }
 
-        /// Whether nothing has been answered yet, and the connection is open.
+        /// Whether the connection is open and no answer has arrived.
         var isUnanswered: Bool {
             var byte: UInt8 = 0
             return recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) < 0
@@ -54,7 +54,8 @@ struct AdminSocketTests {
             let silent = try Visitor(server)
             let slow = try Visitor(server)
             slow.say("metr")
-            // Served one by one they would have been turned away before anybody else is answered.
+            // A server that handled visitors one by one would turn the silent ones away before this
+            // answer.
             #expect(try server.admin(.metrics).contains { $0.hasPrefix("tambour_connections ") })
             #expect(silent.isUnanswered && slow.isUnanswered)
             slow.say("ics\n")
@@ -125,7 +126,7 @@ struct ExhaustedAcceptorTests {
         let visitors = try (0..<5).map { _ in try #require(UnixSocket.connect(path)) }
         defer { for visitor in visitors { close(visitor) } }
         #expect(warned.wait(timeout: .now() + 120) == .success)
-        // A source that is not suspended fires between any two of these.
+        // If the source were not suspended, it would fire between two of these blocks.
         for _ in 0..<1000 { queue.sync {} }
         #expect(attempts.load(ordering: .relaxed) == 1)
         #expect(acceptor.exhaustedCount == 1)

@@ -5,7 +5,7 @@ import TambourTesting
 import Testing
 
 extension SuiteCoverageTests {
-    /// Plays the requests that name a post, for a post that is there and for one that is not.
+    /// Plays the requests that name a post, with an existing post and with a missing one.
     func comments(
         _ tour: Tour,
         _ server: TestServer,

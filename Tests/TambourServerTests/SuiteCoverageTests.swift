@@ -6,11 +6,11 @@ import TambourStore
 import TambourTesting
 import Testing
 
-/// One server on a tour of everything the specification declares: what it never answers is found
-/// here, and what it answers without declaring it too.
+/// Sends one server everything that the specification declares. Reveals declared results that never
+/// occur, and results that occur without being declared.
 @Suite("The tour of the specification")
 struct SuiteCoverageTests {
-    /// What came of a request: an opcode and an error, nil for success.
+    /// The result of a request: an opcode and an error, nil for success.
     struct Sight: Hashable, CustomStringConvertible {
         let opcode: Opcode
         let code: RequestError.Code?
@@ -20,7 +20,7 @@ struct SuiteCoverageTests {
         }
     }
 
-    /// What is declared and cannot be played, and why.
+    /// Declared results that the tour cannot produce, with the reason.
     private static let knownGaps: [Sight: String] = [
         Sight(opcode: .chatJoin, code: .notAllowed):
             "needs a group that is full; its own suite has one",
@@ -36,20 +36,20 @@ struct SuiteCoverageTests {
         Sight(opcode: .login, code: .loginBlocked): "blocking ends the sessions with their tokens",
     ]
 
-    /// Errors any opcode may answer that need a server that fails.
+    /// Errors of any opcode that occur only when the server fails.
     private static let commonGaps: [RequestError.Code: String] = [
         .internalError: "needs a store that fails; the engine's own tests have one",
         .overloaded: "needs passwords in a queue; TwoFactorTests has one",
         .tooManyRequests: "nobody hurries here; RateTests does",
     ]
 
-    /// What any opcode may answer without declaring it.
+    /// Errors that any opcode may return without declaring them.
     private static let common: Set<RequestError.Code> = [
         .protoVer, .protoFrame, .protoState, .protoOpcode, .protoPayload, .tooManyRequests,
         .internalError, .overloaded,
     ]
 
-    /// Remembers what came of each request.
+    /// Records the result of each request.
     final class Tour {
         var seen: Set<Sight> = []
         var pushes: Set<Opcode> = []
@@ -241,7 +241,7 @@ struct SuiteCoverageTests {
         try tour.play(alice, ContactInfoByPhoneRequest(phone: "1"))
         try tour.play(alice, .notifMessage, NotifMessageRequest().encoded())
         try tour.play(alice, MsgDeliveryRequest())
-        // Seen by a second device: it comes online after Alice has begun to watch.
+        // Another device sees this push, because Carol comes online after Alice has begun to watch.
         let carol = try server.signUp("Carol")
         try carol.send("hi", to: carol.dialog(with: alice), cid: 1)
         try carol.call(PingRequest(interactive: false))
@@ -598,7 +598,7 @@ struct SuiteCoverageTests {
         let reply = try server.enterCode(phone: pia.phone, on: client)
         let third = try #require(reply.passwordChallenge).trackID
         try restore(third, nil)
-        // An administrator's block would void the challenge.
+        // A block by an administrator would void the challenge, so block the account directly.
         try server.run { [user = pia.userID] in try $0.setBlocked(true, user) }
         try restore(third, nil)
         try answer(third, "secret")

@@ -6,7 +6,8 @@ import Testing
 
 @Suite("Numbers of operators")
 struct AdminNumberTests {
-    /// The ends of what the types hold, what lies beside them, and what no type holds.
+    /// The limits of the integer types, the numbers next to them, and numbers that no type can
+    /// hold.
     static let numbers: [String] = {
         let bits: [Int64] = [31, 47, 62]
         var numbers: [Int64] = [
@@ -22,7 +23,7 @@ struct AdminNumberTests {
         return texts + others
     }()
 
-    /// Every number that a command takes, as words of the admin socket; `#` is the number.
+    /// Every number argument of a command, as words on the admin socket; `#` stands for the number.
     static let commands: [[String]] = [
         ["users", "limit=#"], ["users", "after=#"], ["users", "chat=#"], ["users", "idle-days=#"],
         ["users", "phone=#"], ["users", "phone=+#"],
@@ -97,7 +98,7 @@ struct AdminNumberTests {
     func smallestLimits() throws {
         let environment = ProcessInfo.processInfo.environment
         let isSoak = environment["TAMBOUR_SOAK"] == "1"
-        // A trap ends all tests at once, so the short form is the same each time.
+        // A trap ends the whole test process, so the short form always uses the same seed.
         let seed =
             environment["TAMBOUR_SEED"].flatMap { UInt64($0) }
             ?? (isSoak ? .random(in: 0 ... .max) : 7)
@@ -107,7 +108,7 @@ struct AdminNumberTests {
         print("smallest limits: \(names.count), TAMBOUR_SEED=\(seed)")
         for name in names {
             try serve([name: 1]) { alice in
-                // Much of it may be refused.
+                // The server may refuse much of this.
                 _ = try? alice.send("hello", to: ChatID(0), cid: 1)
                 _ = try? alice.history(ChatID(0), from: .max, backward: .max, forward: .max)
             }

@@ -6,7 +6,7 @@ import TambourTesting
 import Testing
 
 extension TestServer {
-    /// What is stored, byte by byte: the database and its log.
+    /// Returns the bytes of the database and its log.
     func storedBytes() throws -> Data {
         try ["tambour.db", "tambour.db-wal"].reduce(into: Data()) { bytes, name in
             let path = "\(dataDirectory)/\(name)"
@@ -15,7 +15,7 @@ extension TestServer {
         }
     }
 
-    /// In how many rows of which table somebody is named as the one whom they are about.
+    /// Returns, for each table with a `user_id` column, the number of rows about this user.
     fileprivate func rows(of user: UserID) throws -> [String: Int64] {
         let store = try SQLiteConnection(path: "\(dataDirectory)/tambour.db", mode: .readOnly)
         let named = try store.prepare(
@@ -37,14 +37,14 @@ extension TestServer {
     }
 }
 
-/// What somebody leaves in a store, each piece to be looked for among its bytes.
+/// The data that a user leaves in a store. The test searches the store's bytes for each piece.
 private struct Traces {
     let client: WireClient
     var words: [String: [UInt8]] = [:]
 
     mutating func add(_ text: String) { words[text] = Array(text.utf8) }
 
-    /// As SQLite keeps an integer of such a size.
+    /// Adds a number in the form that SQLite stores integers of this size in.
     mutating func add(number: Int64) {
         words["\(number) in six bytes"] = (0..<6).map {
             UInt8(truncatingIfNeeded: number >> (8 * (5 - $0)))
@@ -58,7 +58,7 @@ private struct Traces {
 
 @Suite("Erasing somebody at once")
 struct EraseTests {
-    /// Somebody who has left a trace in every table that can hold one.
+    /// Returns a user who has left data in every table that can hold some.
     private func live(_ server: TestServer, beside bob: WireClient) throws -> Traces {
         let zoe = try server.signUp("Zwetlanova", device: "zwetlanas-phone")
         let laptop = try server.signIn(phoneOf: zoe, device: "zwetlanas-laptop")
@@ -81,7 +81,7 @@ struct EraseTests {
         try zoe.call(MsgEditRequest(chatID: dialog, messageID: edited, text: "Tulpenzwiebel"))
         let gone = try laptop.send("Schachtelhalm", to: dialog, cid: 8).message.id
         try zoe.call(MsgDeleteRequest(chatID: dialog, messageIDs: [gone]))
-        // So many that the index of words has them.
+        // Enough messages to fill blocks of the word index.
         for number in 0..<200 {
             let cid = Int64(1000 + number)
             for chat in [dialog, group, left] { try bob.send("hay", to: chat, cid: cid) }
@@ -91,7 +91,7 @@ struct EraseTests {
         try zoe.call(
             MsgReactionRequest(chatID: dialog, messageID: his, reaction: NewReaction(id: "🦩"))
         )
-        // Names her in a group by a forward.
+        // Bob's forward names her in a group.
         let greeting = try zoe.send("hallo", to: dialog, cid: 10).message.id
         let forward = NewLink(type: .forward, messageID: greeting, chatID: dialog)
         try bob.call(MsgSendRequest(chatID: group, message: NewMessage(cid: 10, link: forward)))
@@ -153,7 +153,7 @@ struct EraseTests {
             )
         )
         try zoe.delete([his], in: dialog, forMe: true)
-        // Under a post of somebody else, and under one of her own.
+        // Comment on a post of another user, and on one of her own.
         let channel = try bob.channel("News", with: [zoe], cid: 25)
         let post = try bob.send("news", to: channel, cid: 26).message.id
         try zoe.comment("Distelfalter", on: post, in: channel, cid: 27)
@@ -170,7 +170,7 @@ struct EraseTests {
         try zoe.call(ChatJoinRequest(link: link))
         try zoe.call(AuthCreateTrackRequest())
         try bob.call(ComplainRequest(ids: [zoe.userID.rawValue], reasonID: 7))
-        // On the way to another phone.
+        // She is about to move to another phone.
         let next = server.freshPhone()
         try zoe.call(PhoneBindRequestRequest(phone: PhoneNumber.format(next)))
         var traces = Traces(client: zoe)
@@ -198,7 +198,7 @@ struct EraseTests {
             let traces = try live(server, beside: bob)
             let zoe = traces.client
             try server.indexWords()
-            // The engine has removed by now what was to be removed in steps.
+            // The engine has finished all stepwise deletions, so this table is empty.
             let rows = try server.rows(of: zoe.userID).filter { $0.key != "object_purge" }
             #expect(rows.values.allSatisfy { $0 > 0 }, "\(rows) has not everything")
             let before = traces.found(in: try server.storedBytes())
@@ -219,11 +219,11 @@ struct EraseTests {
             for text in ["Schachtelhalm", "Urgesteinsmehl"] { left.add(text) }
             let remains = left.found(in: try server.storedBytes())
             #expect(remains.isEmpty, "\(remains)")
-            // Of others, and without a name.
+            // The remaining row is a contact of another user, without a name.
             let rest = try server.rows(of: zoe.userID).filter { $0.value > 0 }
             #expect(rest == ["contact": 1], "\(rest)")
             #expect(try server.admin(.check) == ["ok"])
-            // Whoever writes on finds all as it was.
+            // Bob can continue to write as before.
             try bob.send("alone", to: ChatID(0), cid: 20)
             #expect(try server.admin(.user("\(zoe.userID)")).contains("erasure done"))
         }

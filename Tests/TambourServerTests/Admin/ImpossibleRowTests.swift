@@ -7,10 +7,11 @@ import TambourStore
 import TambourTesting
 import Testing
 
-/// Stores in which one number is what no server writes: well-formed pages with a bit that flipped.
+/// Stores in which one number has a value that no server writes, as after a flipped bit in a
+/// well-formed page.
 @Suite("Impossible rows", .serialized)
 struct ImpossibleRowTests {
-    /// A number at an end, in one row or in all of them.
+    /// An extreme number in one row or in all rows.
     private struct Damage: CustomStringConvertible {
         let column: StoreColumn
         let value: Int64
@@ -35,7 +36,7 @@ struct ImpossibleRowTests {
     func sweep() throws {
         let environment = ProcessInfo.processInfo.environment
         let isSoak = environment["TAMBOUR_SOAK"] == "1"
-        // A trap ends all tests at once, so the short form is the same each time.
+        // A trap ends the whole test process, so the short form always uses the same seed.
         let seed =
             environment["TAMBOUR_SEED"].flatMap { UInt64($0) }
             ?? (isSoak ? .random(in: 0 ... .max) : 7)
@@ -53,13 +54,13 @@ struct ImpossibleRowTests {
         if !isSoak { damages = Array(damages.prefix(8)) }
         print("impossible rows: \(damages.count) stores, TAMBOUR_SEED=\(seed)")
         for damage in damages {
-            // The last line says which store ended the process.
+            // After a crash, the last line shows which store caused it.
             if environment["TAMBOUR_TRACE"] != nil { print(damage) }
             try look(at: world, damage)
         }
     }
 
-    /// What a start cannot go on with, and how it says so.
+    /// Damage that makes a start fail, with the expected error.
     private static let refused: [(sql: String, says: String)] = [
         ("UPDATE meta SET v = 9223372036854775807 WHERE k = 'ct_lease'", "meta ct_lease is"),
         ("UPDATE meta SET v = -9223372036854775808 WHERE k = 'ct_lease'", "meta ct_lease is"),
@@ -88,7 +89,7 @@ struct ImpossibleRowTests {
         }
     }
 
-    /// Starts a server, does what people do, and what it does by itself.
+    /// Starts a server, sends it ordinary requests, and runs its background work.
     private func look(at world: StoredWorld, _ damage: Damage) throws {
         let (directory, hasChanged) = try world.copy(changedBy: damage.sql)
         defer { TestServer.removeDirectory(directory) }
@@ -114,7 +115,7 @@ struct ImpossibleRowTests {
         try stranger.call(PingRequest())
     }
 
-    /// What `admin check` prints of a store that nobody serves.
+    /// Returns the output of `admin check` for a store without a server.
     private func problems(in directory: String) throws -> [String] {
         var lines: [String] = []
         do {

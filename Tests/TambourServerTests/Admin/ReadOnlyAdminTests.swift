@@ -4,7 +4,7 @@ import TambourServer
 import TambourTesting
 import Testing
 
-/// Operators look at a backup where it lies, also on a place that is mounted read-only.
+/// Operators can inspect a backup in place, even on a read-only file system.
 @Suite("Admin commands on a store that cannot be written")
 struct ReadOnlyAdminTests {
     private func withStore(_ body: (_ directory: String) throws -> Void) throws {
@@ -14,7 +14,7 @@ struct ReadOnlyAdminTests {
         try body(directory)
     }
 
-    /// Nobody holds the store when it returns, so that its log is empty.
+    /// Creates users and closes the store, so that its log is empty.
     private func makeUsers(in directory: String) throws {
         let admin = AdminService(try OfflineAdminBackend(dataDirectory: directory))
         try admin.run(.createUsers(count: 3, firstPhone: 79_990_000_001)) { _ in }
@@ -57,7 +57,7 @@ struct ReadOnlyAdminTests {
             #expect(throws: AdminService.Failure.self) {
                 try answer(to: .createUsers(count: 1, firstPhone: 79_990_000_009), in: copy)
             }
-            // The files are compared while the store is open.
+            // Compare the files while the store is still open.
             #expect(try files(in: copy) == before)
             withExtendedLifetime(backend) {}
         }

@@ -48,14 +48,15 @@ struct RestoreTests {
             client.token = alice.token
             return try restored.login(client, since: mark)
         }
-        // Also with the mark from before the backup: what was pushed behind it is held all the same.
+        // Also log in with the mark from before the backup, because the client also holds later
+        // pushes.
         for mark in [before, after] {
             let told = try login(since: mark, ["resync"])
             #expect(told.resync == [.chats, .contacts, .drafts])
             #expect(told.chats.map(\.lastMessage?.text) == ["kept too", "kept"])
             #expect(Set(told.contacts.map(\.id)) == [bob.userID, carol.userID])
         }
-        // Who is to forget the contacts that do not come gets those of all pages.
+        // A client that must drop missing contacts gets the contacts of all pages at once.
         let short = try restored.connect(device: "phone", capabilities: ["resync"])
         let page = try short.call(
             LoginRequest(
@@ -70,7 +71,8 @@ struct RestoreTests {
         #expect((page.chatMarker ?? 0) > 0)
         #expect(Set(page.contacts.map(\.id)) == [bob.userID, carol.userID])
         let told = try login(since: after, ["resync"])
-        // Later than anything was since: the store had another life that came so far.
+        // This mark is later than any time of this store, so it stems from another life of the
+        // store.
         let ahead = try login(since: told.time + 3_600_000, ["resync"])
         #expect(ahead.resync == told.resync)
         let classic = try login(since: after, [])

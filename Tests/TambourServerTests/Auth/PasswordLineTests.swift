@@ -8,7 +8,7 @@ import Testing
 struct PasswordLineTests {
     private func user(_ id: Int64) -> WorkSubject { .user(UserID(id)) }
 
-    /// Serves everything that may be served, each job answered before the next turn.
+    /// Runs all waiting jobs, and finishes each before it takes the next.
     private func drain(_ line: inout PasswordLine<Int>) -> [Int] {
         var jobs: [Int] = []
         while let (subject, job) = line.next() {
@@ -74,7 +74,7 @@ struct PasswordLineTests {
             return
         }
         #expect(job == 2)
-        // Nobody holds more than the newcomer would then.
+        // No caller has more jobs than the newcomer would have.
         guard case .refused = line.add(101, of: user(2)) else {
             Issue.record("a job was displaced by somebody with as many")
             return

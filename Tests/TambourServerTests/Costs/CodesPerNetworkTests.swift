@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Codes of one network")
 struct CodesPerNetworkTests {
-    /// What requests for codes from these addresses come to, one after another.
+    /// Requests a code from each address in turn, and returns which requests are refused.
     private func refused(_ addresses: [String], limit: Int) throws -> [Bool] {
         let refused = Mutex<[Bool]>([])
         try withServer { server in

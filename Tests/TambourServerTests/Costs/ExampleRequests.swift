@@ -3,7 +3,8 @@ import TambourFraming
 import TambourProtocol
 import Testing
 
-/// The first example of each request in the specification: a packet that decodes, whatever comes of it.
+/// The first example of each request in the specification: a packet that decodes, whatever its
+/// result.
 enum ExampleRequests {
     static let payloads: [Opcode: [UInt8]] = {
         let root = URL(fileURLWithPath: #filePath)
@@ -33,7 +34,7 @@ enum ExampleRequests {
         return payloads
     }()
 
-    /// Every request that is served.
+    /// All requests that the server serves.
     static let requests: [OpInfo] = OpInfo.table.compactMap(\.self).filter { $0.cost != nil }
 
     private static func bytes(_ hex: String) -> [UInt8] {

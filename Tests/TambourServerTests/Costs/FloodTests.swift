@@ -4,16 +4,16 @@ import TambourServer
 import TambourTesting
 import Testing
 
-/// Nobody may ask for anything without an end: one test for every request that there is.
+/// Every request has a rate limit; one test for each request.
 @Suite("A flood of one kind of request")
 struct FloodTests {
-    /// So much a bucket holds: a sign-up costs an address three units of `auth`.
+    /// The burst of each bucket: a sign-up costs an address three units of `auth`.
     private static let burst = 3
 
-    /// What ends the login of who asks, and so is asked for once: the bucket is emptied by another.
+    /// These requests end the caller's login, so the test drains their bucket with another request.
     private static let drained: [Opcode: any WireRequest] = [.logout: SessionsCloseRequest()]
 
-    /// The example of the specification adds members, which is paid from another bucket.
+    /// The specification's example adds members, which another bucket pays for.
     private static let removal = ChatMembersUpdateRequest(
         chatID: ChatID(-1),
         userIDs: [UserID(1)],
@@ -46,7 +46,7 @@ struct FloodTests {
             }
             let refused = try #require(wait, "as many as anybody likes")
             #expect(refused > 0)
-            // All devices of an account share one bucket; other accounts have their own.
+            // All devices of an account share one bucket; other accounts have separate buckets.
             if number != .login {
                 let laptop = try server.reconnect(alice).client
                 #expect(try waitOfRefusal(laptop, number, payload) != nil)
@@ -69,7 +69,7 @@ struct FloodTests {
             stranger,
             wait,
             payload in
-            // Another connection has a bucket of its own.
+            // Another connection has a separate bucket.
             let other = try server.connect()
             #expect(try waitOfRefusal(other, opcode, payload) == nil)
             clock.advance(ms: wait)
@@ -77,7 +77,7 @@ struct FloodTests {
         }
     }
 
-    /// SESSION_INIT is paid by its connection alone.
+    /// Only the connection's bucket pays for SESSION_INIT.
     @Test(
         "of strangers is refused at their address",
         arguments: beforeLogin.filter { $0 != .sessionInit }
@@ -110,7 +110,7 @@ struct FloodTests {
                 wait = try waitOfRefusal(stranger, .ping, PingRequest().encoded())
             }
             #expect(wait != nil)
-            // Both SESSION_INIT and LOGIN.
+            // SESSION_INIT and LOGIN both succeed.
             let late = try server.connect()
             late.token = alice.token
             _ = try server.login(late)
@@ -118,7 +118,7 @@ struct FloodTests {
         }
     }
 
-    /// Has a stranger ask until that is refused.
+    /// Makes a stranger send requests until one is refused.
     private func flood(
         by opcode: Opcode,
         limits: [String: Int],
@@ -142,7 +142,7 @@ struct FloodTests {
         return try #require(ExampleRequests.payloads[opcode], "no example of \(opcode)")
     }
 
-    /// How long a request has to wait; nil when it was not refused for its rate.
+    /// Returns how long a request has to wait; nil unless it was refused for its rate.
     private func waitOfRefusal(
         _ client: WireClient,
         _ opcode: Opcode,

@@ -3,8 +3,8 @@ import TambourNet
 import TambourProtocol
 import Testing
 
-/// Plays the busiest minutes of honest clients against the buckets of the specification: nothing of
-/// it may be refused.
+/// Plays the busiest minutes of honest clients with the specified rate limits. No request may be
+/// refused.
 @Suite("What honest clients ask for")
 struct HonestClientTests {
     /// The buckets of one account, and a clock.
@@ -21,14 +21,14 @@ struct HonestClientTests {
         func ask(_ request: CommandRequest) { pay(RateRules.charges(for: request, limits: limits)) }
         func login() { #expect(rates.take(from: .login, of: user) == nil) }
 
-        /// Asks, and pays for the rows that it takes.
+        /// Sends a query, and pays for the rows that it reads.
         func ask(_ request: QueryRequest, reading rows: Int) {
             ask(request)
             let units = RateRules.units(forReading: rows, by: request, limits: limits)
             rates.charge(units, to: .read, of: user)
         }
 
-        /// Pays for a reply of so many bytes.
+        /// Pays for a reply of this many bytes.
         func receive(_ bytes: Int) {
             let units = RateRules.units(forReplyOf: bytes, limits: limits)
             rates.charge(units, to: .read, of: user)
@@ -44,7 +44,7 @@ struct HonestClientTests {
 
     private let chat = ChatID(7)
     private let limits = Limits.standard
-    /// What a message with a few lines of text, formatting and a picture takes in a page.
+    /// The size in a page of a message with a few lines of text, formatting and a picture.
     private static let messageBytes = 500
     private func users(_ count: Int) -> [UserID] { (1...Int64(count)).map { UserID($0) } }
 
@@ -62,7 +62,7 @@ struct HonestClientTests {
                 account.ask(.ping(PingRequest(interactive: true)))
                 account.ask(.log(LogRequest(events: (0..<20).map { _ in LogEvent() })))
                 account.ask(.config(ConfigRequest(pushToken: "token")))
-                // Small groups of as many members as show their marks to each other.
+                // Chats with the largest number of members for which a chat list shows read marks.
                 account.ask(.chatsList(ChatsListRequest(count: 100)), reading: 4_500)
                 account.ask(.foldersGet(FoldersGetRequest()), reading: 31)
                 let people = users(50)
@@ -85,7 +85,7 @@ struct HonestClientTests {
     func scrolling() {
         let account = Account()
         for _ in 0..<3_000 {
-            // Every message answers another one and has a reaction.
+            // Every message is a reply and has a reaction.
             account.ask(
                 .chatHistory(ChatHistoryRequest(chatID: chat, backward: 200)),
                 reading: 620
@@ -99,7 +99,7 @@ struct HonestClientTests {
     func export() {
         let account = Account()
         for _ in 0..<1_000 {
-            // Every message answers another one and has a reaction.
+            // Every message is a reply and has a reaction.
             account.ask(
                 .chatHistory(ChatHistoryRequest(chatID: chat, backward: 200)),
                 reading: 620
@@ -183,7 +183,7 @@ struct HonestClientTests {
         }
         for _ in 0..<1_000 {
             account.ask(.chatChanges(ChatChangesRequest(chatID: chat, since: 1)), reading: 420)
-            // Every message answers another one and has a reaction.
+            // Every message is a reply and has a reaction.
             account.ask(
                 .chatHistory(ChatHistoryRequest(chatID: chat, backward: 200)),
                 reading: 620
@@ -292,7 +292,7 @@ struct HonestClientTests {
         var connections = [RateLimiter.OwnBucket](repeating: .init(), count: 30)
         for _ in 0..<(limits.qrLifetimeMs / limits.qrPollingIntervalMs) {
             for index in connections.indices {
-                // GET_QR_STATUS and, now and then, a PING.
+                // GET_QR_STATUS and an occasional PING.
                 for _ in 0..<2 {
                     #expect(rates.take(from: .connection, kept: &connections[index]) == nil)
                     #expect(rates.take(from: .address, of: address) == nil)

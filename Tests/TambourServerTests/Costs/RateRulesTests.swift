@@ -2,7 +2,7 @@ import TambourMessenger
 import TambourProtocol
 import Testing
 
-/// What depends on the request and stands in no table.
+/// Costs that depend on the request's content and are in no table.
 @Suite("What requests cost")
 struct RateRulesTests {
     private typealias Charge = RateRules.Charge

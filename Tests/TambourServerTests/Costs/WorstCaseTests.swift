@@ -3,29 +3,32 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
-/// Each request at its largest costs at most what the specification declares, in a store made for it.
+/// Checks that each request of maximum size costs at most what the specification declares, in a
+/// store built for it.
 ///
-/// `TAMBOUR_SOAK=1` plays the same in a store thirty times as large: what is declared holds in any.
+/// `TAMBOUR_SOAK=1` uses a store thirty times as large, because the declared costs hold in any
+/// store.
 @Suite("What requests cost at their largest")
 struct WorstCaseTests {
     private static let environment = ProcessInfo.processInfo.environment
     private static let size: WorstCaseWorld.Size =
         environment["TAMBOUR_SOAK"] == "1" ? .large : .small
 
-    /// A row that is visited and not returned takes some tens of steps of SQLite's machine.
+    /// The cost of a row that is visited but not returned: some tens of steps of SQLite's virtual
+    /// machine.
     private static let stepsPerRow = 120
     private static let freeSteps = 20_000
-    /// What stands beside the rows: heads of cells and pages, for each row that is written and for each
-    /// page that is begun.
+    /// Stored bytes besides the rows: cell headers for each written row, page headers for each new
+    /// page.
     private static let storedPerRow = 64
     private static let freeBytesStored = 512
 
-    /// Requests whose declared rows are mostly counted or compared, not returned.
+    /// Requests whose declared rows are mostly counted or compared rather than returned.
     private static let counting: Set<Opcode> = [
         .chatMark, .contactInfo, .contactPresence, .msgGetStat, .msgSend,
     ]
 
-    /// Requests that nobody can be served yet, or whose dearest form is refused.
+    /// Requests that the server cannot serve yet, or whose most expensive form it refuses.
     private static let refused: Set<Opcode> = [
         .removeContactPhoto, .suspendBot, .botInfo, .authLoginCheckPassword,
         .authLoginRestorePassword,
@@ -45,7 +48,7 @@ struct WorstCaseTests {
         let world = try WorstCaseWorld(Self.size)
         defer { world.remove() }
         var lines: [String] = []
-        // Queries first: commands destroy what they read.
+        // Queries come first, because commands destroy the data that they read.
         let infos = ExampleRequests.requests.sorted {
             ($0.kind == .command ? 1 : 0, $0.opcode.rawValue)
                 < ($1.kind == .command ? 1 : 0, $1.opcode.rawValue)

@@ -1,17 +1,16 @@
 import Foundation
 import Testing
 
-/// Comments and names of tests cite rules and documents by name. Whoever follows a citation finds
-/// what it names.
+/// Comments and test titles cite rules and documents by name. Checks that the cited names exist.
 @Suite("Citations lead somewhere")
 struct CitationTests {
     private static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
 
-    /// The page with the rules of the client's synchronisation.
+    /// The page with the rules of client synchronisation.
     private static let page = "docs/client-sync.md"
-    /// The folders that cite its rules.
+    /// The folders that cite the page's rules.
     private static let citing = [
         "Sources/TambourClient", "Tests/TambourClientTests", "Tests/SimulationTests",
         "Tests/EntityTests",
@@ -21,7 +20,7 @@ struct CitationTests {
         let path: String
         let text: String
 
-        /// The comments by line: from `//` to the end of the line.
+        /// The comments by line, from `//` to the end of the line.
         var comments: [(place: String, text: Substring)] {
             text.split(separator: "\n", omittingEmptySubsequences: false).enumerated()
                 .compactMap { number, line in
@@ -32,7 +31,7 @@ struct CitationTests {
                 }
         }
 
-        /// The names of tests and suites.
+        /// The titles of tests and suites.
         var names: [(place: String, text: Substring)] {
             text.matches(of: /@(?:Test|Suite)\(\s*"([^"\n]*)"/).map { (path, $0.1) }
         }
@@ -54,7 +53,7 @@ struct CitationTests {
         try String(contentsOf: root.appendingPathComponent(path), encoding: .utf8)
     }
 
-    /// Comments and names of tests that may cite rules.
+    /// Returns the comments and test titles that may cite rules.
     private static func remarks() throws -> [(place: String, text: Substring)] {
         try citing.flatMap { try sources(under: $0) }.flatMap { $0.comments + $0.names }
     }
@@ -126,7 +125,7 @@ struct CitationTests {
         for source in try Self.sources(under: folder) where source.text.contains(".md") {
             for comment in source.comments where comment.text.contains(".md") {
                 for match in comment.text.matches(of: /[\w.+\/-]+\.md/) {
-                    // The address of a page elsewhere, whose scheme ends before the slashes.
+                    // Skip the address of an external page; its scheme ends before the slashes.
                     if match.output.hasPrefix("//") { continue }
                     count += 1
                     let file = Self.root.appendingPathComponent(String(match.output))

@@ -11,7 +11,7 @@ struct JourneyTests {
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
 
-    /// What stands between backticks on a page.
+    /// Returns the texts between backticks on a page.
     private static func quoted(_ page: String) throws -> [String] {
         let text = try String(
             contentsOf: root.appendingPathComponent(page),
@@ -32,7 +32,7 @@ struct JourneyTests {
         ]
     )
     func filesExist(page: String) throws {
-        // The example of CONTRIBUTING.md is the opcode that nobody has added yet.
+        // The example in CONTRIBUTING.md names an opcode that does not exist yet.
         let paths = try Self.quoted(page).filter {
             $0.wholeMatch(of: /(Sources|Tests|docs|docker|protocol-spec|scripts)\/[\w.\/+-]+/)
                 != nil
@@ -49,7 +49,7 @@ struct JourneyTests {
             contentsOf: Self.root.appendingPathComponent("docs/journey.md"),
             encoding: .utf8
         )
-        // A file, then its functions, with nothing but spaces between them.
+        // A file, followed only by spaces and its functions.
         for match in page.matches(of: /`(\w+\/[\w\/+]+\.swift)`((?: +`\w+`)+)/) {
             let file = Self.root.appendingPathComponent("Sources/\(match.1)")
             let code = try String(contentsOf: file, encoding: .utf8)

@@ -10,7 +10,7 @@ import Testing
 @testable import TambourGateway
 @testable import TambourMessenger
 
-/// Commands take as long as they say, by a clock that nothing else moves.
+/// Each command takes the time it states, on a clock that only these commands move.
 @Suite("Turns of commands")
 struct EngineTurnTests {
     private struct Bench {
@@ -45,11 +45,11 @@ struct EngineTurnTests {
         }
     }
 
-    /// Stands for lanes that say later that they have delivered.
+    /// A replacement for the lanes that reports deliveries late.
     private final class Lanes: Door {
         private let waiting = Mutex<[@Sendable () -> Void]?>(nil)
 
-        /// From now on deliveries wait.
+        /// Makes all later deliveries wait.
         func rest() { waiting.withLock { $0 = [] } }
 
         func whenDelivered(_ body: @escaping @Sendable () -> Void) {
@@ -64,7 +64,7 @@ struct EngineTurnTests {
         func counted(among users: [UserID]) -> [UserID] { [] }
         func sessions(of user: UserID) -> Set<SessionID> { [] }
 
-        /// Says so.
+        /// Reports all waiting deliveries.
         func delivered() {
             let delivered = waiting.withLock { waiting in
                 defer { waiting = waiting == nil ? nil : [] }
@@ -74,7 +74,7 @@ struct EngineTurnTests {
         }
     }
 
-    /// What began when.
+    /// The names of started commands, with their times.
     private final class Log: Sendable {
         private let begun = Mutex<[(name: String, at: Duration)]>([])
         private let refusals = Mutex<[String]>([])
@@ -156,7 +156,7 @@ struct EngineTurnTests {
             post("b4", for: 2, toldTo: 3)
             bench.scheduler.runAll()
             #expect(log.names == ["a1", "b1", "b2", "b3", "a2", "b4"])
-            // A stop waits for nobody.
+            // A stop does not wait for deliveries.
             bench.engine.whenIdle {}
             bench.scheduler.runAll()
             #expect(log.names.last == "a3")
@@ -240,7 +240,7 @@ struct EngineTurnTests {
             bench.scheduler.runAll()
             let names = bench.log.names
             #expect(names.filter { $0 != "b" } == (0..<128).map { "a\($0)" })
-            // The one that runs, and at most one more.
+            // The running command, and at most one more, precede it.
             let position = try #require(names.firstIndex(of: "b"))
             #expect(position <= 22)
             let start = try #require(bench.log.time(of: "b"))

@@ -68,7 +68,7 @@ struct FairQueueTests {
             }
             return taken
         }
-        // Twice six is more than ten.
+        // Two costs of six exceed the round's ten.
         #expect(round() == ["a1", "b1", "a2", "b2"])
         #expect(round() == ["a3", "a4"])
         #expect(round() == [])

@@ -13,7 +13,7 @@ struct ReaderPoolTests {
     private let alice = WorkSubject.user(UserID(1))
     private let bob = WorkSubject.user(UserID(2))
 
-    /// What ran, in order.
+    /// The names of the queries that ran, in order.
     private final class Log: Sendable {
         private let names = Mutex<[String]>([])
 
@@ -51,15 +51,15 @@ struct ReaderPoolTests {
             for number in 0..<100 {
                 pool.post(for: alice) { _ in
                     log.add("a\(number)")
-                    // Bob asks while the third is being read.
+                    // Bob sends a query while the third is being read.
                     if number == 2 { pool.post(for: bob) { _ in log.add("b") } }
-                    // Other readers go on meanwhile.
+                    // Other readers run in between.
                     scheduler.step()
                 }
             }
             scheduler.runAll()
             #expect(log.all.filter { $0 != "b" } == (0..<100).map { "a\($0)" })
-            // He need not even wait for the end of the one that is being read.
+            // Bob's query does not even wait for the end of the current one.
             #expect(log.all.firstIndex(of: "b") == 3)
         }
     }
@@ -129,7 +129,7 @@ struct ReaderPoolTests {
             for user in Int64(1)...20 {
                 pool.post(for: .user(UserID(user))) { _ in
                     log.add("query")
-                    // Both readers of queries are at work when somebody logs in.
+                    // Both readers for queries are busy when a user logs in.
                     if user == 1 { scheduler.step() }
                     if user == 2 {
                         pool.post(.login, for: bob) { _ in log.add("login") }

@@ -3,7 +3,7 @@ import TambourMessenger
 import TambourProtocol
 import Testing
 
-/// The order of a batch is checked again, and local ids are replaced on the way.
+/// Checks that a batch rechecks the order of its operations and replaces local ids.
 @Suite("Entity batch")
 struct EntityBatchTests {
     private var batch = EntityBatch()

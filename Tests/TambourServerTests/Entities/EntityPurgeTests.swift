@@ -10,8 +10,8 @@ import Testing
 
 @Suite("What stands below a deleted entity goes in steps")
 struct EntityPurgeTests {
-    /// An engine that a test drives, and a user with an account of 2 profiles; each has 30 notes and 40
-    /// measurements.
+    /// An engine that a test drives, and a user with an account of 2 profiles. Each profile has 30
+    /// notes and 40 measurements.
     private final class Machine {
         let limits: Limits
         let writing: StoreConnection
@@ -68,7 +68,7 @@ struct EntityPurgeTests {
             return (core, clock)
         }
 
-        /// Forgets everything that is not on disk.
+        /// Restarts the engine, which loses everything that is not on disk.
         func restart() throws { (core, clock) = try Self.start(writing, limits) }
 
         var handler: EntitiesHandler {
@@ -85,7 +85,7 @@ struct EntityPurgeTests {
             )
         }
 
-        /// A query of the caller over a snapshot.
+        /// Runs a query of the caller on a snapshot.
         private func call(
             _ caller: Caller,
             _ time: Int64,
@@ -125,7 +125,7 @@ struct EntityPurgeTests {
         func create(_ type: EntityType, below parent: EntityID?, count: Int) throws -> [EntityID] {
             let operations = (0..<count).map { number in
                 lastOperation += 1
-                // The name is the natural key of an account.
+                // An account's natural key is its name.
                 let fields: [String: FieldValue] =
                     type == .account ? ["name": .string("\(lastOperation)")] : [:]
                 return EntityOperation.create(
@@ -144,9 +144,9 @@ struct EntityPurgeTests {
             return lastOperation
         }
 
-        /// Does a step.
+        /// Runs one purge step.
         ///
-        /// - Returns: the rows it read.
+        /// - Returns: The number of rows that the step read.
         func step() throws -> Int {
             wall += 1_000
             let before = writing.sql.rowsStepped
@@ -170,7 +170,7 @@ struct EntityPurgeTests {
             }
         }
 
-        /// The answers that are kept for devices, to operations from a number on.
+        /// Returns the number of stored replies to operations from this number on.
         func replies(from operation: Int64 = 0) throws -> Int64 {
             let statement = try reading.sql.prepare(
                 "SELECT count(*) FROM object_reply WHERE op_id >= $1"
@@ -221,13 +221,13 @@ struct EntityPurgeTests {
         )
         let first = try #require(try machine.push([delete]).first)
         #expect(first.applied?.version == 2)
-        // Of 142 rows below it a push takes along a few.
+        // The push itself deletes only a few of the 142 rows below the account.
         #expect(try machine.stored().live > 100)
 
         var delta: [EntityID: Entity] = [:]
         var steps = 0
         while try machine.stored().live > 10, steps < 200 {
-            // What is not deleted yet looks as if it were.
+            // Clients see waiting rows as already deleted.
             for entity in try machine.pull().entities where gone.contains(entity.id) {
                 #expect(entity.isDeleted && entity.version == 2 && entity.fields.isEmpty)
             }
@@ -239,7 +239,7 @@ struct EntityPurgeTests {
             ])
             for result in results { #expect(result.isRejected(because: .parentDeleted)) }
             if steps % 3 == 2 { try machine.restart() }
-            // The rows it deletes, and some to find its way.
+            // A step reads the rows it deletes, and a few more to find them.
             #expect(try machine.step() <= 30)
             steps += 1
         }
@@ -304,7 +304,7 @@ struct EntityPurgeTests {
                 ]
             }
             for operations in nonsense { _ = try machine.push(operations) }
-            // Deletions of what is not there are answered as done.
+            // Deleting a missing entity counts as done.
             let deletions = (0..<100).map {
                 EntityOperation.delete(
                     .note,
@@ -316,7 +316,7 @@ struct EntityPurgeTests {
             for result in try machine.push(deletions) { #expect(result.first.applied != nil) }
         }
         #expect(try machine.replies() == 0)
-        // Refused at first, because the parent is not there; then there is one.
+        // The server refuses the operation while the parent is missing; later the parent exists.
         let lost = EntityOperation.create(.profile, below: .server(77), opID: 9_000)
         #expect(try machine.push([lost])[0].isRejected(because: .parentDeleted))
         #expect(try machine.push([lost])[0].isRejected(because: .parentDeleted))

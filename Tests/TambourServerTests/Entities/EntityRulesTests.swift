@@ -3,7 +3,7 @@ import TambourProtocol
 import TambourStore
 import Testing
 
-/// The conflict matrix: every operation against every state of the server, for every policy.
+/// The conflict matrix: every operation with every state of the server, under every policy.
 @Suite("Entity rules")
 struct EntityRulesTests {
     private static let policies: [EntitySchema.Policy] = [
@@ -77,7 +77,7 @@ struct EntityRulesTests {
         )
     }
 
-    /// Version 1: `a` is 1, `b` is 1, written by device 4 at 500.
+    /// Version 1: `a` is 1, `b` is 1, written by device 4 at time 500.
     private var first: StoredEntity {
         StoredEntity(
             entity: Entity(
@@ -93,7 +93,7 @@ struct EntityRulesTests {
         )
     }
 
-    /// What the rules themselves make of one more operation of device 4.
+    /// Returns the state after the rules apply one more operation of device 4.
     private func after(
         _ rules: EntityRules,
         _ operation: EntityOperation,
@@ -281,7 +281,7 @@ struct EntityRulesTests {
             #expect(result.entity == stored.copy)
             #expect(result.loser == nil)
         }
-        // Of what is older than the other's only the part without a loss is applied.
+        // If the update is older than the competing one, only its uncontested fields apply.
         let older = operation(.update, modified: 600, ["a": .int(9), "b": .int(8)])
         let (stored, result) = try applied(rules.decide(older, in: situation(second)))
         #expect(stored.entity.fields == ["a": .int(3), "b": .int(8)])

@@ -1,7 +1,7 @@
 import TambourMessenger
 import Testing
 
-/// The time of a change is as long ago for the server as it was for the device.
+/// A change must be as old on the server as it was on the device.
 @Suite("Honest time")
 struct HonestTimeTests {
     @Test(
@@ -9,9 +9,9 @@ struct HonestTimeTests {
         arguments: [
             (modified: Int64(900), clientNow: Int64(1_000), expected: Int64(9_900)),
             (modified: 1_000, clientNow: 1_000, expected: 10_000),
-            // A clock that is a year ahead.
+            // The device's clock is a year ahead.
             (modified: 31_536_000_900, clientNow: 31_536_001_000, expected: 9_900),
-            // A change from the device's future.
+            // The change is in the device's own future.
             (modified: 1_001, clientNow: 1_000, expected: 10_000),
             (modified: 0, clientNow: 20_000, expected: 0),
             (modified: .max, clientNow: .min, expected: 10_000),

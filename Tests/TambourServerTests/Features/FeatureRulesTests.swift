@@ -5,9 +5,9 @@ import Testing
 
 @testable import TambourMessenger
 
-/// Who gets what, by the rules alone: no server, no socket.
+/// Tests the rules without server or socket.
 ///
-/// Properties are tried on random rules and subjects; `TAMBOUR_SEED` repeats one run.
+/// The tests try properties on random rules and subjects; `TAMBOUR_SEED` repeats a run.
 @Suite("Feature rules")
 struct FeatureRulesTests {
     private func rules(
@@ -154,7 +154,7 @@ struct FeatureRulesTests {
         let answers = (1...20_000).compactMap { some.answer(to: "drafts", for: user($0)) }
         let on = answers.filter(\.enabled)
         let second = on.filter { $0.variation == "b" }
-        // Six standard deviations.
+        // Allow six standard deviations.
         #expect(abs(on.count - 4_000) < 340, "\(on.count)")
         #expect(abs(second.count - on.count * 3 / 4) < 165, "\(second.count) of \(on.count)")
         #expect(answers.allSatisfy { $0.enabled == ($0.variation != nil) })
@@ -180,7 +180,7 @@ struct FeatureRulesTests {
 
     // MARK: - What a rise may do
 
-    /// Random rules that the check accepts.
+    /// Returns random rules that pass the check.
     private func randomPlan(_ random: inout SeededGenerator) -> FeaturePlan {
         func some<Value>(_ values: [Value]) -> [Value] {
             values.filter { _ in Int.random(in: 0..<3, using: &random) == 0 }
@@ -264,7 +264,8 @@ struct FeatureRulesTests {
                 one.answers(to: names, for: user(id)) == other.answers(to: names, for: user(id))
             )
         }
-        // Frozen: another answer here would shuffle the users of every running experiment.
+        // Never change these values: other answers would reassign the users of every running
+        // experiment.
         let sample = (Int64(1)...8).map { one.answers(to: ["drafts", "stories"], for: user($0)) }
         #expect(
             sample.map { "\($0[0].enabled ? 1 : 0)\($0[1].variation ?? "-")" } == [
@@ -273,7 +274,7 @@ struct FeatureRulesTests {
         )
     }
 
-    // MARK: - What makes no sense
+    // MARK: - Invalid rules
 
     @Test(
         "rules that break a promise are refused, naming feature and rule",

@@ -6,7 +6,7 @@ import Testing
 @testable import TambourMessenger
 @testable import TambourServer
 
-/// Frames are counted, not milliseconds: the server does one piece of work at a time.
+/// The tests count frames rather than milliseconds: the server does one piece of work at a time.
 @Suite("Fairness between connections")
 struct FairnessTests {
     private func withSteppedServer(
@@ -23,9 +23,9 @@ struct FairnessTests {
         server.server.metrics.requestCounts[Opcode.log.rawValue] ?? 0
     }
 
-    /// Runs until the reply is there.
+    /// Runs the server until the reply arrives.
     ///
-    /// - Returns: how many LOG frames were handled meanwhile.
+    /// - Returns: The number of LOG frames handled in between.
     private func frames(
         before number: UInt16,
         of client: SteppedClient,
@@ -52,7 +52,7 @@ struct FairnessTests {
             let stranger = try server.connect(from: "10.6.6.6")
             let limits = Limits.standard
             try stranger.send(raw: (0..<Self.burstFrames).flatMap { _ in Self.burst })
-            // While the burst waits, and in its midst.
+            // Before and during the handling of the burst.
             for _ in 0..<20 {
                 let ping = try alice.send(PingRequest())
                 let handled = try frames(before: ping, of: alice, on: server)
@@ -60,7 +60,7 @@ struct FairnessTests {
                 for _ in 0..<3 { server.scheduler.step() }
             }
             #expect(logs(handledBy: server) < Self.burstFrames)
-            // The server goes on as long as somebody reads what it answers.
+            // The server continues as long as the client reads the replies.
             for _ in 0..<10 {
                 server.settle()
                 stranger.look()
@@ -77,7 +77,7 @@ struct FairnessTests {
             for stranger in strangers {
                 try stranger.send(raw: (0..<Self.burstFrames).flatMap { _ in Self.burst })
             }
-            // A frame counts as 256 bytes at least, and a turn that has begun is finished.
+            // A frame counts as at least 256 bytes, and a turn finishes once it has begun.
             let most =
                 Limits.standard.maxStrangerBytesPerRound / 256
                 + Limits.standard.maxTurnFramesBeforeLogin
@@ -114,7 +114,7 @@ struct FairnessTests {
             try stranger.send(raw: (0..<100).flatMap { _ in header + block })
             for _ in 0..<20 {
                 let ping = try alice.send(PingRequest())
-                // Two of them are more than the bytes of a turn.
+                // Two frames exceed the bytes of a turn.
                 #expect(try frames(before: ping, of: alice, on: server) <= 2)
             }
             server.settle()
@@ -167,7 +167,7 @@ struct FairnessTests {
             stranger.look()
             #expect(!stranger.isClosed)
             #expect(logs(handledBy: server) == 200)
-            // One that really does not end is.
+            // A frame that never ends closes the connection.
             try stranger.send(raw: [10, 0])
             server.settle()
             server.scheduler.advance(by: .milliseconds(100))

@@ -5,16 +5,17 @@ import Testing
 @testable import TambourMessenger
 @testable import TambourServer
 
-/// What pages of nearly a million bytes cost others: bytes are counted, not milliseconds.
+/// The effect of pages of nearly a million bytes on other clients. The tests count bytes rather
+/// than milliseconds.
 @Suite("Large pages")
 struct LargePageTests {
-    /// An account whose saved messages fill a page, and somebody else.
+    /// An account whose saved messages fill a page, and a second account.
     private final class Stage {
         let server: SteppedServer
         let alice: SteppedClient
         let bob: SteppedClient
         private(set) var request = MsgGetRequest(chatID: ChatID(0), messageIDs: [])
-        /// The payload of the reply to `request`.
+        /// The payload bytes of the reply to `request`.
         private(set) var pageBytes = 0
 
         init(limits: [String: Int]) throws {
@@ -41,7 +42,7 @@ struct LargePageTests {
             try #require(pageBytes > 700_000)
         }
 
-        /// Asks for the page and reads it, which takes more than one filling of the socket.
+        /// Requests the page and reads it, which fills the socket more than once.
         func takePage() throws {
             let number = try alice.send(request)
             server.settle()
@@ -56,7 +57,7 @@ struct LargePageTests {
         /// The bytes of all replies so far.
         var written: Int { server.server.metrics.replyBytes.count }
 
-        /// The queries that readers have begun.
+        /// The number of queries that readers have begun.
         var begun: Int {
             server.server.metrics.queueTimes.histogram(.reader, isStranger: false).count
         }
@@ -101,7 +102,7 @@ struct LargePageTests {
                 while !stage.bob.hasReply(to: ping), server.scheduler.step() {}
                 try #require(stage.bob.hasReply(to: ping))
                 #expect(stage.written - before <= most)
-                // A different moment each time.
+                // Vary the moment of the next request.
                 for _ in 0..<steps % 4 {
                     server.poke()
                     server.scheduler.step()
@@ -119,7 +120,7 @@ struct LargePageTests {
     func accounts() throws {
         try withStage(limits: ["maxReplyBytesPerRound": 1]) { stage in
             let server = stage.server
-            // Bob asks for something long too.
+            // Bob requests a long page, too.
             let saved = ChatID.dialog(stage.bob.userID, stage.bob.userID)
             let sent = try stage.bob.call(
                 MsgSendRequest(chatID: saved, message: NewMessage(cid: 1, text: "mine"))
@@ -130,14 +131,14 @@ struct LargePageTests {
                 + (1..<4).map { _ in try server.logIn(token: stage.alice.token) }
             for client in crowd { for _ in 0..<10 { try client.send(stage.request) } }
             server.poke()
-            // Until pages of the crowd wait.
+            // Run until pages of the crowd wait.
             for _ in 0..<20 where stage.begun < 8 { server.scheduler.step() }
             let number = try stage.bob.send(mine)
             let before = stage.written
             server.poke()
             while !stage.bob.hasReply(to: number), server.scheduler.step() {}
             #expect(stage.bob.hasReply(to: number))
-            // Half of what the crowd has under way: pages that were written when bob's was not read yet.
+            // The crowd may have half a page each written before Bob's page is read.
             #expect(stage.written - before <= 4 * stage.pageBytes + stage.pageBytes / 2)
         }
     }
@@ -150,10 +151,10 @@ struct LargePageTests {
             let numbers = try (0..<20).map { _ in try stage.alice.send(stage.request) }
             server.settle()
             server.settle()
-            // What the kernel takes, what may wait, and what was under way.
+            // The pages that the kernel accepts, the waiting ones, and the one in flight.
             #expect(stage.begun - begunBefore <= 4)
             #expect(!stage.alice.isClosed)
-            // What it sends meanwhile stays unread, and is no frame that does not end.
+            // Later requests stay unread, and the unread bytes do not count as an unfinished frame.
             let send = try stage.alice.send(PingRequest())
             server.settle()
             #expect(!stage.alice.hasReply(to: send))
@@ -173,7 +174,7 @@ struct LargePageTests {
             let server = stage.server
             let numbers = try (0..<10).map { _ in try stage.alice.send(stage.request) }
             let timeout = Duration.milliseconds(Limits.standard.stalledReaderTimeoutMs)
-            // Takes a little now and then.
+            // The client reads a little from time to time.
             for _ in 0..<4 {
                 server.settle()
                 server.scheduler.advance(by: timeout * 0.7)
@@ -182,7 +183,7 @@ struct LargePageTests {
             server.settle()
             #expect(stage.slowReadersClosed == 0)
             #expect(!numbers.allSatisfy { stage.alice.hasReply(to: $0) })
-            // The first time the server may still see what was taken just now.
+            // In the first round the server may still notice the previous read.
             for _ in 0..<2 {
                 server.settle()
                 server.scheduler.advance(by: timeout * 1.1)
@@ -209,16 +210,16 @@ struct LargePageTests {
     func price() throws {
         let limits = ["readBurst": 800, "readsPerMinute": 60]
         try withStage(limits: limits) { stage in
-            // The page of `fill` left less than another one costs by its rows.
+            // `fill` left fewer units than another page costs.
             let refused = try stage.alice.send(stage.request)
             stage.server.settle()
             #expect(stage.alice.hasReply(to: refused))
             #expect(stage.server.server.metrics.refusalCounts["too.many.requests"] == 1)
-            // What is paid from another bucket is served.
+            // A request that another bucket pays for succeeds.
             try stage.alice.call(PingRequest())
             stage.server.scheduler.advance(by: .seconds(120))
             try stage.takePage()
-            // Bob has a bucket of his own, and his pages are short.
+            // Bob has a separate bucket, and his pages are short.
             for _ in 0..<10 { _ = try stage.bob.call(SessionsInfoRequest()) }
         }
     }

@@ -20,7 +20,7 @@ struct LinkPreviewsTests {
         )
     }
 
-    /// What came back so far: titles, nil for no preview.
+    /// The titles of the answers so far; nil for no preview.
     private final class Answers: Sendable {
         private let list = Mutex<[Attach?]>([])
 
@@ -143,7 +143,7 @@ struct LinkPreviewsTests {
         #expect(desk.open == ["https://a.b/0", "https://a.b/1"])
         #expect(answers.titles == [nil], "the last one")
         #expect(metrics.linkPreviewCounts == ["busy": 1])
-        // Whoever wants what is waited for takes no place.
+        // A second request for a pending link takes no place in the queue.
         ask(previews, "https://a.b/3", answers)
         try desk.finish("https://a.b/1", page("1"))
         #expect(desk.open == ["https://a.b/0", "https://a.b/2"])

@@ -13,7 +13,7 @@ struct LogThrottleTests {
         for time in Int64(5_000)..<5_100 { #expect(throttle.admit(nowMs: time) == nil) }
         #expect(throttle.admit(nowMs: 6_000) == 100)
         #expect(throttle.admit(nowMs: 6_001) == nil)
-        // A clock that was set back does not silence the log.
+        // A clock that is set back must not silence the log.
         #expect(throttle.admit(nowMs: 1_000) == 1)
         #expect(throttle.admit(nowMs: 2_000) == 0)
     }

@@ -150,7 +150,8 @@ struct RateLimiterTests {
         }
     }
 
-    /// A drained bucket of contacts takes hours to refill; forgetting it hands out all of it again.
+    /// A drained bucket for contacts refills over hours. If the limiter forgot it, it would become
+    /// full at once.
     @Test("a bucket far from full outlives any number of others", arguments: [0, 2000])
     func farFromFull(othersRefillMs: Int64) throws {
         let rates = try limiter([
@@ -159,7 +160,7 @@ struct RateLimiterTests {
         ])
         #expect(rates.take(100, from: .contact, of: alice) == nil)
         for number in 0..<5_000 {
-            // Either all others refill before the next one comes, or none does.
+            // Either all other buckets refill before the next one is used, or none does.
             if othersRefillMs > 0, number % 100 == 0 { clock.advance(ms: othersRefillMs) }
             _ = rates.take(from: .send, of: .user(UserID(Int64(number + 10))))
             #expect(rates.count <= 100)

@@ -33,7 +33,7 @@ struct ReaderBacklogTests {
         #expect(backlog.deadlineMs == 1_005)
         backlog.update(bytes: 500, nowMs: 700)
         #expect(backlog.deadlineMs == 1_005)
-        // More that is written does not help.
+        // Additional written bytes do not extend the deadline.
         backlog.update(bytes: 600, nowMs: 800)
         #expect(backlog.deadlineMs == 1_005)
         backlog.update(bytes: 599, nowMs: 900)

@@ -72,7 +72,7 @@ struct SessionStateMachineTests {
         #expect(!machine.isBlocked)
         let query = machine.arrived(.query)
         #expect(machine.isBlocked)
-        // Order is kept: a command does not overtake a query.
+        // A command must not overtake a query.
         let command = machine.arrived(.command)
         #expect(!query.starts && !command.starts)
         #expect(machine.finished(.beside) == [])

@@ -6,12 +6,12 @@ import Testing
 @testable import TambourMessenger
 @testable import TambourServer
 
-/// The order in which strangers make room, and what keeping it costs.
+/// The order in which strangers make room, and the cost of keeping that order.
 @Suite("The lines of strangers")
 struct StrangerLinesTests {
     private static let address = PeerAddress("10.0.0.1")
 
-    /// Lines, and sessions without connections to stand in them.
+    /// Creates lines, and sessions without connections to put into them.
     private func withLines(
         limits: [String: Int] = [:],
         _ body: (Strangers, _ session: () -> Session) throws -> Void

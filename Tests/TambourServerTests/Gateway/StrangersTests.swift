@@ -20,7 +20,7 @@ struct StrangersTests {
         try body(server)
     }
 
-    /// Somebody connects a little later than everybody before.
+    /// Connects a client slightly later than all earlier clients.
     private func arrive(
         at server: SteppedServer,
         from address: String = "10.0.0.1",
@@ -36,7 +36,7 @@ struct StrangersTests {
         return clients.indices.filter { clients[$0].isClosed }
     }
 
-    /// Whoever lets connections in at 1,000 descriptors.
+    /// Returns an admission check for 1,000 descriptors.
     private func admission(of server: SteppedServer) -> Admission {
         Admission(
             descriptors: 1000,
@@ -63,7 +63,7 @@ struct StrangersTests {
             #expect(closed(clients, on: server) == [0, 1, 2, 3])
             #expect(server.server.gateway.shared.strangers.count == 4)
             #expect(server.server.metrics.strangersClosedForAddress.count == 4)
-            // Others are not concerned.
+            // Other addresses are not affected.
             let others = try (0..<4).map { try arrive(at: server, from: "10.0.0.\(2 + $0)") }
             #expect(closed(others, on: server) == [])
         }
@@ -92,11 +92,11 @@ struct StrangersTests {
             let members = try (0..<20).map { _ in try server.logIn() }
             #expect(closed(phones + members, on: server) == [])
             server.scheduler.advance(by: .seconds(3))
-            // Each that comes now closes two of them, until there are no more than the bound.
+            // Each new connection closes two strangers until their number is within the bound.
             let late = try (0..<20).map { _ in try server.connect(saysHello: false) }
             #expect(closed(phones, on: server) == Array(0..<20))
             #expect(closed(members, on: server) == [])
-            // All of the late ones are young.
+            // All late connections are too young to be closed.
             #expect(closed(late, on: server) == [])
         }
     }
@@ -142,17 +142,17 @@ struct StrangersTests {
             let member = try server.logIn()
             let admission = admission(of: server)
             let clients = silent + [talking, member]
-            // 64 are kept free.
+            // The server keeps 64 descriptors free.
             #expect(admission.admits(935))
             #expect(closed(clients, on: server) == [])
             #expect(admission.admits(936))
             #expect(closed(clients, on: server) == [0])
             #expect(admission.admits(937))
             #expect(closed(clients, on: server) == [0, 1])
-            // Half of them are for administrators whatever happens.
+            // Half of the free descriptors are reserved for administrators.
             #expect(!admission.admits(968))
             #expect(closed(clients, on: server) == [0, 1, 2])
-            // Nobody is left who could make room.
+            // No stranger is left to make room.
             #expect(!admission.admits(936))
             #expect(closed(clients, on: server) == [0, 1, 2])
             #expect(server.server.metrics.connectionsRefused.count == 2)
@@ -206,7 +206,7 @@ struct StrangersTests {
                 #expect(server.server.metrics.requestCounts[Opcode.login.rawValue] == taken)
                 let lookups = server.server.metrics.queueTimes.histogram(.login, isStranger: true)
                 #expect(lookups.count == taken)
-                // What was sent before the second LOGIN is served meanwhile.
+                // Requests sent before the second LOGIN are served in the meantime.
                 #expect(stranger.hasReply(to: 2000))
                 #expect(stranger.hasReply(to: 1000) == (taken > 1))
                 server.scheduler.advance(by: .seconds(1))
@@ -240,7 +240,7 @@ struct StrangersTests {
         arguments: ["stranger", "address"]
     )
     func pipelinedAfterRefusedLogin(bucket: String) throws {
-        // Of the connection's units SESSION_INIT takes one.
+        // SESSION_INIT uses one unit of the connection's bucket.
         let burst = bucket == "stranger" ? 5 : 4
         let limits = ["\(bucket)Burst": burst, "\(bucket)RequestsPerMinute": 1]
         try withSteppedServer(limits: limits) { server in

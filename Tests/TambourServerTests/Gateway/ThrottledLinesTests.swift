@@ -6,7 +6,7 @@ import Testing
 @testable import TambourMessenger
 @testable import TambourServer
 
-/// Whoever causes a line of the log again and again must not fill the disk with it.
+/// A client that causes the same log line again and again must not fill the disk.
 @Suite("Lines that are written once in a while")
 struct ThrottledLinesTests {
     private func withSteppedServer(
@@ -36,7 +36,7 @@ struct ThrottledLinesTests {
                 let settings = NameMap(
                     (0..<100).map { (Text("\($0)\(String(repeating: "n", count: 240))"), value) }
                 )
-                // Each chat fits, all together do not.
+                // The settings of each chat fit into a packet, but those of all chats do not.
                 let chats = IDMap(([ChatID(0)] + groups).map { ($0, settings) })
                 let number = try phone.send(ConfigRequest(settings: SettingsChange(chats: chats)))
                 server.settle()

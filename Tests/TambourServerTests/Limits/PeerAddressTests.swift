@@ -10,7 +10,7 @@ struct PeerAddressTests {
             ("10.0.0.1", "10.0.0.1"),
             ("255.255.255.255", "255.255.255.255"),
             ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
-            // The compressed form hides groups of the first half.
+            // The compressed form omits groups of the first half.
             ("2001:db8::a:b:c:d", "2001:db8:0:0::/64"),
             ("2001:db8::b:b:c:d", "2001:db8:0:0::/64"),
             ("2001:db8:0:1::", "2001:db8:0:1::/64"),
@@ -22,7 +22,7 @@ struct PeerAddressTests {
             ("::ffff:10.0.0.1", "10.0.0.1"),
             ("::ffff:a00:1", "10.0.0.1"),
             ("[::ffff:10.0.0.1]", "10.0.0.1"),
-            // Not mapped: an ordinary address that ends the same way.
+            // An ordinary address that ends like a mapped one.
             ("1::ffff:10.0.0.1", "1:0:0:0::/64"),
             ("unknown", "unknown"),
             ("", ""),
@@ -39,7 +39,7 @@ struct PeerAddressTests {
             "2001:db8::a:b:c:d", "2001:0db8:0:0:1:2:3:4", "2001:DB8:0:0::", "[2001:db8::ffff]",
         ]
         #expect(Set(spellings.map { PeerAddress($0) }).count == 1)
-        // 65,536 hosts that differ in their fifth group are one subject.
+        // 65,536 hosts that differ only in the fifth group are one subject.
         let hosts = (0..<65_536).map { PeerAddress("2001:db8::\(String($0, radix: 16)):1:1:1") }
         #expect(Set(hosts).count == 1)
         #expect(PeerAddress("2001:db8:0:1::1") != PeerAddress("2001:db8:0:2::1"))

@@ -4,14 +4,14 @@ import Testing
 
 @testable import TambourGateway
 
-/// Who is sent a push, and how often it is encoded for that.
+/// The recipients of a push, and the number of its encodings.
 @Suite("Encoding a push")
 struct EncodedPushTests {
     private static let first = Capabilities(rawValue: 1 << 61)
     private static let second = Capabilities(rawValue: 1 << 62)
     private static let third = Capabilities(rawValue: 1 << 63)
 
-    /// Its payload are the capabilities that it was encoded for.
+    /// A push whose payload is the capabilities that it was encoded for.
     private final class Sample: WirePush {
         let opcode = Opcode.notifTyping
         let needs: Capabilities
@@ -19,7 +19,7 @@ struct EncodedPushTests {
         private let padding: Int
         private let encodings = Mutex<[Capabilities]>([])
 
-        /// - Parameter padding: bytes that compress well.
+        /// - Parameter padding: The number of extra bytes, which compress well.
         init(needs: Capabilities = [], gates: Capabilities = [], padding: Int = 0) {
             self.needs = needs
             self.gates = gates
@@ -39,7 +39,7 @@ struct EncodedPushTests {
         }
     }
 
-    /// The packet for each client that asks, of one push.
+    /// Returns a function that gives the packet of one push for a client's capabilities.
     private func packets(of sample: Sample) -> (Capabilities) -> [UInt8]? {
         var push = EncodedPush(sample, limits: .standard)
         return {

@@ -6,14 +6,14 @@ import Testing
 
 @testable import TambourMessenger
 
-/// A registry with the timers that sessions set for it, on a clock that a test moves.
+/// A registry with the timers that sessions set for it, on a clock that the test moves.
 private final class PresenceDesk {
     static let delay: Int64 = 3_000
     static let user = UserID(1)
 
     let registry: PresenceRegistry
     private(set) var now: Int64 = 1_790_000_000_000
-    /// When others were told what, and who.
+    /// The reported changes: time, state and recipients.
     private(set) var told: [(at: Int64, isOnline: Bool, to: [UserID])] = []
     private var timers: [(due: Int64, body: () -> Void)] = []
 
@@ -53,7 +53,7 @@ private final class PresenceDesk {
         )
     }
 
-    /// What somebody who asks is told.
+    /// The state that a query returns.
     var isOnline: Bool {
         registry.presence(of: [(Self.user, 0)], since: 0)[Self.user]?.status == 1
     }
@@ -75,7 +75,7 @@ struct PresenceRegistryTests {
         let desk = try PresenceDesk()
         desk.registry.watch([user], by: UserID(2))
         desk.come()
-        // Longer than the delay, away for most of it and never for long.
+        // Together longer than the delay: mostly away, but never for long.
         for _ in 0..<30 {
             desk.wait(50)
             desk.go()
@@ -98,7 +98,7 @@ struct PresenceRegistryTests {
         for _ in 0..<20 {
             desk.wait(100)
             desk.come()
-            // Who asks is told at once.
+            // A query sees the new state at once.
             #expect(desk.isOnline)
             desk.go()
         }
@@ -168,11 +168,11 @@ struct PresenceRegistryTests {
             return desk.told.last?.to.map(\.rawValue) ?? []
         }
         #expect(told() == [13, 14, 15])
-        // A second session of one begins later, and one goes.
+        // A second session of user 11 begins later, and user 15 leaves.
         desk.registry.watch([user], by: UserID(11))
         desk.registry.unwatch([user], by: UserID(15))
         #expect(told() == [11, 13, 14])
-        // Its first session goes on.
+        // User 11's first session continues.
         desk.registry.unwatch([user], by: UserID(11))
         #expect(told() == [11, 13, 14])
         desk.registry.unwatch([user], by: UserID(11))
@@ -188,7 +188,7 @@ struct PresenceRegistryTests {
         let limit = 5
         var random = SeededGenerator(seed: 7)
         let desk = try PresenceDesk(limits: ["presencePushes": limit])
-        // Sessions in the order in which they began to follow.
+        // The sessions in the order in which they began to watch.
         var follow: [UserID] = []
         var newest: [UserID] = []
         for _ in 0..<2_000 {

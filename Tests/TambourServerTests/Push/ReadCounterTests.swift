@@ -2,12 +2,12 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
-/// What clients that named no capability are told with each message.
+/// The unread count that clients without capabilities get with each message.
 @Suite("Unread messages in NOTIF_MESSAGE")
 struct ReadCounterTests {
     @Test("are those that the chat has, whatever happened before", arguments: 1...6)
     func sequence(seed: UInt64) throws {
-        // A small limit: some receivers are not counted at first.
+        // With a small limit, the server does not count for some receivers at first.
         let limits = seed % 2 == 0 ? [:] : ["maxUnreadCounts": 1, "fanOutMembers": 3]
         try withServer(limits: limits) { server in
             var random = SeededGenerator(seed: seed)

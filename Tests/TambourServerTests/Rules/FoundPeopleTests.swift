@@ -15,7 +15,7 @@ struct FoundPeopleTests {
     func ring() throws {
         let found = try found(["maxFoundPeople": 3])
         found.note((10...12).map { UserID($0) }, by: alice)
-        // What is known already takes no room.
+        // Noting a known person takes no place.
         found.note([UserID(10)], by: alice)
         found.note([UserID(13)], by: alice)
         let kept = (10...13).filter { found.has(UserID($0), foundBy: alice) }
@@ -27,7 +27,7 @@ struct FoundPeopleTests {
     func finders() throws {
         let found = try found(["maxFinders": 4])
         for finder in 1...3 { found.note([UserID(100)], by: UserID(Int64(finder))) }
-        // Looking again makes young.
+        // Another search makes the finder recent.
         found.note([UserID(101)], by: UserID(2))
         found.note([UserID(100)], by: UserID(4))
         found.note([UserID(100)], by: UserID(5))

@@ -4,10 +4,10 @@ import TambourStore
 import TambourTesting
 import Testing
 
-/// Every cell of the table of roles, played over a socket: what the table says is what is answered.
+/// Plays every cell of the role table over a socket, and compares the answer with the table.
 @Suite("The table of roles")
 struct RoleTableTests {
-    /// Somebody in a chat of some kind who asks for something, under some options.
+    /// A member of a chat of some kind who tries an action under some options.
     private struct Cell: CustomStringConvertible {
         let action: RoleTable.Action
         let kind: RoleTable.Kind
@@ -19,7 +19,7 @@ struct RoleTableTests {
             "\(action) by \(role) with \(permissions.rawValue) in \(kind) with \(options.rawValue)"
         }
 
-        /// What the table says, read here anew: nil for what is done.
+        /// The refusal that the table prescribes; nil when the action is allowed.
         var refusal: RequestError.Code? {
             switch RoleTable.cell(action, in: kind, for: role) {
             case .yes: return nil
@@ -45,7 +45,7 @@ struct RoleTableTests {
     private static func cells(of action: RoleTable.Action) -> [Cell] {
         var cells: [Cell] = []
         for kind in RoleTable.Kind.allCases {
-            // Nothing else is asked for with a post.
+            // No other action has a form for posts.
             if kind == .comments, !ofComments.contains(action) { continue }
             for role in RoleTable.Role.allCases {
                 guard RoleTable.cell(action, in: kind, for: role) != .absent else { continue }
@@ -98,7 +98,7 @@ struct RoleTableTests {
                         try appoint(actor, cell.permissions, in: chat, by: owner)
                     }
                     var options = cell.options
-                    // What there is to be found under a post is written before it is too late.
+                    // Comments must be enabled before the test can write some under the post.
                     if cell.kind == .comments { options.insert(.comments) }
                     try owner.call(ChatUpdateRequest(chatID: chat, options: options.onWire))
                 }
@@ -108,7 +108,7 @@ struct RoleTableTests {
                     post = try owner.send("post", to: chat, cid: cid).message.id
                     cid += 1
                 }
-                // What the owner finds must be of somebody else, where there is anybody else.
+                // If others exist in the chat, the owner must act on a message of another author.
                 let isFound = cell.action == .editOthers && client === owner
                 let author = isFound && cell.kind != .saved ? admin : owner
                 let said = try author.call(
@@ -158,7 +158,7 @@ struct RoleTableTests {
         )
     }
 
-    /// Asks for it; what it is refused with, nil when it is done.
+    /// Tries the action and returns the refusal; nil when it succeeds.
     private func play(
         _ cell: Cell,
         _ client: WireClient,
@@ -186,7 +186,7 @@ struct RoleTableTests {
                 userIDs: [user],
                 operation: operation,
                 type: type,
-                // What an administrator gives it must have.
+                // An administrator can only grant permissions that it has.
                 permissions: cell.permissions.isEmpty ? 2 : cell.permissions.rawValue
             )
         }
@@ -202,7 +202,7 @@ struct RoleTableTests {
             #expect(try ask(look) == letIn, "\(cell)")
             return letIn
         case .seeLink:
-            // It is refused to nobody who sees the chat, but left out.
+            // The server never refuses this action to a member; it omits the link instead.
             guard let seen = try client.chat(chat) else { return .chatNotFound }
             return seen.link == nil ? .notAllowed : nil
         case .changeAccess:

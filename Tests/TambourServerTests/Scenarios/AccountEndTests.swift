@@ -8,7 +8,7 @@ import Testing
 @testable import TambourMessenger
 
 extension TestServer {
-    /// Does what the server does by itself now and then, and waits for it.
+    /// Runs the server's housekeeping and waits for it.
     fileprivate func keepHouse() {
         let done = DispatchSemaphore(value: 0)
         server.messenger.housekeeper.run { done.signal() }
@@ -152,7 +152,7 @@ struct AccountEndTests {
             clock.advance(ms: week + 1000)
             server.keepHouse()
 
-            // Those who are there are told.
+            // Connected users get pushes.
             let pushes = try bob.news()
             let deleted = try pushes.filter { $0.opcode == .notifMsgDelete }
                 .flatMap { try $0.decode(as: NotifMsgDelete.self).messageIDs }
@@ -163,7 +163,7 @@ struct AccountEndTests {
             #expect(events.first?.message.sender == alice.userID)
             #expect(try bob.texts(dialog) == ["yours"])
 
-            // So are those who were away.
+            // Users who were away learn of it at login.
             let (away, login) = try server.reconnect(bob, since: mark)
             #expect(Set(login.chats.map(\.id)) == [dialog, group, left])
             let contact = try #require(login.contacts.first { $0.id == alice.userID })
@@ -177,7 +177,7 @@ struct AccountEndTests {
                 try away.code(of: ContactInfoByPhoneRequest(phone: "\(phone)")) == .userNotFound
             )
 
-            // The phone is free, and whoever has it next is somebody else.
+            // The phone is free, and its next owner is a new user.
             let client = try server.connect()
             #expect(try server.enterCode(phone: phone, on: client).tokenAttrs.register != nil)
         }
@@ -240,7 +240,7 @@ struct AccountEndTests {
             for client in [alice, bob] { try client.call(PingRequest(interactive: false)) }
             server.live(days: 29, by: clock)
             let again = try server.reconnect(alice).client
-            // When she was seen is stored with the next commit.
+            // The next commit stores when she was last seen.
             try again.send("x", to: ChatID(0), cid: 1)
             server.live(days: 1, by: clock)
             clock.advance(ms: 1000)
@@ -249,7 +249,7 @@ struct AccountEndTests {
             let gone = try again.call(ContactInfoRequest(contactIDs: [bob.userID])).contacts
             #expect(gone.first?.accountStatus == 2)
             _ = try server.reconnect(alice)
-            // Her app was open all the time.
+            // Carol's app was open all the time.
             try carol.send("x", to: ChatID(0), cid: 1)
         }
     }
@@ -335,7 +335,7 @@ struct AccountEndTests {
             try alice.call(ProfileDeleteRequest(delete: true))
             clock.advance(ms: week + 1000)
             _ = try bob.takePushes()
-            // Who it was, and two of the three reactions.
+            // The first step removes the profile, the second removes two of the three reactions.
             try server.step(2)
             let first = try bob.takePushes().filter { $0.opcode == .notifMsgReactionsChanged }
             #expect(first.count == 2)
@@ -397,13 +397,14 @@ struct AccountEndTests {
             #expect(try left() == (10, 10, 10))
             try alice.call(ProfileDeleteRequest(delete: true))
             clock.advance(ms: week + 1000)
-            // Who it was, and then the event that made the group with the first messages.
+            // The first step removes the profile, the second removes the group's creation event and
+            // the first messages.
             try server.step(2)
             var before = try left()
             #expect(before == (8, 10, 10))
             var steps = 0
             while before != (0, 0, 0) {
-                // What is said meanwhile is in nobody's way.
+                // Messages sent in between do not disturb the steps.
                 try bob.send("meanwhile", to: group, cid: Int64(100 + steps))
                 try server.step(1)
                 let after = try left()
@@ -428,7 +429,7 @@ struct AccountEndTests {
 private let day: Int64 = 86_400_000
 
 extension TestServer {
-    /// So many days go by while the server is there.
+    /// Lets days go by while the server runs.
     fileprivate func live(days: Int, by clock: ManualClock) {
         keepHouse()
         for _ in 0..<days {

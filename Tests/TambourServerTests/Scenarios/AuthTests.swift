@@ -8,7 +8,7 @@ import Testing
 @testable import TambourMessenger
 
 extension WireClient {
-    /// Asks for a code.
+    /// Requests a code.
     fileprivate func ask(_ phone: Int64) throws -> AuthRequestReply {
         try call(AuthRequestRequest(phone: PhoneNumber.format(phone), type: "START_AUTH"))
     }
@@ -24,7 +24,7 @@ extension WireClient {
     }
 }
 
-/// Another code of the same length.
+/// Returns another code of the same length.
 private func wrong(_ code: String) -> String {
     code.first == "0" ? "1" + code.dropFirst() : "0" + code.dropFirst()
 }
@@ -95,24 +95,24 @@ struct AuthRequestTests {
             func client(_ last: Int) throws -> WireClient {
                 try server.connect(source: "127.0.0.\(last)")
             }
-            // Somebody registers at home.
+            // A user registers at home.
             let home = try client(9)
             let token = try #require(
                 try server.enterCode(phone: phone, on: home).tokenAttrs.register?.token
             )
             let made = try home.call(AuthConfirmRequest(firstName: "A", token: token))
-            // A stranger asks until it is refused; the owner is served on the way.
+            // A stranger requests codes until one is refused; the owner still gets one in between.
             let stranger = try client(2)
             for left in [1, 0] { #expect(try stranger.ask(phone).requestCountLeft == left) }
             #expect(try stranger.code(of: request) == .authBlocked)
             #expect(try client(3).ask(phone).requestCountLeft == 1)
-            // Now the phone has got all that it may, but for whoever is where it is logged in.
+            // The phone has no requests left, except from addresses where its owner is logged in.
             #expect(try client(4).code(of: request) == .authBlocked)
             #expect(try client(3).code(of: request) == .authBlocked)
             #expect(try client(9).ask(phone).requestCountLeft == 0)
             #expect(try client(9).code(of: request) == .authBlocked)
             _ = try client(4).ask(server.freshPhone())
-            // The session has moved along with its device.
+            // The session has moved to another address with its device.
             let travelling = try client(7)
             travelling.token = made.token
             _ = try server.login(travelling)

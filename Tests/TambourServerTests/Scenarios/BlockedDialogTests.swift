@@ -4,17 +4,17 @@ import TambourStore
 import TambourTesting
 import Testing
 
-/// Two who have written to each other, until one of them blocked the other.
+/// Two users who wrote to each other until one blocked the other.
 private final class Fallout {
     let server: TestServer
     let blocker: WireClient
     let blocked: WireClient
     let chat: ChatID
-    /// A message of each, by who wrote it.
+    /// A message of each user, by sender.
     private var messages: [UserID: MessageID] = [:]
     private var pollID: Int64 = 0
     private var poll = MessageID(0)
-    /// When the first message was sent.
+    /// The time of the first message.
     private var begun: Int64 = 0
 
     init(_ server: TestServer) throws {
@@ -38,7 +38,7 @@ private final class Fallout {
         try blocker.call(ContactUpdateRequest(contactID: blocked.userID, action: .block))
     }
 
-    /// What somebody asks who wants the other one to hear of it.
+    /// The requests of a user who wants to reach the other user.
     typealias Attempt = @Sendable (Fallout, WireClient) throws -> [any WireRequest]
 
     static let attempts: [Opcode: Attempt] = [
@@ -68,7 +68,7 @@ private final class Fallout {
         .chatLeave: { dialog, _ in [ChatLeaveRequest(chatID: dialog.chat)] },
         .chatMembersUpdate: { dialog, client in
             let group = try client.createGroup("Group", with: [], cid: 90)
-            // Who has blocked somebody may still invite them.
+            // A user may still invite users that they have blocked.
             let isBlocked = client === dialog.blocked
             let other = isBlocked ? dialog.blocker : dialog.blocked
             return (isBlocked ? [dialog.chat, group] : [dialog.chat]).map {
@@ -149,7 +149,7 @@ private final class Fallout {
         for request in requests { _ = try client.reply(to: client.send(request)) }
     }
 
-    /// A mark after which nothing has happened.
+    /// Returns a mark after which nothing has changed.
     func mark(of client: WireClient) throws -> Int64 {
         var login = try server.login(client)
         while !login.chats.isEmpty || !login.contacts.isEmpty {
@@ -161,14 +161,15 @@ private final class Fallout {
 
 @Suite("A dialog in which one has blocked the other")
 struct BlockedDialogTests {
-    /// Requests that others are told of.
+    /// Requests that cause pushes to other users.
     private static let told = ExampleRequests.requests.filter {
         [.members, .contacts].contains($0.cost?.tells)
-            // What comes of a PING is presence, which the blocked user follows no more.
+            // A PING only changes presence, which the blocked user no longer follows.
             && $0.opcode != .ping
     }
 
-    /// What takes back something that the caller has said; it is told, and done once.
+    /// Requests that take back something of the caller. They are pushed to others and work only
+    /// once.
     private static let takingBack: [Opcode] = [
         .msgDelete, .msgDeleteRange, .msgDeleteUserComments, .msgCancelReaction,
     ]
@@ -184,7 +185,7 @@ struct BlockedDialogTests {
         [true, false]
     )
     func silent(opcode: Opcode, byBlocked: Bool) throws {
-        // Who has blocked somebody is not hidden from them.
+        // A user is not hidden from users that they have blocked.
         if !byBlocked, [.profile, .phoneBindConfirm].contains(opcode) { return }
         try withServer { server in
             let dialog = try Fallout(server)
@@ -220,7 +221,8 @@ struct BlockedDialogTests {
                 by: dialog.blocked
             )
             _ = try dialog.blocked.takePushes()
-            // Carol is told of the going, so everybody was who had to be.
+            // Carol gets the push that the blocker went offline, so all other recipients have it,
+            // too.
             try dialog.blocker.call(PingRequest(interactive: false))
             while true {
                 let told = try carol.next(.notifPresence, as: NotifPresence.self)

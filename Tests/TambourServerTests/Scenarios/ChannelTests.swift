@@ -4,7 +4,7 @@ import TambourServer
 import TambourTesting
 import Testing
 
-/// Alice's channel that Bob reads, everybody quiet, and Carol outside.
+/// Runs `body` with Alice's channel, its reader Bob, and Carol outside; no pushes are pending.
 private func withChannel(
     limits overrides: [String: Int] = [:],
     _ body: (TestServer, WireClient, WireClient, WireClient, ChatID) throws -> Void
@@ -104,7 +104,7 @@ struct ChannelTests {
             #expect(try bob.code(of: post) == .notAllowed)
             #expect(try bob.history(channel).messages?.compactMap(\.sender) == [])
             #expect(try bob.chat(channel)?.newMessages == 3)
-            // To type is to say that one is about to post: a reader is not listened to.
+            // Typing announces a post, so the server ignores it from readers.
             try bob.call(MsgTypingRequest(chatID: channel))
             try alice.expectSilence()
         }
@@ -252,7 +252,7 @@ struct ChannelTests {
             try bob.call(
                 ChatMarkRequest(type: .readMessage, chatID: channel, messageID: second)
             )
-            // Who has read what stays between a reader and the server.
+            // Only the server and the reader know what the reader has read.
             try alice.expectSilence()
             #expect(try alice.chat(channel)?.participants.pairs.map(\.0) == [alice.userID])
             #expect(try bob.chat(channel)?.newMessages == 0)
@@ -415,7 +415,7 @@ struct JoinRequestTests {
             try alice.call(alice.members(.remove, dave, in: group, type: .joinRequest))
             try dave.expectSilence()
             #expect(try alice.waiting(in: group).isEmpty)
-            // Nobody is let in who does not ask, nor after it was declined.
+            // Accepting has no effect for a user who does not ask, or whose request was declined.
             let late = alice.members(.add, dave, in: group, type: .joinRequest)
             #expect(try alice.call(late).chat.participantsCount == 3)
             #expect(try dave.chat(group) == nil)

@@ -6,7 +6,7 @@ import TambourTesting
 import Testing
 
 extension Message {
-    /// What it answers.
+    /// The message that this message replies to.
     fileprivate var answered: Message? {
         get { try? link?.value(limits: .standard).message }
         set {
@@ -17,7 +17,7 @@ extension Message {
     }
 }
 
-/// A client that keeps a history and brings it up to date.
+/// A client that keeps a history and updates it.
 private struct Keeper {
     let client: WireClient
     let chat: ChatID
@@ -35,7 +35,8 @@ private struct Keeper {
         try client.call(ChatHistoryRequest(chatID: chat, backward: 200)).messages ?? []
     }
 
-    /// Asks until there is no more, or until a millisecond that has not passed holds it up.
+    /// Requests changes until none are left, or until the current millisecond prevents further
+    /// pages.
     mutating func update(count: Int64) throws {
         var (since, last) = (mark, MessageID?.none)
         while true {
@@ -56,7 +57,7 @@ private struct Keeper {
         for (id, message) in held where message.answered?.id == changed.id {
             held[id]?.answered?.text = changed.text
         }
-        // Of what it does not hold it learns when it pages there.
+        // The client reads messages that it does not hold when it pages to them.
         if held[changed.id] != nil { held[changed.id] = changed }
     }
 
@@ -73,7 +74,7 @@ private struct Keeper {
 
 @Suite("CHAT_CHANGES (1030)")
 struct ChatChangesTests {
-    /// `TAMBOUR_SEED=17` plays number 17 and nothing else.
+    /// `TAMBOUR_SEED=17` plays only number 17.
     private static let seeds: [UInt64] =
         ProcessInfo.processInfo.environment["TAMBOUR_SEED"].flatMap(UInt64.init).map { [$0] }
         ?? [1, 2, 3, 4]
@@ -110,7 +111,7 @@ struct ChatChangesTests {
             let (client, login) = try server.reconnect(bob)
             var keeper = try Keeper(client, chat, login: login)
             for round in 0..<60 {
-                // Most of it in one millisecond, during which the client asks as well.
+                // Most changes share one millisecond, in which the client also requests changes.
                 for _ in 0..<random.below(6) {
                     guard let id = random.any(of: ids) else { continue }
                     try change(id, of: ids, alice, bob, chat, round, &random)
@@ -137,7 +138,8 @@ struct ChatChangesTests {
         #expect(held.map(\.id) == fresh.map(\.id))
         for (held, fresh) in zip(held, fresh) {
             var (held, fresh) = (held, fresh)
-            // An answer keeps showing others what the reader has deleted for themselves.
+            // A reply still shows the answered message after the reader has deleted that message
+            // for themselves.
             if let answered = fresh.answered, keeper.held[answered.id] != nil {
                 #expect(held.answered?.text == answered.text)
             }

@@ -63,7 +63,7 @@ struct ChatHistoryTests {
     @Test("a little ahead, tomorrow, -1 and nothing mean the newest")
     func newest() throws {
         try withPair { _, alice, bob, dialog in
-            // A burst: the times of its last messages run ahead of the clock.
+            // A burst makes the times of its last messages run ahead of the clock.
             let sent = try fill(50, alice, dialog)
             for from in [nil, wallNow + 1_000, wallNow + 86_400_000, -1, .min, .max] {
                 let page = try #require(try bob.history(dialog, from: from, backward: 5).messages)
@@ -125,7 +125,7 @@ struct ChatHistoryTests {
             #expect(try modern.history(dialog, backward: 5).more == false)
             #expect(try modern.history(dialog, from: 0, backward: 0, forward: 4).more == true)
             #expect(try modern.history(dialog, from: 0, backward: 0, forward: 5).more == false)
-            // What is gone is not left.
+            // `more` does not count deleted messages.
             try alice.delete([sent[0].id], in: dialog)
             #expect(try modern.history(dialog, backward: 4).more == false)
         }

@@ -24,7 +24,7 @@ struct ChatInfoTests {
     @Test("the same dialog id is another chat for another caller")
     func xorIDs() throws {
         try withServer { server in
-            // 1 xor 2 == 3 xor 0, and so on: ids are small numbers here, so they meet.
+            // 1 xor 2 == 3 xor 0, and so on: the ids are small numbers, so dialog ids collide.
             let users = try (1...4).map { try server.signUp("User \($0)") }
             try users[0].send("1-2", to: users[0].dialog(with: users[1]), cid: 1)
             for third in users[2...] {
@@ -73,7 +73,7 @@ struct ChatsListTests {
                 seen += page.chats.map(\.id)
                 marker = page.marker == 0 ? nil : page.marker
             }
-            // Sends to different chats may share a millisecond, so their order is not the sends'.
+            // Messages in different chats may share a millisecond, so only compare the sets.
             #expect(seen.count == others.count)
             #expect(Set(seen) == Set(others.map { alice.dialog(with: $0) }))
         }
@@ -89,7 +89,7 @@ struct ChatsListTests {
             clock.advance(ms: 1_000)
             let page = try alice.call(ChatsListRequest(count: 2))
             #expect(page.chats.count == 5)
-            // The marker of a last page may name one that turns out to be empty.
+            // The marker of the last page may point to an empty page.
             if page.marker != 0 {
                 let next = try alice.call(ChatsListRequest(marker: page.marker, count: 2))
                 #expect(next.chats.isEmpty)

@@ -17,7 +17,7 @@ struct CommentTests {
             let channel = try owner.channel("News", with: [reader], cid: 1)
             let post = try owner.send("news", to: channel, cid: 2).message.id
             let kept = try owner.send("more news", to: channel, cid: 3).message.id
-            // More than one step removes.
+            // More comments than one step removes.
             let count = Limits.standard.purgedRowsPerStep + 10
             for number in 0..<count {
                 try reader.comment("Tautropfen", on: post, in: channel, cid: Int64(10 + number))
@@ -132,7 +132,7 @@ struct CommentTests {
         try withServer { server in
             let owner = try server.signUp("Owner")
             let channel = try owner.channel("News", with: [], cid: 1)
-            // A burst runs ahead of the clock.
+            // A burst makes the times of posts run ahead of the clock.
             var posts: [MessageID] = []
             for number in 0..<50 {
                 posts.append(try owner.send("news", to: channel, cid: Int64(2 + number)).message.id)

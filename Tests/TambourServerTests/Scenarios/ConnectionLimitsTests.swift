@@ -47,7 +47,8 @@ struct ConnectionLimitsTests {
                 payload: [0x80],
                 into: &ping
             )
-            // Each write ends one frame and begins the next: three times as long as one may take.
+            // Each write ends one frame and begins the next. Together they last three times the
+            // deadline of a frame.
             try client.send(raw: Array(ping[..<4]))
             let clock = ContinuousClock()
             let end = clock.now + .milliseconds(1_000)
@@ -80,7 +81,7 @@ struct ConnectionLimitsTests {
                 numbers.append(try alice.send(MsgSendRequest(chatID: dialog, message: message)))
                 numbers.append(try alice.send(ChatHistoryRequest(chatID: dialog, backward: 1)))
             }
-            // The beginning of a packet that nobody will ever end.
+            // The beginning of a packet that never ends.
             try alice.send(raw: [10, 0])
             alice.finishSending()
             for number in numbers { #expect(try alice.reply(to: number).header.command == 1) }
@@ -93,7 +94,7 @@ struct ConnectionLimitsTests {
     func halfClosedWithMuchToDo() throws {
         try withPair(limits: ["maxRequestsInFlight": 8]) { server, alice, _, dialog in
             for round in Int64(0)..<20 {
-                // The end is to arrive while something waits that a pause has left over.
+                // The end of the stream should arrive while a pause holds bytes back.
                 let (client, _) = try server.reconnect(alice)
                 let numbers = try (Int64(1)...300).map { index in
                     let message = NewMessage(cid: round * 300 + index, text: "x")
@@ -134,8 +135,8 @@ struct ConnectionLimitsTests {
     func slowReader() throws {
         let limits = ["maxOutboundBytes": 65_536, "maxOutboundPushBytes": 32_768]
         try withPair(limits: limits) { server, alice, bob, dialog in
-            // Bob reads nothing; what the kernel holds for him has to fill first, and with what no
-            // compression makes smaller.
+            // Bob reads nothing. First the kernel's buffers must fill, with texts that do not
+            // compress.
             let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
             var sent: Int64 = 0
             while server.server.metrics.slowReadersClosed.count == 0, sent < 20_000 {
@@ -165,7 +166,7 @@ struct ConnectionLimitsTests {
     func longPush() throws {
         try withPair(limits: ["maxOutboundPushBytes": 2_000]) { server, alice, bob, dialog in
             try alice.send("first", to: dialog, cid: 1)
-            // Nothing may wait to be sent when the long one comes.
+            // No bytes may be waiting when the long push arrives.
             _ = try bob.takePushes()
             let text = (0..<800).map { "\($0 &* 2_654_435_761 % 9_973)" }.joined()
             try alice.send(text, to: dialog, cid: 2)
@@ -182,7 +183,7 @@ struct ConnectionLimitsTests {
             let settings = NameMap(
                 (0..<100).map { (Text("\($0)\(String(repeating: "n", count: 240))"), value) }
             )
-            // Each chat fits, all together do not.
+            // The settings of each chat fit into a packet, but those of all chats do not.
             let group = try alice.createGroup("Group", with: [bob], cid: 1)
             let chats = IDMap([(ChatID(0), settings), (dialog, settings), (group, settings)])
             let change = ConfigRequest(settings: SettingsChange(chats: chats))

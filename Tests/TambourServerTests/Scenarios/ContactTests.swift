@@ -111,7 +111,7 @@ struct PresenceTests {
             try bob.call(PingRequest(interactive: true))
             let here = try alice.next(.notifPresence, as: NotifPresence.self)
             #expect(here.presence.status == 1)
-            // Seconds on this transport.
+            // Times are in seconds on this transport.
             #expect(abs(try #require(here.presence.seen) - wallNow / 1000) < 60)
             let login = try server.login(alice)
             #expect(login.presence[bob.userID]?.status == 1)
@@ -188,7 +188,8 @@ struct PresenceTests {
             clock.advance(ms: 29 * 86_400_000)
             #expect(try server.reconnect(alice).login.presence[bob.userID] != nil)
             clock.advance(ms: 2 * 86_400_000)
-            // Time goes by commits, and whoever was there goes on following until they go.
+            // Only commits move the server's clock, and connected users keep following until they
+            // leave.
             let carol = try server.signUp("Carol")
             try carol.send("hi", to: carol.dialog(with: bob), cid: 1)
             alice.close()

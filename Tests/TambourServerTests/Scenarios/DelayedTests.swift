@@ -7,7 +7,7 @@ import Testing
 @testable import TambourServer
 
 extension TestServer {
-    /// Sends what is due by the server's clock, and waits for it.
+    /// Sends the messages that are due by the server's clock, and waits for it.
     fileprivate func sendDue() {
         let done = DispatchSemaphore(value: 0)
         server.messenger.delayed.run { done.signal() }
@@ -55,7 +55,7 @@ extension WireClient {
     }
 }
 
-/// Alice on a phone and a tablet, Bob, their dialog, which has begun, and everybody quiet.
+/// Runs `body` with Alice on a phone and a tablet, Bob, and their dialog; no pushes are pending.
 private func withDevices(
     limits overrides: [String: Int] = [:],
     _ body: (TestServer, ManualClock, WireClient, WireClient, WireClient, ChatID) throws -> Void
@@ -118,7 +118,7 @@ struct DelayedTests {
     @Test("go out by themselves, and at a start what came due while the server was away")
     func timer() throws {
         let chat = ChatID(0)
-        /// Schedules two messages, of which one is sent before the server stops.
+        /// Schedules two messages; one is sent before the server stops.
         func firstLife() throws -> (directory: String, alice: WireClient) {
             let server = try TestServer()
             let alice = try server.signUp("Alice")
@@ -137,7 +137,7 @@ struct DelayedTests {
         let server = try TestServer(environment: tomorrow, dataDirectory: directory)
         defer { server.stop() }
         let client = try server.reconnect(alice).client
-        // What the server does at its start is before it.
+        // The server does its start-up work before it stores this message.
         try client.send("fence", to: chat, cid: 3)
         #expect(try client.history(of: chat) == ["soon", "later", "fence"])
     }
@@ -312,7 +312,7 @@ struct DelayedTests {
             server.sendDue()
             for client in [phone, tablet, bob] { try client.expectSilence() }
             #expect(try bob.history(of: dialog) == ["hello"])
-            // The key is the device's, and a request without a time is none that was made before.
+            // The key belongs to the device, and a request without a time has another key.
             let other = try tablet.schedule("mine", at: clock.now + 9_000, in: dialog, cid: 7)
             #expect(other.message.status == nil)
             #expect(try phone.send("now", to: dialog, cid: 7).message.text == "now")

@@ -27,7 +27,7 @@ extension TestServer {
     }
 }
 
-/// Alice on a phone and a tablet, Bob, their dialog, which has begun, and everybody quiet.
+/// Runs `body` with Alice on a phone and a tablet, Bob, and their dialog; no pushes are pending.
 private func withDevices(
     limits overrides: [String: Int] = [:],
     _ body: (TestServer, WireClient, WireClient, WireClient, ChatID) throws -> Void
@@ -134,7 +134,7 @@ struct DraftSaveTests {
             let push = try tablet.only(.notifDraft, as: NotifDraft.self).first
             #expect(push?.userID == carol.userID)
             #expect(push?.chatID == nil)
-            // It is the same draft under the id that the dialog will have.
+            // The same draft, under the id that the dialog will have.
             try phone.save("dear Carol,", in: chat)
             let before = try server.drafts(of: phone)
             #expect(before?.users?.saved.pairs.map(\.0) == [carol.userID])

@@ -2,14 +2,15 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
-/// What a formatting range may carry: it is sent to every member, inside of whatever holds the message.
+/// The permitted attributes of a formatting range. The server sends them to every member, inside of
+/// every payload that contains the message.
 @Suite("Attributes of formatting ranges")
 struct ElementAttributesTests {
     private func element(_ type: Text, _ attributes: AnyValue) -> Element {
         Element(type: type, from: 0, length: 5, attributes: attributes)
     }
 
-    /// A map `{url}` whose text has this many bytes.
+    /// Returns a map `{url}` with a text of this many bytes.
     private func address(_ count: Int) -> AnyValue {
         AnyValue(NameMap([(Text("url"), Text(String(repeating: "u", count: count)))]))
     }

@@ -59,7 +59,7 @@ struct ObjPushTests {
             _ = try tablet.client.takePushes()
             #expect(try phone.push([create, update]) == [.replayed(first), .replayed(second)])
             try tablet.client.expectSilence()
-            // Another device may use the same number.
+            // Another device may use the same operation number.
             let other = try tablet.push(
                 .update(.note, id, base: 2, ["title": .string("c")], opID: 11)
             )
@@ -130,7 +130,7 @@ struct ObjPushTests {
                 opID: 1,
                 modified: now + 31_536_000_000
             )
-            // The tablet's clock is a year ahead: the change is as old as it is for the tablet.
+            // The tablet's clock is a year ahead, but the server uses the change's age.
             let results = try tablet.push([late], clientNow: now + 31_536_000_000)
             #expect(results.first?.applied?.version == 2)
             let old = EntityOperation.update(
@@ -257,7 +257,7 @@ struct ObjPushTests {
             _ = try phone.push(.delete(.preference, first, base: 1, opID: 11))
             let next = try tablet.push(.create(.preference, below: profile, fields, opID: 3))
             #expect(next.applied?.version == 1)
-            // The other has the name now: this one stays deleted.
+            // The other preference has taken the name, so this one stays deleted.
             let back = try phone.push(
                 .update(.preference, first, base: 1, ["value": .string("lb")], opID: 12)
             )
@@ -365,7 +365,7 @@ struct ObjPullTests {
             #expect(tombstone.deleted == true)
             #expect(tombstone.fields == nil)
             #expect(delta.objects.first { $0.id == kept.number }?.version == 2)
-            // Everything has no tombstones.
+            // A full pull contains no tombstones.
             #expect(try tablet.pull().objects.map(\.id).contains(gone.number) == false)
         }
     }

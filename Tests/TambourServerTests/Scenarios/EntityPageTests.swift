@@ -76,7 +76,7 @@ struct EntityPageTests {
         }
     }
 
-    /// What a device holds of all pages, each applied to what the ones before said.
+    /// A device's copy of all pages; each page is applied to the result of the earlier ones.
     private struct Copy {
         var live: [EntityID: Entity] = [:]
         var seen: [EntityID] = []
@@ -90,7 +90,7 @@ struct EntityPageTests {
         }
     }
 
-    /// The clock stands: all that happens is in one moment, which may go on behind any page.
+    /// The clock stands still, so all changes share one moment, and more may follow any page.
     @Test("go on where they ended, also within the clock's last moment")
     func mark() throws {
         let clock = ManualClock()
@@ -164,14 +164,15 @@ struct EntityPageTests {
         _ = try restored.login(client)
         let device = EntityDevice(client: client)
 
-        // Later than anything was since: the store had another life that came so far.
+        // This mark is later than any time of this store, so it stems from another life of the
+        // store.
         #expect(try device.pull(since: mark + 3_600_000, count: 3).resync == true)
         var copy = Copy()
         var reply = try device.pull(since: mark, count: 3)
         #expect(reply.resync == true)
         #expect(!reply.objects.contains { $0.deleted == true })
         try copy.take(reply)
-        // One that the first page had, and one that a later one would have.
+        // Delete a note of the first page and a note that a later page would contain.
         _ = try device.push([
             .delete(.note, notes[0], base: 1, opID: 30),
             .delete(.note, notes[5], base: 1, opID: 31),
@@ -236,13 +237,13 @@ struct EntityCascadeTests {
             #expect(changed.allSatisfy { $0.isDeleted && $0.version == 2 && $0.fields.isEmpty })
             #expect(Set(changed.map(\.modified)).count == 1)
             #expect(Set(try tablet.pullAll().entities.map(\.id)) == [account.id, other, kept])
-            // The count of the user went down with them, and the answer is remembered.
+            // The deletion reduced the user's count, and the server remembers the answer.
             #expect(try phone.push(delete) == .replayed(first))
             try tablet.client.expectSilence()
         }
     }
 
-    /// The account goes with its profiles, and they with what stands below them.
+    /// Deleting the account deletes its profiles and everything below them.
     @Test("make room for others, also two levels down")
     func counts() throws {
         let limits = ["maxObjects": 4, "maxSeriesElements": 2]

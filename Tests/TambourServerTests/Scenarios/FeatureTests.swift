@@ -6,8 +6,8 @@ import TambourServer
 import TambourTesting
 import Testing
 
-/// Features as client builds meet them: what SESSION_INIT and LOGIN answer, what is gated, and what
-/// other rules bring.
+/// Features as clients use them: the answers of SESSION_INIT and LOGIN, gated requests, and the
+/// effect of a reload.
 @Suite("Features")
 struct FeatureTests {
     private static let lookup = "phone-lookup"
@@ -20,7 +20,7 @@ struct FeatureTests {
         )
     }
 
-    /// What a new connection is answered.
+    /// Returns the answers that a new connection gets.
     private func answers(
         _ server: TestServer,
         _ names: [String]?,
@@ -42,7 +42,7 @@ struct FeatureTests {
     private func killed(_ name: String) -> FeaturePlan {
         FeaturePlan(name: name, isKilled: true, rules: [FeatureRule()])
     }
-    /// On for these users; for others, and before login, off.
+    /// Returns a plan that is on for these users, and off for others and before login.
     private func only(_ users: WireClient..., named name: String) -> FeaturePlan {
         FeaturePlan(
             name: name,
@@ -179,7 +179,7 @@ struct FeatureTests {
             #expect(try isServed(known) && isServed(classic) && isServed(unconcerned))
             let refusal = try other.refusal(of: ContactInfoByPhoneRequest(phone: "1"))
             #expect(refusal == .protoOpcode)
-            // An app that asks for what it was not given is no enemy.
+            // An app that sends disabled requests must not be disconnected.
             for _ in 0..<20 { #expect(try !isServed(other)) }
             #expect(try other.call(ContactInfoRequest(contactIDs: [])).contacts.isEmpty)
         }
@@ -201,7 +201,7 @@ struct FeatureTests {
     @Test("what is sent behind LOGIN in one write is judged by the user's answers")
     func pipelined() throws {
         try withPair { server, alice, bob, _ in
-            // Off for devices and on for Alice; the other way round for Bob.
+            // Off for devices but on for Alice; on for devices but off for Bob.
             let rules = [
                 FeatureRule(userIDs: [alice.userID.rawValue]),
                 FeatureRule(isEnabled: false, userIDs: [bob.userID.rawValue]),
@@ -280,12 +280,12 @@ struct NotifConfigTests {
             #expect(told.server == nil && told.user == nil)
             #expect(try change(laptop).features?.map(\.type) == ["apple"])
             for client in [alice, bob, other, half] { try client.expectSilence() }
-            // It has not logged in: LOGIN will tell it.
+            // The stranger has not logged in; LOGIN will report the change.
             try stranger.expectSilence()
             let late = try stranger.call(LoginRequest(token: bob.token)).config
             #expect(late?.features == [])
 
-            // The hash is what the next login asks by.
+            // The next login sends the new hash.
             let next = try server.connect(features: names)
             let again = LoginRequest(token: alice.token, configHash: told.hash)
             #expect(try next.call(again).config == nil)
@@ -297,7 +297,8 @@ struct NotifConfigTests {
         try withPair { server, alice, _, _ in
             let client = try server.reconnect(alice, features: ["phone-lookup", "apple"]).client
             _ = try client.news()
-            // A rule that fits everybody where there was none, and a feature nobody named.
+            // The first rule matches everybody and replaces a plan without rules; no client has
+            // named the other feature.
             let rules = [plan("phone-lookup", FeatureRule()), plan("zebra", nil)]
             #expect(try server.reload(rules).last == "sessions told: 0")
             try client.expectSilence()
@@ -375,7 +376,7 @@ struct NotifConfigTests {
                     guard let push = try user.news().first else { continue }
                     told += 1
                     let answer = try push.decode(as: NotifConfig.self).config.features?.first
-                    // The first rules make the feature known to all.
+                    // The first reload makes the feature known, so every session gets a push.
                     if percent == 10_00, answer?.enabled == false { continue }
                     #expect(answer?.enabled == true)
                     after.insert(user.userID)

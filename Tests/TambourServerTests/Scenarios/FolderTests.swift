@@ -17,7 +17,7 @@ extension WireClient {
     }
 }
 
-/// Alice on a phone and a tablet, and Bob.
+/// Runs `body` with Alice on a phone and a tablet, and Bob.
 private func withDevices(
     limits overrides: [String: Int] = [:],
     _ body: (TestServer, WireClient, WireClient, WireClient) throws -> Void
@@ -123,7 +123,7 @@ struct FoldersGetTests {
             #expect(delta.folders.map(\.id) == [all, "b"])
             #expect(delta.foldersOrder == [all, "b", "c"])
             #expect(delta.folderSync > mark)
-            // A mark that nobody was given asks for everything.
+            // A mark that the server never issued requests everything.
             let future = try phone.folders(since: delta.folderSync + 1)
             #expect(future.folders.map(\.id) == [all, "b", "c"])
         }

@@ -2,7 +2,7 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
-/// Alice's group with Bob, everybody quiet, and Carol outside.
+/// Runs `body` with Alice's group, its member Bob, and Carol outside; no pushes are pending.
 private func withGroup(
     limits overrides: [String: Int] = [:],
     _ body: (TestServer, WireClient, WireClient, WireClient, ChatID) throws -> Void
@@ -68,7 +68,8 @@ extension WireClient {
         )
     }
 
-    /// The event that the only NOTIF_MESSAGE among the news tells, and the chats beside it.
+    /// Returns the event in the only NOTIF_MESSAGE among the news, with the chats pushed next to
+    /// it.
     fileprivate func event() throws -> (event: Attach?, message: Message?, chats: [Chat]) {
         let news = try news()
         let chats = try news.filter { $0.opcode == .notifChat }
@@ -184,7 +185,8 @@ struct ChatMembersUpdateTests {
 
     @Test("who is removed hears that, and nothing of the chat from then on", arguments: [0, 5])
     func removed(strangers: Int) throws {
-        // Big or small: with strangers there are more members than rows are written for.
+        // Test a small and a big group: with strangers, the group has too many members for a row
+        // for each.
         try withGroup(limits: ["fanOutMembers": 3]) { server, alice, bob, carol, group in
             for index in 0..<strangers { try alice.add(server.signUp("S\(index)"), to: group) }
             try alice.add(carol, to: group)
@@ -291,7 +293,7 @@ struct ChatMembersUpdateTests {
             let pushes = try bob.takePushes().filter { $0.opcode == .notifMsgDelete }
             #expect(try pushes.map { try $0.decode(as: NotifMsgDelete.self).messageIDs } == [said])
             #expect(try bob.texts(group).allSatisfy(\.isEmpty))
-            // Made, added, a title, removed.
+            // The events: created, added, a title, removed.
             #expect(try bob.texts(group).count == 4)
         }
     }
@@ -325,7 +327,7 @@ struct ChatMembersUpdateTests {
             try alice.call(alice.appointment(bob.userID, nil, in: group))
             #expect(try carol.chat(group)?.admins == [alice.userID, carol.userID])
             #expect(try bob.code(of: bob.appointment(carol.userID, nil, in: group)) == .notAllowed)
-            // Who leaves takes no rights along.
+            // A member who leaves loses all rights.
             try alice.remove(carol, from: group)
             try alice.add(carol, to: group)
             #expect(try carol.chat(group)?.admins == [alice.userID])
@@ -517,7 +519,7 @@ struct ChatUpdateTests {
             try alice.call(ChatUpdateRequest(chatID: group, pinMessageID: message.id))
             try bob.delete([message.id], in: group)
             #expect(try alice.chat(group)?.pinnedMessage == nil)
-            // In a dialog both may.
+            // In a dialog, both users may pin.
             let dialog = alice.dialog(with: bob)
             let said = try alice.send("hi", to: dialog, cid: 5).message
             try bob.call(ChatUpdateRequest(chatID: dialog, pinMessageID: said.id))

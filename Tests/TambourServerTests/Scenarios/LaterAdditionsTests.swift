@@ -5,10 +5,10 @@ import Testing
 
 @testable import TambourMessenger
 
-/// A message that was taken stays whole, whatever others add to it.
+/// An accepted message stays complete, whatever other users add to it.
 @Suite("What comes to a message that is as large as is taken")
 struct LaterAdditionsTests {
-    /// What may change about a message that is there.
+    /// The possible changes of an existing message.
     enum Addition: CaseIterable {
         case votes, ownVote, reactions, pin, answer, end
     }
@@ -26,7 +26,7 @@ struct LaterAdditionsTests {
         }
     }
 
-    /// Sends the largest message with a poll that the server takes.
+    /// Sends the largest message with a poll that the server accepts.
     private func sendLargest(
         _ attaches: [NewAttach],
         to chat: ChatID,
@@ -48,7 +48,7 @@ struct LaterAdditionsTests {
                 return nil
             }
         }
-        /// The largest number that is taken.
+        /// Returns the largest accepted number.
         func largest(_ range: Range<Int>, _ take: (Int) throws -> Bool) rethrows -> Int {
             var (low, high) = (range.lowerBound, range.upperBound)
             while high - low > 1 {
@@ -125,7 +125,7 @@ struct LaterAdditionsTests {
                 let answered = try reader.history(group).messages?.compactMap(\.link).last
                 #expect((answered != nil) == (addition == .answer))
                 if let link = answered?.stored { expectWhole(link.message, sent) }
-                // What everybody was told meanwhile.
+                // The pushes that the members got in the meantime.
                 for push in try reader.takePushes() where push.opcode == .notifMessage {
                     let told = try push.decode(as: NotifMessage.self).message
                     if told.id == sent.id { expectWhole(told, sent) }

@@ -6,7 +6,7 @@ import TambourTesting
 import Testing
 
 extension WireClient {
-    /// The preview of a text's first link.
+    /// Returns the preview of a text's first link.
     fileprivate func preview(_ text: Text) throws -> Attach? {
         let attachments = try call(MsgSharePreviewRequest(text: text)).attachments
         #expect(attachments.count <= 1)
@@ -19,7 +19,7 @@ struct LinkPreviewTests {
     private let desk = PreviewDesk()
     private let link: Text = "https://example.org/a"
 
-    /// Waits until a source is asked.
+    /// Waits until the source is asked for these links.
     private func wait(for links: [String], _ client: WireClient) throws {
         let deadline = ContinuousClock.now + .seconds(120)
         while desk.open != links {
@@ -65,7 +65,7 @@ struct LinkPreviewTests {
             #expect(try alice.texts(dialog) == ["one"])
             _ = try server.login(alice)
             try alice.call(PingRequest())
-            // Nothing more is sent: what was asked before is answered all the same.
+            // The client ends its side; earlier requests must still be answered.
             alice.finishSending()
             try desk.finish("\(link)", .page(.init(title: "A")))
             let reply = try alice.reply(to: asked, as: MsgSharePreviewReply.self)

@@ -10,7 +10,7 @@ import Testing
 
 @Suite("What a login costs")
 struct LoginCostTests {
-    /// Alice with so many dialogs, and her next mark, after which nothing has changed.
+    /// Alice with a number of dialogs, and her next mark, after which nothing has changed.
     private struct World {
         let server: TestServer
         let clock: ManualClock
@@ -18,7 +18,7 @@ struct LoginCostTests {
         let partners: [UserID]
         var login: LoginReply
 
-        /// - Parameter others: accounts to write to, made once.
+        /// - Parameter dialogs: The number of accounts to write to.
         init(dialogs: Int, limits: [String: Int] = [:]) throws {
             clock = ManualClock()
             server = try TestServer(overrides: limits, environment: clock.environment)
@@ -37,7 +37,7 @@ struct LoginCostTests {
             clock.advance(ms: 1_000)
         }
 
-        /// Sends a line to each, all at once.
+        /// Sends a message to each user, all at once.
         func write(to users: some Sequence<UserID>, cid: Int64) throws {
             let numbers = try users.map {
                 try alice.send(
@@ -50,9 +50,9 @@ struct LoginCostTests {
             for number in numbers { _ = try alice.reply(to: number, as: MsgSendReply.self) }
         }
 
-        /// A new connection that says what a client with stored marks says.
+        /// Opens a new connection and logs in as a client with stored marks does.
         ///
-        /// - Returns: the bytes of everything that came back for the LOGIN.
+        /// - Returns: The bytes of everything that the server sent for the LOGIN.
         func relogin(_ client: WireClient, device: String = "phone") throws
             -> (reply: LoginReply, bytes: Int, packets: Int)
         {
@@ -76,7 +76,7 @@ struct LoginCostTests {
             ServiceConfig(limits: .standard).config(for: nil, version: 0, unlessKnown: nil)?.hash
         }
 
-        /// What the store does for one delta login.
+        /// Returns the store's work for one delta login.
         func cost() throws -> Cost {
             let sql = try SQLiteConnection(
                 path: "\(server.dataDirectory)/tambour.db",
@@ -109,7 +109,7 @@ struct LoginCostTests {
                 contactsSync: login.time,
                 presenceSync: login.time
             )
-            // Once before, so that preparing and reading the schema do not count.
+            // Log in once before, so that preparing statements and reading the schema do not count.
             return try store.read { snapshot in
                 _ = try sync.login(request, from: requester, time: clock.now, in: snapshot)
                 let before = Cost(sql)
@@ -188,7 +188,7 @@ struct LoginCostTests {
             #expect(cost.nothing.rows == first.nothing.rows)
             #expect(cost.five.statements == first.five.statements)
             #expect(cost.five.rows == first.five.rows)
-            // The steps may differ by a comparison or two, not by one for each dialog.
+            // The steps may differ by a few comparisons, but not by one for each dialog.
             #expect(abs(cost.nothing.steps - first.nothing.steps) < 100)
             #expect(abs(cost.five.steps - first.five.steps) < 100)
         }

@@ -397,7 +397,7 @@ struct LoginTests {
                 let known = try #require(login.chats.first?.lastMessage?.cid)
                 let committed = last.load(ordering: .acquiring)
                 var cids: [Int64] = []
-                // What was acknowledged before now must have come, in the list or as a push.
+                // Earlier acknowledged messages must have arrived, in the list or as a push.
                 cids = try client.news().filter { $0.opcode == .notifMessage }
                     .compactMap { try $0.decode(as: NotifMessage.self).message.cid }
                 let reached = max(known, cids.last ?? 0)
@@ -413,7 +413,7 @@ struct LoginTests {
     }
 }
 
-/// Carries a client to the one thread that uses it from there on.
+/// Carries a client to the one thread that uses it from then on.
 struct Unchecked<Value>: @unchecked Sendable {
     let value: Value
 

@@ -5,10 +5,10 @@ import TambourStore
 import TambourTesting
 import Testing
 
-/// A message that is stored can be sent, wherever it is embedded.
+/// The server can send any message that it has stored, however it is embedded.
 @Suite("The size of messages")
 struct MessageSizeTests {
-    /// Elements whose content and the text `"x"` take `bytes` bytes as they are stored.
+    /// Returns elements that, together with the text `"x"`, take `bytes` stored bytes.
     private func elements(bytes: Int) -> [Element] {
         func element(_ type: Int) -> Element {
             Element(type: Text(String(repeating: "T", count: type)), from: 0, length: 1)

@@ -110,7 +110,7 @@ struct MsgDeleteTests {
         }
     }
 
-    /// Ways to delete for everybody.
+    /// The ways to delete messages for everybody.
     enum Deletion: CaseIterable {
         case named, range, cleared, withTheirAuthor
     }

@@ -73,7 +73,7 @@ struct MsgSendTests {
             let third = try bob.send("3", to: dialog, cid: 2)
             #expect(third.prevMessageID == second.message.id)
             let push = try #require(try alice.only(.notifMessage, as: NotifMessage.self).first)
-            // In the message, for a client that named no capability.
+            // For a client without capabilities, the field is inside the message.
             #expect(push.prevMessageID == nil)
             #expect(push.message.prevMessageID == second.message.id)
         }

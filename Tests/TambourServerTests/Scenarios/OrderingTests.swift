@@ -42,7 +42,7 @@ struct OrderingTests {
     @Test("a PING does not wait for what is under way")
     func ping() throws {
         try withPair { server, alice, _, dialog in
-            // The engine stands still until the PING has its answer.
+            // The engine blocks until the PING has its answer.
             let gate = DispatchSemaphore(value: 0)
             server.server.messenger.engine.post(
                 Command { _ in

@@ -10,7 +10,7 @@ import Testing
 extension WireClient {
     fileprivate func track() throws -> String { try call(AuthCreateTrackRequest()).trackID }
 
-    /// The errors that requests are answered with, all of them sent at once.
+    /// Sends all requests at once and returns the errors of their replies.
     fileprivate func errors(of requests: [some WireRequest]) throws -> [Text] {
         try requests.map { try send($0) }.map { number in
             let packet = try reply(to: number)
@@ -22,7 +22,7 @@ extension WireClient {
 
 @Suite("What a password may cost")
 struct PasswordCostTests {
-    /// Requests with a password that the handler refuses without a look at it.
+    /// Requests with a password that the handler refuses without checking it.
     enum Useless: CaseIterable, CustomTestStringConvertible {
         case setOnNoTrack, setWithoutOldPassword, setTooShort, setUnprepared, setTelling
         case setWithControl, checkOnNoTrack, checkWithoutTries, loginOnNoTrack, loginWithoutTries
@@ -146,7 +146,7 @@ struct PasswordCostTests {
 
     @Test("one account cannot fill the line: the others get their turn")
     func fairness() throws {
-        // Slow enough that the line does not empty meanwhile.
+        // Hashing must be so slow that the line does not become empty.
         let limits = ["passwordHashLogRounds": 14, "maxPasswordTriesPerHour": 1000]
         try withServer(limits: limits) { server in
             let eve = try server.signUp("Eve")
@@ -156,11 +156,11 @@ struct PasswordCostTests {
             let own = try bob.track()
             let guess = AuthCheckPasswordRequest(trackID: track, password: "guess")
             let numbers = try (0..<60).map { _ in try eve.send(guess) }
-            // The fence: everything that Eve has sent has arrived.
+            // A fence: all of Eve's requests have arrived.
             try eve.call(PingRequest())
             let before = server.server.metrics.passwordsHashed.count
             try bob.call(AuthCheckPasswordRequest(trackID: own, password: "correct horse"))
-            // The one under way, one more of hers, and his own.
+            // Eve's hash in progress, one more of hers, and Bob's.
             #expect(server.server.metrics.passwordsHashed.count - before <= 3)
             let errors = try numbers.map { number in
                 try ErrorReply.decode(eve.reply(to: number).payload, limits: .standard).error
@@ -185,7 +185,7 @@ struct PasswordCollisionTests {
             }
             #expect(try alice.code(of: check("correct horse" + suffix)) == .errorPasswordWrong)
             try alice.call(check("correct horse"))
-            // A password longer than a block of SHA-256 is hashed by HMAC itself.
+            // HMAC itself hashes a password longer than a block of SHA-256.
             let long = String(repeating: "a", count: 64)
             try alice.call(AuthSet2faRequest(trackID: track, password: long))
             let next = AuthCheckPasswordRequest(trackID: try alice.track(), password: long + suffix)

@@ -46,7 +46,7 @@ struct PhoneChangeTests {
             try server.move(alice, to: phone)
             let check = AuthCodeRequest(token: asked.token, verifyCode: code)
             #expect(try stranger.code(of: check) == .errorCodeExpired)
-            // A new one is sent to whoever has the phone now.
+            // A new code goes to the phone's present owner.
             let login = try server.enterCode(phone: phone, on: stranger)
             #expect(login.profile?.contact.id == alice.userID)
         }

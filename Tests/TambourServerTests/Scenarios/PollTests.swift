@@ -8,7 +8,7 @@ import Testing
 @testable import TambourServer
 
 extension NewAttach {
-    /// A poll with the answers "1", "2" and so on.
+    /// Returns a poll with the answers "1", "2" and so on.
     static func poll(
         _ title: Text = "Who drums?",
         answers: Int = 3,
@@ -31,7 +31,7 @@ extension Message {
     fileprivate var poll: Attach? { attaches.stored?.first { $0.type == .poll } }
 }
 
-/// A state in few words: how many for each answer, who they are, and which one is right.
+/// A poll's state in short form: the votes for each answer, the voters, and the right answers.
 private struct Standing: Equatable {
     var total: Int64
     var counts: [Int64]
@@ -61,7 +61,7 @@ private struct Standing: Equatable {
         self.voters = voters
     }
 
-    /// Votes that everybody may see, with all of them shown.
+    /// Returns the state of a poll whose votes everybody may see, with all of them shown.
     static func open(_ votes: [[UserID]]) -> Standing {
         let voters = Set(votes.joined()).sorted()
         return Standing(
@@ -73,7 +73,7 @@ private struct Standing: Equatable {
     }
 }
 
-/// A message with a poll, as its members know it.
+/// A message with a poll, under the ids that the members use.
 private struct Poll {
     let chat: ChatID
     let message: MessageID
@@ -117,12 +117,12 @@ extension WireClient {
         Standing(try call(poll.vote(answers)).state)
     }
 
-    /// The poll of the newest message, as the list of chats has it.
+    /// Returns the poll of the newest message in the list of chats.
     fileprivate func shown(_ chat: ChatID) throws -> Attach? {
         try self.chat(chat)?.lastMessage?.poll
     }
 
-    /// The only push: the poll's message, edited.
+    /// Returns the message of the only push, an edit of the poll's message.
     fileprivate func told() throws -> Message? {
         let pushes = try only(.notifMessage, as: NotifMessage.self)
         #expect(pushes.count == 1)
@@ -130,7 +130,8 @@ extension WireClient {
     }
 }
 
-/// Alice's group with Bob and Carol, a poll in it, and everybody quiet.
+/// Runs `body` with Alice's group, its members Bob and Carol, and a poll in it; no pushes are
+/// pending.
 private func withPoll(
     _ attach: NewAttach = .poll(),
     limits: [String: Int] = [:],
@@ -222,7 +223,7 @@ struct PollMessageTests {
             let (alice, bob, carol) = (people[0], people[1], people[2])
             try bob.vote([2], in: poll)
             for client in people { _ = try client.takePushes() }
-            // The text alone changes nothing about it.
+            // An edit of the text alone does not change the poll.
             try alice.call(
                 MsgEditRequest(chatID: poll.chat, messageID: poll.message, text: "vote!")
             )
@@ -241,7 +242,7 @@ struct PollMessageTests {
                 #expect(try bob.code(of: poll.vote(answers)) == .notAllowed)
             }
             #expect(try carol.code(of: poll.vote([1])) == .notAllowed)
-            // What a lost reply is asked for again changes nothing.
+            // A retry after a lost reply changes nothing.
             #expect(try bob.vote([2], in: poll) == .open([[], [bob.userID], []]))
             #expect(
                 try alice.code(of: poll.edit(.poll(settings: .mayRevote))) == .errorMessageInvalid
@@ -301,7 +302,7 @@ struct PollMessageTests {
             )
             let there = Poll(chat: ChatID(0), message: sent.id, id: poll.id)
             #expect(try carol.code(of: there.vote([1])) == .notFound)
-            // The original goes on.
+            // The original poll stays open.
             try carol.vote([1], in: poll)
             let fixed = try alice.ask(.poll(), in: poll.chat, cid: 3)
             #expect(try carol.code(of: forward(fixed.message, cid: 2)) == .notAllowed)
@@ -410,7 +411,7 @@ struct SendVoteTests {
             let state = try bob.call(poll.vote([2, 3])).state
             #expect(Standing(state) == .open([[], [bob.userID], [bob.userID, carol.userID]]))
             #expect(state.result?.map(\.rate) == [0, 50, 100])
-            // What stays was said when it was said.
+            // The vote that stays keeps its time.
             #expect(try bob.call(poll.voters(of: 3)).votes.first == before)
         }
     }

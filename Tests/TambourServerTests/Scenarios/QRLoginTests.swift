@@ -48,7 +48,7 @@ struct QRLoginTests {
             try alice.call(AuthQrApproveRequest(qrLink: shown.qrLink))
             let late = AuthQrApproveRequest(qrLink: shown.qrLink)
             #expect(try bob.code(of: late) == .trackNotFound)
-            // Neither half is good for what the other is for.
+            // Neither half of the link works in place of the other.
             let secret = String(shown.qrLink.dropFirst("tambour:login/".count))
             #expect(try bob.code(of: LoginByQrRequest(trackID: secret)) == .trackNotFound)
             #expect(try web.code(of: GetQrStatusRequest(trackID: "x")) == .trackNotFound)
@@ -104,7 +104,7 @@ struct QRLoginTests {
             }
             let first = try web.call(GetQrRequest())
             try alice.call(AuthQrApproveRequest(qrLink: first.qrLink))
-            // Its connection is logged in with the token, and ends with it.
+            // The connection is logged in with the token, and ends with that session.
             let taker = try server.connect(device: "web")
             _ = try taker.call(LoginByQrRequest(trackID: first.trackID))
             try alice.call(approve())

@@ -5,12 +5,12 @@ import Testing
 @testable import TambourMessenger
 @testable import TambourServer
 
-/// Something of which a user may have so much.
+/// Something that a user may have a limited number of.
 enum Quota: String, CaseIterable {
     case entities, drafts, folders, contacts, blocked, settings, settingsBytes, chatSettings
     case scheduled, reports
 
-    /// The limits with which a user may have `count` of it.
+    /// Returns the limits under which a user may have `count` of it.
     func limits(_ count: Int) -> [String: Int] {
         switch self {
         case .entities: ["maxObjects": count]
@@ -18,7 +18,7 @@ enum Quota: String, CaseIterable {
         case .folders: ["maxFolders": count]
         case .contacts, .blocked: ["maxContacts": count]
         case .settings: ["maxSettings": count]
-        // A name of four bytes and a value of 101 with its head of two.
+        // A name of four bytes, and a value of 101 bytes with a header of two.
         case .settingsBytes: ["maxSettingsBytes": count * 107]
         case .chatSettings: ["maxChatSettings": count]
         case .scheduled: ["maxDelayed": count]
@@ -27,7 +27,7 @@ enum Quota: String, CaseIterable {
     }
 }
 
-/// Alice and the people whom she writes to, adds, blocks and reports.
+/// Alice, and the people whom she writes to, adds, blocks and reports.
 private struct Owner {
     let server: TestServer
     let alice: WireClient
@@ -35,9 +35,9 @@ private struct Owner {
 
     private var device: EntityDevice { EntityDevice(client: alice) }
 
-    /// Adds the one with this number.
+    /// Adds the item with this number.
     ///
-    /// - Returns: what it was refused with.
+    /// - Returns: The refusal; nil when the server adds the item.
     func add(_ number: Int, to quota: Quota) throws -> RequestError.Code? {
         func call(_ request: some WireRequest) throws -> RequestError.Code? {
             try alice.refusalCode(of: request)
@@ -46,12 +46,12 @@ private struct Owner {
         let dialog = alice.dialog(with: other)
         switch quota {
         case .entities:
-            // The name is the natural key of an account.
+            // An account's natural key is its name.
             let fields = ["name": FieldValue.string("\(number)")]
             let result = try device.push(
                 .create(.account, .local(1), fields, opID: nextOperation())
             )
-            // Each operation of a push has an answer of its own.
+            // Each operation of a push has a separate result.
             if result == .refused(.tooMany, "/type") { return .protoPayload }
             return result.applied == nil ? .notAllowed : nil
         case .drafts:
@@ -78,7 +78,7 @@ private struct Owner {
         }
     }
 
-    /// Takes one away.
+    /// Removes the item with this number.
     func remove(_ number: Int, from quota: Quota) throws {
         let other = others[number]
         let dialog = alice.dialog(with: other)
@@ -116,7 +116,7 @@ private struct Owner {
         }
     }
 
-    /// How many there are, as far as the owner is told.
+    /// Returns the number of items that the server reports to the owner.
     func count(of quota: Quota) throws -> Int {
         let login = try server.reconnect(alice).login
         switch quota {
@@ -137,7 +137,7 @@ private struct Owner {
                     chatID: alice.dialog(with: other),
                     itemType: .delayed
                 )
-                // Nothing is left in a dialog that never began with somebody who is gone.
+                // A dialog that never began leaves nothing after its partner is gone.
                 if try alice.refusalCode(of: request) == .chatNotFound { return count }
                 return try count + (alice.call(request).messages ?? []).count
             }
@@ -165,7 +165,7 @@ private struct Owner {
 }
 
 extension WireClient {
-    /// What a request is refused with; nil when it is not.
+    /// Returns the error code of a refused request; nil when it succeeds.
     func refusalCode(of request: some WireRequest) throws -> RequestError.Code? {
         do {
             _ = try call(request)
@@ -197,7 +197,7 @@ struct QuotaTests {
         }
     }
 
-    /// Why somebody cannot be reached any more.
+    /// The reasons why a user is no longer reachable.
     enum Leaving: CaseIterable {
         case erased, blockedByOperator, hasBlocked
     }
@@ -223,7 +223,7 @@ struct QuotaTests {
                     ContactUpdateRequest(contactID: alice.userID, action: .block)
                 )
             }
-            // Contacts go with the user.
+            // The erasure of a user also deletes contacts with that user.
             if try owner.count(of: quota) == 2 { try owner.remove(0, from: quota) }
             #expect(try owner.count(of: quota) == 1)
             #expect(try owner.add(2, to: quota) == nil)
@@ -262,7 +262,7 @@ struct QuotaTests {
 
         let server = try TestServer(overrides: quota.limits(2), dataDirectory: directory)
         defer { server.stop() }
-        // Whom one has found a restart forgets.
+        // A restart forgets whom a user has found.
         server.server.messenger.foundPeople.note(others.map(\.userID), by: alice.userID)
         let owner = Owner(
             server: server,

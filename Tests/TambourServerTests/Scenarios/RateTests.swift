@@ -27,7 +27,7 @@ struct RateTests {
             #expect(try expectTooMany(alice, request) == 1000)
             let laptop = try server.signIn(phoneOf: alice, device: "laptop")
             #expect(try expectTooMany(laptop, request) == 1000)
-            // Nobody and nothing else is concerned.
+            // Other users and other requests are not affected.
             try bob.send("b", to: dialog, cid: 1)
             #expect(try alice.texts(dialog) == ["a", "a", "a", "b"])
             clock.advance(ms: 1000)
@@ -47,7 +47,7 @@ struct RateTests {
                 let control = NewAttach(type: .control, title: "two", event: "new", userIDs: users)
                 return MsgSendRequest(message: NewMessage(cid: 2, attaches: [control]))
             }
-            // Two may still be invited. A user named twice counts once.
+            // Two invitations are left. A user named twice counts once.
             let three = [bob.userID, UserID(900_001), UserID(900_002)]
             _ = try expectTooMany(alice, create(three))
             _ = try expectTooMany(alice, create([]))
@@ -157,7 +157,7 @@ struct RateTests {
             _ = try alice.createGroup("all", with: others, cid: 9)
             clock.advance(ms: 3_600_000 - 120_000)
             try alice.call(third)
-            // Who has added her knows her.
+            // A user who has added her as a contact knows her.
             let friend = try server.signUp("Friend")
             try friend.call(ContactUpdateRequest(contactID: alice.userID, action: .add))
             try alice.send("hi", to: alice.dialog(with: friend), cid: 4)
@@ -195,7 +195,7 @@ struct LocalizedRefusalTests {
 
     @Test("every code has words in every language")
     func complete() {
-        // Apps would show those of what is not served at every start.
+        // Apps would show the text for unserved opcodes at every start.
         for code in RequestError.Code.allCases where code != .protoOpcode {
             for language in RequestError.Language.allCases {
                 #expect(code.text(in: language)?.isEmpty == false, "\(code) \(language)")

@@ -25,7 +25,7 @@ extension WireClient {
         try call(MsgCancelReactionRequest(chatID: chat, messageID: message)).reactionInfo
     }
 
-    /// What the newest message of a chat carries, as the list of chats has it.
+    /// Returns the reactions of the chat's newest message, as the list of chats shows them.
     fileprivate func shown(_ chat: ChatID) throws -> ReactionInfo? {
         try self.chat(chat)?.lastMessage?.reactionInfo?.value(limits: .standard)
     }
@@ -39,7 +39,8 @@ private func info(_ counters: [(Text, Int64)], own: Text? = nil) -> ReactionInfo
     )
 }
 
-/// Alice's group with Bob and Carol, a message in it, and everybody quiet.
+/// Runs `body` with Alice's group, its members Bob and Carol, and a message in it; no pushes are
+/// pending.
 private func withMessage(
     limits overrides: [String: Int] = [:],
     _ body: (TestServer, [WireClient], ChatID, MessageID) throws -> Void
@@ -136,7 +137,7 @@ struct MsgReactionTests {
             )
             try alice.expectSilence()
             try carol.react("🥁", to: message, in: group)
-            // The only one of its kind makes room for the other.
+            // Alice's reaction was the only one of its kind, so it makes room for a new kind.
             #expect(
                 try alice.react("🔥", to: message, in: group)
                     == info([("🥁", 2), ("🔥", 1)], own: "🔥")
@@ -417,7 +418,7 @@ struct ChatReactionsSettingsTests {
             #expect(try carol.shown(group) == info([("🥁", 1)]))
             #expect(try bob.cancel(message, in: group) == info([]))
             _ = try (alice.takePushes(), bob.takePushes())
-            // The same once more is no change.
+            // Repeating the request changes nothing.
             #expect(try alice.call(request).chatReactionsSettings == settings)
             try bob.expectSilence()
         }
@@ -489,7 +490,7 @@ struct ChatReactionsSettingsTests {
 }
 
 extension WireClient {
-    /// Nothing came but pushes of one kind.
+    /// Checks that only pushes of one kind have arrived.
     fileprivate func expectSilence(but opcode: Opcode) throws {
         let news = try news()
         #expect(news.allSatisfy { $0.opcode == opcode }, "\(news.map(\.opcode))")

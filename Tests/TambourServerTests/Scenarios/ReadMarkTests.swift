@@ -13,7 +13,7 @@ extension WireClient {
         try call(ChatMarkRequest(type: .readMessage, chatID: chat, messageID: message.id))
     }
 
-    /// How far somebody has read, as this client is told by each opcode that says so.
+    /// Returns the read mark of a user as each opcode reports it to this client.
     fileprivate func marks(of user: UserID, in chat: ChatID) throws -> Set<Int64?> {
         let history = try call(ChatHistoryRequest(chatID: chat, getChat: true)).chat
         let listed = try call(ChatsListRequest()).chats.first { $0.id == chat }
@@ -33,7 +33,8 @@ extension WireClient {
 
 @Suite("SHOW_READ_MARK of CONFIG (22)")
 struct ReadMarkTests {
-    /// Alice has sent three messages to a group; Bob has read the first, and has a tablet too.
+    /// Runs `body` with a group of Alice's with three messages; Bob has read the first, and also
+    /// has a tablet.
     private func withGroup(
         limits: [String: Int] = [:],
         _ body: (

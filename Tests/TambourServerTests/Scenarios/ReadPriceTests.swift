@@ -7,7 +7,8 @@ import Testing
 
 @Suite("What a request reads beyond its price is paid for")
 struct ReadPriceTests {
-    /// Alice's group of so many, all of whom have read everything, and its newest message.
+    /// Runs `body` with Alice's large group, whose members have read everything, and its newest
+    /// message.
     private func withCrowd(
         _ body: (_ alice: WireClient, _ crowd: ChatID, _ newest: MessageID) throws -> Void
     ) throws {
@@ -34,7 +35,7 @@ struct ReadPriceTests {
         }
     }
 
-    /// How many requests are answered before one is refused.
+    /// Returns how many requests are answered before one is refused.
     private func answered(_ client: WireClient, _ request: some WireRequest) throws -> Int {
         for count in 0..<200 {
             if let code = try client.refusalCode(of: request) {
@@ -51,7 +52,7 @@ struct ReadPriceTests {
             let request = MsgGetStatRequest(chatID: crowd, messageIDs: [newest])
             let stats = try alice.call(request).stats.pairs
             #expect(stats.map(\.1.views) == [1_600])
-            // 1,600 marks that are counted are as many as 200 rows that are read.
+            // Counting 1,600 marks costs as much as reading 200 rows.
             let count = try answered(alice, request)
             #expect((30...45).contains(count), "\(count)")
         }
@@ -178,7 +179,7 @@ struct ReadPriceTests {
             }
             #expect(try change(4, .add) == .protoPayload)
             #expect(try change(4, .block) == .protoPayload)
-            // Whoever was one may become one again.
+            // A former contact may become a contact again.
             #expect(try change(0, .add) == nil)
             #expect(try change(1, .block) == nil)
         }

@@ -2,7 +2,8 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
-/// Lists that grow with what users do: a reply holds what fits, and is never dropped for its size.
+/// Lists that grow with the actions of users: a reply contains as much as fits, and is never
+/// dropped for its size.
 @Suite("Room in replies")
 struct ReplyRoomTests {
     /// Room for about five users.
@@ -88,7 +89,8 @@ struct ReplyRoomTests {
                 upTo = page.upTo
             }
             #expect(found.sorted() == others.map(\.userID).sorted())
-            // Without the capability nothing can be asked for, and the list ends where it is full.
+            // Without the capability a client cannot request the rest, so the list ends where the
+            // reply is full.
             let classic = try alice.call(Login2Request(contactsSync: mark))
             #expect(classic.more == nil && (1..<others.count).contains(classic.contacts.count))
         }
@@ -124,7 +126,8 @@ struct ReplyRoomTests {
             #expect(refusal.code == .protoPayload)
             #expect(refusal.message == "/userIds: 4 administrators, limit 3")
             try alice.call(appoint(Array(others.prefix(2)), 2))
-            // Other rights of the same ones, and the place of one who is dismissed.
+            // Change the rights of the same administrators, then give the place of a dismissed one
+            // away.
             try alice.call(appoint(Array(others.prefix(2)), 6))
             #expect(try alice.refusal(of: appoint([others[2]], 2)).code == .protoPayload)
             try alice.call(appoint([others[0]], nil))

@@ -5,7 +5,7 @@ import TambourTesting
 import Testing
 
 extension TestServer {
-    /// What `tambourd admin reports` prints.
+    /// Returns the output of `tambourd admin reports`.
     fileprivate func reports() throws -> [String] {
         var lines: [String] = []
         let done = try AdminClient(dataDirectory: dataDirectory).run(.reports) { lines.append($0) }
@@ -108,7 +108,7 @@ struct ReportTests {
             func reason(_ count: Int) -> AnyValue {
                 AnyValue(Text(String(repeating: "x", count: count)))
             }
-            // The header of a short text is a byte.
+            // The header of a short text takes one byte.
             let long = ComplainRequest(ids: [bob.userID.rawValue], reason: reason(20))
             #expect(try alice.code(of: long) == .protoPayload)
             let group = try alice.createGroup("G", with: [bob], cid: 1)

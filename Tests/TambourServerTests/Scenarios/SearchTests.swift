@@ -5,14 +5,14 @@ import TambourTesting
 import Testing
 
 extension WireClient {
-    /// The texts that CHAT_SEARCH finds, newest first.
+    /// Returns the texts that CHAT_SEARCH finds, newest first.
     fileprivate func found(_ query: Text, count: Int64? = nil) throws -> [String] {
         try call(ChatSearchRequest(query: query, count: count)).result.map {
             String($0.message.text)
         }
     }
 
-    /// The texts that MSG_SEARCH finds, newest first.
+    /// Returns the texts that MSG_SEARCH finds, newest first.
     fileprivate func found(_ query: Text, in chat: ChatID) throws -> [String] {
         try call(MsgSearchRequest(chatID: chat, query: query)).result.map {
             String($0.message.text)
@@ -225,7 +225,7 @@ struct MsgSearchTests {
 }
 
 extension ChatID {
-    /// A dialog with nobody.
+    /// The id of a dialog with a user who does not exist.
     fileprivate var nowhere: ChatID { ChatID(rawValue ^ 0x7fff_ffff) }
 }
 

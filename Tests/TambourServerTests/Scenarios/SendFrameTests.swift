@@ -25,7 +25,7 @@ struct SendFrameTests {
             #expect(alice.receivedBytes - before <= 266)
             before = bob.receivedBytes
             #expect(try bob.news().count == 1)
-            // Of these, 31 are `ttl`, `mark` and `unread` of a classic client.
+            // This includes 31 bytes for `ttl`, `mark` and `unread` of a classic client.
             #expect(bob.receivedBytes - before - fence <= 270)
         }
     }

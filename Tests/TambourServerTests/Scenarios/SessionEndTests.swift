@@ -8,7 +8,7 @@ import Testing
 @testable import TambourMessenger
 @testable import TambourServer
 
-/// Keeps the engine busy, so that what is posted meanwhile has an order.
+/// Keeps the engine busy, so that the commands posted in between have a fixed order.
 private final class EngineHold: Sendable {
     private let gate = DispatchSemaphore(value: 0)
 
@@ -22,7 +22,8 @@ private final class EngineHold: Sendable {
                 return .done
             }
         )
-        // Commands that wait behind this one in its own turn would run after those of others.
+        // Wait until the command runs: commands queued behind it in the same turn would run after
+        // those of others.
         isRunning.wait()
     }
 
@@ -35,12 +36,12 @@ struct SessionEndTests {
         case logout, closedByAnother, kicked, blocked, erased
     }
 
-    /// Commands of which each would leave something behind.
+    /// Commands that would each leave a trace.
     enum Late: CaseIterable {
         case send, mark, contact, track, token
     }
 
-    /// Ends the session of `phone`, in the engine's order before everything that is sent afterwards.
+    /// Ends the session of `phone`. The engine ends it before all later requests.
     private func end(
         _ phone: WireClient,
         _ ending: Ending,
@@ -75,7 +76,7 @@ struct SessionEndTests {
                 }
             )
         }
-        // The fence: the request has reached the engine's line.
+        // A fence: the request has reached the engine's queue.
         _ = try laptop.call(PingRequest())
         _ = try phone.call(PingRequest())
     }
@@ -89,7 +90,7 @@ struct SessionEndTests {
         try withPair { server, alice, bob, chat in
             let laptop = try server.signIn(phoneOf: alice, device: "laptop")
             let first = try bob.send("hi", to: chat, cid: 1).message
-            // Known to be open and listed before it ends.
+            // Makes the dialog known before the session ends.
             try alice.send("hello", to: chat, cid: 1)
             let user = alice.userID
             func traces() throws -> [Int64] {
@@ -131,7 +132,7 @@ struct SessionEndTests {
             #expect(error == "proto.state")
             if ending != .blocked { try alice.waitForClose() }
             if ending == .erased {
-                // Whatever there was is gone; nothing new has come.
+                // Earlier data is gone, and no new data has appeared.
                 #expect(try zip(traces(), before).allSatisfy { $0 <= $1 })
             } else {
                 #expect(try traces() == before)
@@ -145,7 +146,7 @@ struct SessionEndTests {
             let laptop = try server.signIn(phoneOf: alice, device: "laptop")
             try bob.send("hi", to: chat, cid: 1)
             let hold = EngineHold(server)
-            // A query waits for the commands before it.
+            // A query waits for earlier commands.
             let mark = ChatMarkRequest(type: .readMessage, chatID: chat)
             if ending == .kicked { try alice.send(mark) }
             try end(alice, ending, by: laptop, of: server)

@@ -68,7 +68,7 @@ struct LogTests {
         )
     }
 
-    /// Somebody who has logged in with an app of this version.
+    /// Returns a user who has logged in with this version of the app.
     private func user(_ server: TestServer, version: String?) throws -> WireClient {
         let client = try server.signUp("User")
         try client.call(
@@ -258,7 +258,8 @@ struct SessionsCloseTests {
             let request = ChatsListRequest()
             for _ in 0..<100 { try alice.send(request) }
             try laptop.call(SessionsCloseRequest())
-            // More requests than the server answers before it closes: the connection breaks.
+            // Send more requests than the server answers before it closes; then the connection
+            // breaks.
             #expect(throws: WireClient.Failure.self) {
                 for _ in 0..<1_000_000 {
                     try alice.send(request)

@@ -5,7 +5,7 @@ import TambourServer
 import TambourTesting
 import Testing
 
-/// How Bob stands to Alice, and what she may therefore learn of him.
+/// A relation of Bob to Alice, which determines what she may learn about him.
 private enum Relation: String, CaseIterable, CustomTestStringConvertible {
     case stranger, wasFoundByOther, isAddedByOther
     case foundByPhone, foundByName, foundByLink
@@ -19,7 +19,7 @@ private enum Relation: String, CaseIterable, CustomTestStringConvertible {
 
     var testDescription: String { rawValue }
 
-    /// Whether Alice sees who he is.
+    /// Whether Alice sees Bob's profile.
     var showsProfile: Bool {
         switch self {
         case .stranger, .wasFoundByOther, .isAddedByOther, .inGroupAliceLeft, .readsSameChannel,
@@ -29,7 +29,7 @@ private enum Relation: String, CaseIterable, CustomTestStringConvertible {
         }
     }
 
-    /// Whether she sees that he is online.
+    /// Whether Alice sees Bob's presence.
     var showsPresence: Bool {
         switch self {
         case .contact, .wroteToAlice, .isWrittenTo, .inGroup: true
@@ -38,7 +38,7 @@ private enum Relation: String, CaseIterable, CustomTestStringConvertible {
     }
 }
 
-/// Alice and Bob, whom nothing connects but what a relation makes, and Carol, whom both know.
+/// Alice and Bob, connected only by one relation, and Carol, whom both know.
 private struct Pair {
     let server: TestServer
     let alice: WireClient
@@ -79,7 +79,7 @@ private struct Pair {
         ChatJoinRequest(link: try link(of: chat, by: owner))
     }
 
-    /// Carol forwards a message of Bob's to Alice.
+    /// Makes Carol forward a message of Bob's to Alice.
     private func forward(_ attaches: [NewAttach] = []) throws {
         let chat = bob.dialog(with: carol)
         let message = NewMessage(cid: 1, text: "news", attaches: attaches)
@@ -126,7 +126,7 @@ private struct Pair {
         case .ownsChannel:
             let channel = try bob.createGroup("News", with: [carol], type: "CHANNEL", cid: 1)
             try alice.call(joining(channel, of: bob))
-            // What the link has shown is forgotten here: the channel itself must do.
+            // Forget what the link has shown, so that only the channel itself can connect them.
             let many = (1...400).map { UserID($0) }
             server.server.messenger.foundPeople.note(many, by: alice.userID)
         case .readsHerChannel:
@@ -178,7 +178,7 @@ private struct Pair {
         }
     }
 
-    // MARK: - What Alice learns
+    // MARK: - Alice's view
 
     func profile(of user: UserID) throws -> [UserID] {
         try alice.call(ContactInfoRequest(contactIDs: [user])).contacts.map(\.id)
@@ -189,7 +189,8 @@ private struct Pair {
         return reply.presence.pairs.map(\.0)
     }
 
-    /// What is answered where an id opens a door that must be open already; nil for served.
+    /// Returns the refusals of requests that need an id that the caller already knows; nil for
+    /// success.
     func doors(of user: UserID, cid: Int64) throws -> [String: RequestError?] {
         func refusal(_ request: some WireRequest) throws -> RequestError? {
             let number = try alice.send(request)
@@ -223,7 +224,8 @@ private struct Pair {
         ]
     }
 
-    /// Everybody whom a client meets in what it is sent, and whose presence it is sent.
+    /// Returns the users in the payloads that a client receives, and the users whose presence it
+    /// receives.
     func met() throws -> (people: Set<UserID>, present: Set<UserID>) {
         let login = try server.reconnect(alice).login
         var people = Set(login.contacts.map(\.id))
@@ -291,7 +293,7 @@ struct SightTests {
             let answers = try pair.doors(of: pair.bob.userID, cid: 200)
             for (door, refusal) in answers {
                 let isOpen = relation.showsProfile && relation != .erased
-                // Whoever has blocked her is nobody to invite.
+                // Alice cannot invite a user who has blocked her.
                 let isBlocked = relation == .blockedAlice && door.contains("_MEMBERS_")
                 let isTrap = relation == .blockedAlice && door == "new group"
                 let expected = isOpen && !isBlocked && !isTrap ? nil : RequestError.userNotFound

@@ -17,11 +17,11 @@ extension TestServer {
     }
 }
 
-/// Every way into an account that was opened before its sessions were taken away, against everything
-/// that takes sessions away.
+/// Combines every way into an account that is in progress with every event that takes sessions
+/// away.
 @Suite("Logins under way when sessions are taken away")
 struct SignInsUnderWayTests {
-    /// How somebody is about to come in.
+    /// The login in progress.
     enum Way: CaseIterable {
         case approvedLink, challengeByLink, challengeByCode, code, codeForAnotherPhone, registration
     }
@@ -35,9 +35,9 @@ struct SignInsUnderWayTests {
 
     @Test("lead to no session", arguments: Way.allCases, Taking.allCases)
     func dead(way: Way, taking: Taking) throws {
-        // Who logs out of one device distrusts neither the phone nor the password.
+        // A logout from one device does not mean that the phone or the password is compromised.
         if taking == .logout, [.challengeByCode, .code].contains(way) { return }
-        // Without another session to close, it may be the owner who is coming in.
+        // Without another session to close, the login in progress may be the owner's.
         if taking == .closedByTheApprover, [.challengeByCode, .code].contains(way) { return }
         try withServer { server in
             let thief = try server.connect(device: "thief")
@@ -100,7 +100,7 @@ struct SignInsUnderWayTests {
             let thief = try server.connect(device: "thief")
             let shown = try thief.call(GetQrRequest())
             try alice.call(AuthQrApproveRequest(qrLink: shown.qrLink))
-            // Nobody is left whose session could be closed.
+            // No session is left to close.
             try alice.call(LogoutRequest())
             let asked = try thief.call(AuthRequestRequest(phone: PhoneNumber.format(phone)))
             let code = try server.receivedCode(of: phone)
@@ -114,7 +114,7 @@ struct SignInsUnderWayTests {
         }
     }
 
-    /// - Returns: the last step of the way.
+    /// - Returns: The last step of the login.
     private func prepare(
         _ way: Way,
         _ thief: WireClient,
@@ -180,7 +180,7 @@ struct SignInsUnderWayTests {
         case .logout: try alice.call(LogoutRequest())
         case .closedByAnother: try laptop.call(SessionsCloseRequest())
         case .closedByTheApprover:
-            // So that there is no other session to close.
+            // Now there is no other session to close.
             try laptop.call(LogoutRequest())
             try alice.call(SessionsCloseRequest())
         case .kicked:

@@ -8,7 +8,7 @@ import Testing
 @testable import TambourGateway
 @testable import TambourMessenger
 
-/// A map of a payload whose form no generated type has.
+/// A map in a payload that no generated type describes.
 private struct Fields {
     let values: [String: AnyValue]
 
@@ -22,7 +22,7 @@ private struct Fields {
 
     var keys: Set<String> { Set(values.keys) }
 
-    /// What a key holds; nil without it.
+    /// Returns the value of a key; nil if there is none.
     subscript(_ key: String) -> AnyValue? { values[key] }
 
     func map(_ key: String) throws -> Fields {
@@ -47,7 +47,7 @@ private struct Fields {
 private let tamtam: Capabilities = [.classic, .tamtam]
 
 extension WireClient {
-    /// The reply to a request as it came.
+    /// Returns the undecoded reply to a request.
     fileprivate func raw(_ request: some WireRequest) throws -> [UInt8] {
         let packet = try reply(to: send(request))
         guard packet.header.command == PacketCommand.ok.rawValue else {
@@ -60,21 +60,21 @@ extension WireClient {
         try Fields(raw(request))
     }
 
-    /// AUTH_REQUEST as an app of TamTam sends it.
+    /// Sends AUTH_REQUEST as a TamTam app does.
     fileprivate func askAsTamTam(_ phone: Int64) throws -> Fields {
         try fields(AuthRequestRequest(phone: PhoneNumber.format(phone), requestType: "SMS"))
     }
 }
 
 extension TestServer {
-    /// The reply to AUTH for a code that an app of TamTam asked for.
+    /// Returns the reply to AUTH for a code that a TamTam app requested.
     fileprivate func checkAsTamTam(_ phone: Int64, on client: WireClient) throws -> Fields {
         let token = try client.askAsTamTam(phone).text("verifyToken")
         let code = try receivedCode(of: phone)
         return try client.fields(AuthCodeRequest(token: token, verifyCode: code))
     }
 
-    /// Signs a new phone up, or a known one in, and leaves the LOGIN token with the client.
+    /// Signs up a new phone or signs in a known one, and stores the LOGIN token in the client.
     @discardableResult
     fileprivate func enterAsTamTam(_ phone: Int64, on client: WireClient) throws -> Fields {
         let types = try checkAsTamTam(phone, on: client).map("tokenTypes")
@@ -93,7 +93,7 @@ extension TestServer {
     }
 }
 
-/// Whether the server speaks the dialect on this connection, which has logged in.
+/// Returns whether the server speaks the dialect on this logged-in connection.
 private func speaksTamTam(_ client: WireClient) throws -> Bool {
     let profile = try client.fields(LoginRequest(token: client.token)).map("profile")
     return profile["contact"] == nil
@@ -112,7 +112,7 @@ struct TamTamTests {
 
     private func connect(_ server: TestServer, _ listener: Int = 0) throws -> WireClient {
         let client = try WireClient(address: server.addresses[listener])
-        // As the apps say it: no build, no ids, and a low version.
+        // As the apps send it: no build number, no ids, and a low version.
         let agent = UserAgent(deviceType: "ANDROID", appVersion: "2.34.1")
         try client.call(SessionInitRequest(userAgent: agent))
         return client
@@ -156,7 +156,7 @@ struct TamTamTests {
             #expect(profile["names"] == AnyValue([UserName(name: "Tanya Tam", type: "TT")]))
             #expect(profile["options"] == AnyValue(["TT"]))
 
-            // The same phone is known now: the login token comes in the second step.
+            // The phone is known now, so the second step returns the login token.
             let second = try connect(server)
             let known = try server.checkAsTamTam(phone, on: second)
             #expect(known.keys == ["tokenAttrs", "tokenTypes", "profile"])
@@ -172,7 +172,7 @@ struct TamTamTests {
             third.token = second.token
             let back = try third.fields(LoginRequest(token: third.token))
             #expect(try back.map("profile").keys == profile.keys)
-            // What the apps ask for after it: nothing of that is refused.
+            // The apps send these requests after LOGIN; the server must not refuse any.
             _ = try third.raw(ContactInfoRequest(contactIDs: []))
             for opcode in [Opcode.ping, .sessionsInfo] {
                 let answer = try third.reply(to: third.send(opcode, payload: [0xC0]))
@@ -254,7 +254,7 @@ struct TamTamTests {
         }
     }
 
-    // MARK: - Beside others
+    // MARK: - Other clients
 
     @Test("a push goes to each in its own form, and a classic client gets the bytes it always got")
     func pushes() throws {
@@ -306,9 +306,9 @@ struct TamTamTests {
         }
     }
 
-    // MARK: - What tells it
+    // MARK: - Detection
 
-    /// A request that may tell the dialect, and what its sender gets then.
+    /// A request that may reveal the dialect, and the dialect of the reply.
     struct Clue: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let request: CommandRequest
@@ -361,7 +361,7 @@ struct TamTamTests {
         try withListeners { server in
             let phone = server.freshPhone()
             try server.enterAsTamTam(phone, on: connect(server))
-            // Sent in one go, so that nothing is answered before all of it has come.
+            // Send all requests at once, before the server can answer any.
             let other = PhoneNumber.format(server.freshPhone())
             let both = [
                 AuthRequestRequest(phone: other, type: "START_AUTH"),
@@ -413,7 +413,7 @@ struct TamTamTests {
         try withListeners(listen) { server in
             let phone = server.freshPhone()
             let app = try connect(server, 1)
-            // Some apps send the phone alone; a type is another client's clue.
+            // Some apps send only the phone; a type is a sign of another client.
             for request in [
                 AuthRequestRequest(phone: PhoneNumber.format(phone)),
                 AuthRequestRequest(phone: PhoneNumber.format(phone), type: "START_AUTH"),

@@ -23,7 +23,7 @@ extension WireClient {
         )
     }
 
-    /// A track on which the old password was given.
+    /// Returns a track on which the old password was checked.
     fileprivate func checkedTrack(_ password: String) throws -> String {
         let track = try track()
         try call(AuthCheckPasswordRequest(trackID: track, password: password))
@@ -39,7 +39,7 @@ extension WireClient {
 }
 
 extension TestServer {
-    /// What AUTH answers to the right code.
+    /// Returns the reply of AUTH to the right code.
     func enterCode(phone: Int64, on client: WireClient) throws -> AuthCodeReply {
         let asked = try client.call(AuthRequestRequest(phone: PhoneNumber.format(phone)))
         return try client.call(
@@ -116,7 +116,8 @@ struct TwoFactorTests {
 
             let track = try alice.checkedTrack("first one")
             try alice.call(AuthValidatePasswordRequest(trackID: track, password: "second one"))
-            // Set is not change, and a hint has to be there.
+            // A change must not be requested as a new password, and an expected hint must be
+            // present.
             for expected: [Int64] in [[0], [1, 3], [1, 4], [5], [9]] {
                 let request = AuthSet2faRequest(
                     trackID: track,
@@ -125,7 +126,7 @@ struct TwoFactorTests {
                 )
                 #expect(try alice.code(of: request) == .notAllowed, "\(expected)")
             }
-            // Who expects a change gets no removal.
+            // A request that expects a change must not remove the password.
             for expected: Int64 in [1, 2] {
                 let request = AuthSet2faRequest(
                     trackID: track,
@@ -180,7 +181,7 @@ struct TwoFactorTests {
             func check(_ password: String) throws -> AuthCheckPasswordRequest {
                 AuthCheckPasswordRequest(trackID: try alice.track(), password: password)
             }
-            // The right one makes those before it forgotten.
+            // The right password resets the count of wrong ones.
             for _ in 0..<3 { #expect(try alice.code(of: check("no")) == .errorPasswordWrong) }
             try alice.call(check("correct horse"))
             let guesses = try (0..<5).map { _ in try client.send(answer("guess")) }
@@ -310,7 +311,7 @@ struct TwoFactorTests {
             for _ in 0..<3 { try eve.call(ask(eve, "bob@example.org")) }
             #expect(try eve.code(of: ask(eve, "carol@example.org")) == .authBlocked)
             try alice.call(ask(alice, "bob@example.org"))
-            // The same mailbox, however it is written.
+            // The same mailbox in another spelling.
             #expect(try alice.code(of: ask(alice, "Bob@Example.org")) == .authBlocked)
             try alice.call(ask(alice, "alice@example.org"))
             clock.advance(ms: 3_600_001)
@@ -411,7 +412,7 @@ struct TwoFactorTests {
         }
     }
 
-    /// What is changed after tracks were opened.
+    /// The changes made after tracks were opened.
     enum Change: CaseIterable {
         case password, email, hint, removal, restoring
     }

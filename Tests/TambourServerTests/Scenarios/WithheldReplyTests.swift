@@ -5,15 +5,16 @@ import TambourStore
 import TambourTesting
 import Testing
 
-/// A reply carries the message it answers. Whoever does not see that message must not get it so.
+/// A reply contains the message it answers. A user who may not see that message must not get it
+/// this way.
 @Suite("A reply to a message that somebody does not see")
 struct WithheldReplyTests {
-    /// Why Carol does not see the message that is answered.
+    /// The reasons why Carol does not see the answered message.
     enum Reason: CaseIterable {
         case addedWithoutHistory, cleared, deletedForHerself
     }
 
-    /// Where Carol meets the reply.
+    /// The payloads in which Carol gets the reply.
     enum Path: CaseIterable {
         case push, editPush, votePush, pinnedPush
         case chatHistory, historyWithChat, chatInfo, chatPersonalConfig, chatsList, commonChats
@@ -22,7 +23,7 @@ struct WithheldReplyTests {
         case msgSearch, chatSearch, chatMedia
     }
 
-    /// Carol's way to the reply: everything that she is sent on it.
+    /// A chat with the secret message, and the requests by which a reader gets the reply.
     private struct Scene {
         let server: TestServer
         let alice: WireClient
@@ -31,7 +32,7 @@ struct WithheldReplyTests {
         let secret: Message
         var cid: Int64 = 100
 
-        /// Sends a reply of Bob's to the secret, a poll with a place beside it.
+        /// Sends Bob's reply to the secret, with a poll and a location.
         mutating func answer() throws -> Message {
             cid += 1
             let place = NewAttach(type: .location, latitude: 1, longitude: 2)
@@ -54,7 +55,7 @@ struct WithheldReplyTests {
             )
         }
 
-        /// What `reader` is sent on `path`: payloads as they came.
+        /// Returns the undecoded payloads that `reader` gets on `path`.
         mutating func payloads(on path: Path, to reader: WireClient) throws -> [[UInt8]] {
             func reply(_ request: some WireRequest) throws -> [[UInt8]] {
                 let packet = try reader.reply(to: reader.send(request))
@@ -172,7 +173,7 @@ struct WithheldReplyTests {
         isBig: Bool,
         _ body: (inout Scene, _ carol: WireClient) throws -> Void
     ) throws {
-        // Carol's client reads a group of three as a big one.
+        // With this limit, the server treats a group of three as a big one.
         try withServer(limits: isBig ? ["fanOutMembers": 2] : [:]) { server in
             let alice = try server.signUp("Alice")
             let bob = try server.signUp("Bob")
@@ -216,7 +217,7 @@ struct WithheldReplyTests {
             try withScene(reason, isBig: isBig) { scene, carol in
                 let payloads = try scene.payloads(on: path, to: carol)
                 #expect(holds(payloads, "SECRET") == false, "big: \(isBig)")
-                // She is sent something all the same.
+                // Carol still gets the reply itself.
                 let known = path == .polls ? "Yes?" : path == .pinnedPush ? "pin" : "answer"
                 #expect(holds(payloads, known), "big: \(isBig)")
             }
@@ -225,7 +226,7 @@ struct WithheldReplyTests {
 
     @Test("brings it to everybody else", arguments: Path.allCases)
     func shown(path: Path) throws {
-        // These show the reply without what it answers, to everybody.
+        // These payloads never contain the answered message, for any user.
         if [.pinnedPush, .forward].contains(path) { return }
         for isBig in [false, true] {
             try withScene(.addedWithoutHistory, isBig: isBig) { scene, _ in

@@ -3,11 +3,11 @@ import TambourStore
 import TambourTesting
 import Testing
 
-/// A device of a user, and the operations of tests in short.
+/// A device of a user, with short forms of operations.
 struct EntityDevice {
     let client: WireClient
 
-    /// Sends operations in one request, as of now by the device's clock.
+    /// Sends operations in one request, at the device's current time.
     func push(
         _ operations: [EntityOperation],
         clientNow: Int64 = 1_000_000
@@ -23,7 +23,7 @@ struct EntityDevice {
         try #require(try push([operation]).first)
     }
 
-    /// The id of what an operation created.
+    /// Creates an entity and returns its id.
     func create(
         _ type: EntityType,
         below parent: EntityID? = nil,
@@ -41,7 +41,7 @@ struct EntityDevice {
         try client.call(ObjPullRequest(since: mark, count: count, after: after))
     }
 
-    /// All pages behind a mark, and the next mark.
+    /// Returns all pages after a mark, and the next mark.
     func pullAll(since mark: Int64 = 0, count: Int64? = nil) throws
         -> (entities: [Entity], time: Int64, pages: Int)
     {
@@ -130,7 +130,7 @@ extension EntityResult {
     }
 }
 
-/// A phone and a tablet of Alice, and an account with a profile.
+/// Runs `body` with a phone and a tablet of Alice, and an account with a profile.
 func withEntityDevices(
     limits overrides: [String: Int] = [:],
     _ body: (TestServer, EntityDevice, EntityDevice, EntityID) throws -> Void

@@ -2,7 +2,7 @@ import Synchronization
 import TambourMessenger
 import Testing
 
-/// A source of previews that waits for a test to say what it finds.
+/// A source of previews that waits until a test provides the result.
 final class PreviewDesk: Sendable {
     private struct Look {
         let link: String
@@ -18,7 +18,7 @@ final class PreviewDesk: Sendable {
     private let state = Mutex(State())
     private let answersAtOnce: Bool
 
-    /// - Parameter answersAtOnce: with a page whose title is the link.
+    /// - Parameter answersAtOnce: Whether to answer at once, with a page whose title is the link.
     init(answersAtOnce: Bool = false) {
         self.answersAtOnce = answersAtOnce
     }
@@ -34,13 +34,13 @@ final class PreviewDesk: Sendable {
         }
     }
 
-    /// All links that were looked at, in their order.
+    /// All requested links, in order.
     var seen: [String] { state.withLock { $0.seen } }
-    /// Those that are looked at now.
+    /// The links that are being loaded.
     var open: [String] { state.withLock { $0.looks.map(\.link) } }
     var cancelled: [String] { state.withLock { $0.cancelled } }
 
-    /// Ends looking at a link.
+    /// Finishes loading a link.
     func finish(_ link: String, _ finding: LinkPreviewSource.Finding) throws {
         let look = state.withLock { state in
             state.looks.firstIndex { $0.link == link }.map { state.looks.remove(at: $0) }

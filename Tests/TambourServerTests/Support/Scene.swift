@@ -7,7 +7,7 @@ import TambourStore
 import TambourTesting
 import Testing
 
-/// A server with a few people on it, gone when the body ends.
+/// Runs `body` with a server and removes the server afterwards.
 func withServer(
     limits overrides: [String: Int] = [:],
     environment: Environment = .live,
@@ -23,7 +23,8 @@ func withServer(
     try body(server)
 }
 
-/// Alice and Bob, each on one device, and the id of their dialog, which has not begun.
+/// Runs `body` with Alice and Bob, each on one device, and the id of their dialog, which does not
+/// exist yet.
 func withPair(
     limits overrides: [String: Int] = [:],
     environment: Environment = .live,
@@ -42,12 +43,12 @@ func withPair(
 }
 
 extension TestServer {
-    /// Runs a command of the test's own on the engine and waits for it.
+    /// Runs a command of the test on the engine and waits for it.
     func run(_ body: @escaping @Sendable (WriteTransaction) throws -> Void) throws {
         try LiveAdminBackend(server).write(body)
     }
 
-    /// What an admin command prints.
+    /// Returns the output of an admin command.
     func admin(_ request: AdminService.Request) throws -> [String] {
         var lines: [String] = []
         let done = try AdminClient(dataDirectory: dataDirectory).run(request) { lines.append($0) }
@@ -55,7 +56,7 @@ extension TestServer {
         return lines
     }
 
-    /// Indexes the words of everything that was written.
+    /// Indexes the words of all stored messages.
     func indexWords() throws {
         try run { tx in
             while tx.hasWordsToIndex { try tx.indexWords() }
@@ -63,7 +64,7 @@ extension TestServer {
     }
 }
 
-/// A wall clock that a test sets.
+/// A wall clock that the test sets.
 final class ManualClock: Sendable {
     private let time: Mutex<Int64>
 
@@ -78,12 +79,12 @@ final class ManualClock: Sendable {
 }
 
 extension WireClient {
-    /// Everything that came but presence, which has a suite of its own; a PING fences it.
+    /// Returns all pushes except presence, which has a separate suite. A PING serves as a fence.
     func news() throws -> [Push] {
         try takePushes().filter { $0.opcode != .notifPresence }
     }
 
-    /// The pushes of one kind among the news, decoded; other news make the test fail.
+    /// Returns the decoded pushes of one kind; other pushes make the test fail.
     func only<Payload: WirePayload>(
         _ opcode: Opcode,
         as type: Payload.Type,
@@ -103,12 +104,12 @@ extension WireClient {
         #expect(news.isEmpty, "\(news.map(\.opcode))", sourceLocation: sourceLocation)
     }
 
-    /// The code a request is refused with.
+    /// Returns the code that a request is refused with.
     func code(of request: some WireRequest) throws -> RequestError.Code {
         try refusal(of: request).code
     }
 
-    /// The error reply to a payload as it is.
+    /// Returns the error reply to an undecoded payload.
     func refusal(_ opcode: Opcode, payload: [UInt8]) throws -> ErrorReply {
         let packet = try reply(to: send(opcode, payload: payload))
         guard packet.header.command == PacketCommand.error.rawValue else {
@@ -145,7 +146,7 @@ extension WireClient {
 }
 
 extension TestServer {
-    /// Blocks an account the way an administrator does.
+    /// Blocks an account as an administrator does.
     func block(_ user: UserID) throws {
         let admin = AdminClient(dataDirectory: dataDirectory)
         let done = try admin.run(.block(user: "\(user.rawValue)", isBlocked: true)) { _ in }
@@ -153,5 +154,5 @@ extension TestServer {
     }
 }
 
-/// Milliseconds since 1970, as the machine says.
+/// Milliseconds since 1970 by the machine's clock.
 var wallNow: Int64 { Environment.live.wallMs() }

@@ -1,7 +1,7 @@
 import TambourQueues
 
-/// Runs what queues are given one piece at a time, on one thread, in the order in which it was given, by
-/// a clock that only the test moves.
+/// Runs the work of queues one piece at a time, on one thread and in the order of submission. Only
+/// the test moves its clock.
 ///
 /// `@unchecked Sendable`: everything happens on the thread of the test.
 final class StepScheduler: SimulatedScheduler, @unchecked Sendable {
@@ -22,7 +22,7 @@ final class StepScheduler: SimulatedScheduler, @unchecked Sendable {
 
     func isOn(_ queue: SerialQueue) -> Bool { running.last === queue }
 
-    /// Lets time pass; what falls due meanwhile waits to be run.
+    /// Advances the clock. Work that becomes due waits to be run.
     func advance(by duration: Duration) {
         now += duration
         let due = delayed.filter { $0.due <= now }.sorted { $0.due < $1.due }

@@ -11,8 +11,8 @@ import Testing
 @testable import TambourMessenger
 @testable import TambourServer
 
-/// A whole server without doors that does one piece of work at a time when the test says so: what is
-/// served before what is counted, not timed.
+/// A whole server without listeners that does one piece of work when the test says so. Tests can
+/// count the work done before an event instead of timing it.
 final class SteppedServer {
     let scheduler = StepScheduler()
     let server: Server
@@ -20,7 +20,7 @@ final class SteppedServer {
     private let directory: String
     private var tokens: [String]
 
-    /// What the server logs.
+    /// The server's log.
     final class Lines: Sendable {
         private let lines = Mutex<[String]>([])
 
@@ -43,7 +43,7 @@ final class SteppedServer {
         }
     }
 
-    /// - Parameter users: so many accounts are there.
+    /// - Parameter users: The number of accounts to create.
     init(limits overrides: [String: Int] = [:], users: Int = 0) throws {
         directory = try TestServer.temporaryDirectory()
         tokens = try Self.makeUsers(users, in: directory)
@@ -69,7 +69,7 @@ final class SteppedServer {
         scheduler.runAll()
     }
 
-    /// Makes accounts while nobody serves the directory, whose lock is free again afterwards.
+    /// Creates accounts while no server holds the directory's lock, and releases the lock.
     private static func makeUsers(_ count: Int, in directory: String) throws -> [String] {
         var tokens: [String] = []
         let admin = AdminService(try OfflineAdminBackend(dataDirectory: directory))
@@ -80,7 +80,7 @@ final class SteppedServer {
         return tokens.reversed()
     }
 
-    /// Lets go of everything.
+    /// Stops the server and removes its directory.
     func remove() {
         for lane in server.gateway.lanes { lane.stop() }
         scheduler.runAll()
@@ -89,14 +89,14 @@ final class SteppedServer {
         TestServer.removeDirectory(directory)
     }
 
-    /// Has the lanes look at their sockets.
+    /// Makes the lanes check their sockets.
     func poke() {
         for lane in server.gateway.lanes {
             scheduler.run(on: lane.queue, after: .zero) { lane.serve() }
         }
     }
 
-    /// Runs everything until nothing is left to do.
+    /// Runs everything until no work is left.
     func settle() {
         for _ in 0..<3 {
             poke()
@@ -117,7 +117,7 @@ final class SteppedServer {
         return client
     }
 
-    /// A connection of the next user.
+    /// Connects and logs in as the next user.
     func logIn(from address: String = "10.0.0.1") throws -> SteppedClient {
         let next = tokens.popLast()
         let token = try #require(next)
@@ -182,7 +182,7 @@ final class SteppedClient {
         return sequence
     }
 
-    /// Whether the reply has come, without doing anything for it.
+    /// Returns whether the reply has arrived; runs no work for it.
     func hasReply(to number: UInt16) -> Bool {
         look()
         return packets.contains { Self.isReply($0, to: number) }
@@ -203,7 +203,7 @@ final class SteppedClient {
             && packet.header.command != PacketCommand.request.rawValue
     }
 
-    /// Reads what has come.
+    /// Reads everything that has arrived.
     func look() {
         var chunk = [UInt8](repeating: 0, count: 65_536)
         while true {

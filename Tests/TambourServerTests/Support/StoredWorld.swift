@@ -8,16 +8,17 @@ import TambourTesting
 @testable import TambourMessenger
 @testable import TambourServer
 
-/// A column of whole numbers, and the key of its table.
+/// An integer column, and the key of its table.
 struct StoreColumn: Sendable {
     let table: String
     let name: String
     let keys: [String]
-    /// What `admin check` lets it hold; nil for anything.
+    /// The values that `admin check` accepts; nil for any value.
     let range: ClosedRange<Int64>?
 }
 
-/// A small store with a row or more in every table, and what its people ask a server that serves it.
+/// A small store with at least one row in every table, and the requests that its users send to a
+/// server.
 final class StoredWorld {
     private let directory: String
     private let copy: String
@@ -28,7 +29,7 @@ final class StoredWorld {
     private var dialog: ChatID { .dialog(people[0].id, people[1].id) }
     private var chats: [ChatID] { [dialog, ChatID(0), group, channel] }
 
-    /// Messages of the group; its first blocks are indexed.
+    /// The number of messages in the group; its first blocks are indexed.
     private static let messages = 80
 
     init() throws {
@@ -45,7 +46,7 @@ final class StoredWorld {
             throw error
         }
         server.stop()
-        // The server may hold the file for a moment yet.
+        // The server may hold the file for another moment.
         copy = "\(directory)/copy.db"
         try SQLiteConnection(path: "\(directory)/tambour.db", mode: .readOnly).copy(to: copy)
         let connection = try SQLiteConnection(path: copy, mode: .readWrite)
@@ -114,7 +115,7 @@ final class StoredWorld {
         try server.indexWords()
     }
 
-    /// What takes many requests to make: a row of each.
+    /// Fills the empty tables with a row each, because requests that fill them would be many.
     private static func fillRest(_ connection: SQLiteConnection) throws {
         for table in try tables(of: connection) {
             let count = try connection.prepare("SELECT count(*) FROM \(table)")
@@ -129,7 +130,7 @@ final class StoredWorld {
         }
     }
 
-    // MARK: - What is stored
+    // MARK: - Stored data
 
     private static func tables(of connection: SQLiteConnection) throws -> [String] {
         let statement = try connection.prepare(
@@ -160,7 +161,7 @@ final class StoredWorld {
         return columns
     }
 
-    /// Every column of numbers in the store.
+    /// Returns all integer columns of the store.
     func columns() throws -> [StoreColumn] {
         let connection = try SQLiteConnection(path: copy, mode: .immutable)
         return try Self.tables(of: connection).flatMap { table in
@@ -177,8 +178,8 @@ final class StoredWorld {
         }
     }
 
-    /// A data directory with the store after a statement, and whether that changed a row: a key may be
-    /// taken.
+    /// Returns a data directory with the store after a statement, and whether the statement changed
+    /// a row. A taken key prevents a change.
     func copy(changedBy sql: String) throws -> (directory: String, hasChanged: Bool) {
         let directory = try TestServer.temporaryDirectory()
         let path = "\(directory)/tambour.db"
@@ -189,9 +190,9 @@ final class StoredWorld {
         return (directory, connection.rowsChanged > before)
     }
 
-    // MARK: - What is asked
+    // MARK: - Requests
 
-    /// What two people do on a server that serves the store; whatever is refused or fails is no matter.
+    /// Sends the requests of two users to a server on the store. Refusals and failures are ignored.
     func visit(_ server: TestServer) {
         for (token, _) in people {
             guard let client = try? server.connect() else { continue }
@@ -255,7 +256,7 @@ final class StoredWorld {
         client.close()
     }
 
-    /// Waits for what a server does by itself: what is due, words, purges.
+    /// Waits for the server's background work: due messages, words, purges.
     func waitForOwnWork(of server: TestServer) throws {
         for work in [server.server.messenger.housekeeper.run, server.server.messenger.delayed.run] {
             let done = DispatchSemaphore(value: 0)
@@ -269,7 +270,7 @@ final class StoredWorld {
         }
     }
 
-    /// What an administrator looks at.
+    /// Runs the admin commands that read.
     func administer(_ server: TestServer) throws {
         let requests: [AdminService.Request] = [
             .users(AdminFilter()), .users(AdminFilter([.idleDays: "36500"])),
@@ -279,7 +280,7 @@ final class StoredWorld {
         let ids = people.map { AdminService.Request.export(user: "\($0.id)") }
         let shown = people.map { AdminService.Request.user("\($0.id)") }
         for request in requests + ids + shown {
-            // A refusal is an answer too.
+            // A refusal also counts as an answer.
             _ = try? server.admin(request)
         }
         _ = try? server.admin(.erase(user: "\(people[1].id)", isConfirmed: true))

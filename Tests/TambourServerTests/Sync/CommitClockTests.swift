@@ -7,7 +7,8 @@ import TambourStore
 import TambourTesting
 import Testing
 
-/// The clock of commits: never backwards, and a login's `time` is below all that is still to come.
+/// The commit clock never runs backwards, and a login's `time` is below the clocks of all future
+/// commits.
 @Suite("Commit clock")
 struct CommitClockTests {
     private static let isSoak = ProcessInfo.processInfo.environment["TAMBOUR_SOAK"] == "1"
@@ -99,11 +100,13 @@ struct CommitClockTests {
     }
 }
 
-/// One thread commits, another logs in: each login reads the time, then opens a snapshot.
+/// One thread commits while another logs in. Each login reads the time, then opens a snapshot.
 ///
-/// Every commit makes an account, whose ids rise with the commits: a snapshot is told by its last id.
+/// Every commit creates an account, and account ids rise with the commits. So the last id
+/// identifies a snapshot.
 ///
-/// `@unchecked Sendable`: what the threads write is read when both have ended; `isOver` is atomic.
+/// `@unchecked Sendable`: the test reads the threads' results after both have ended; `isOver` is
+/// atomic.
 private final class Race: @unchecked Sendable {
     private let directory: URL
     private let core: EngineCore
@@ -111,7 +114,7 @@ private final class Race: @unchecked Sendable {
     private let reader: SQLiteConnection
     private let lastID: any SQLStatement
     private let isOver = Atomic(false)
-    /// The clock of each commit; the account it made has the next id.
+    /// The clock of each commit; each commit creates the account with the next id.
     private var clocks: [Int64] = []
     private var snapshots: [(time: Int64, lastID: Int64)] = []
     private(set) var farthestMs: Int64 = 0
@@ -147,7 +150,7 @@ private final class Race: @unchecked Sendable {
         try? FileManager.default.removeItem(at: directory)
     }
 
-    /// Runs until so many logins are done, or until the time is over.
+    /// Runs until enough logins are done, or until the time is over.
     func run(logins: Int?, commitsPerSecond: Int?, duration: Duration?) throws {
         let ended = DispatchSemaphore(value: 0)
         let writing = Thread { [self] in
@@ -196,7 +199,7 @@ private final class Race: @unchecked Sendable {
         )
         let after = wall()
         let clock = ct.withLock { $0 }
-        // The wall moves while the commit runs: any reading of it in between is right.
+        // The wall clock moves during the commit, so any value in between is right.
         farthestMs = max(farthestMs, before - clock, clock - after)
         clocks.append(clock)
     }
@@ -210,7 +213,7 @@ private final class Race: @unchecked Sendable {
         snapshots.append((time, lastID.isNull(0) ? 0 : lastID.int(0)))
     }
 
-    /// How many logins will never see a commit whose clock is not above their time.
+    /// Returns how many logins missed a commit whose clock is not above their time.
     func missed() -> Int {
         snapshots.count { time, lastID in
             lastID < clocks.count && clocks[Int(lastID)] <= time

@@ -6,11 +6,12 @@ import TambourProtocol
 import TambourStore
 import Testing
 
-/// What a client kept, with what a login brought it, is what a fresh client gets at that moment.
+/// A client's old state merged with a login's delta equals the state of a fresh client at that
+/// moment.
 ///
-/// Each sequence comes from its number alone: `TAMBOUR_SEED=17` plays number 17 and nothing else,
-/// `TAMBOUR_SOAK=1` plays 5,000 instead of 100. Which writes these sequences guard is listed in
-/// `Tests/mutants/README.md`.
+/// Each sequence depends only on its number: `TAMBOUR_SEED=17` plays only number 17,
+/// `TAMBOUR_SOAK=1` plays 5,000 instead of 100. `Tests/mutants/README.md` lists the writes that
+/// these sequences guard.
 @Suite("Delta equals fresh")
 struct DeltaEqualsFreshTests {
     @Test("state kept from old logins plus deltas equals a full login, whatever happened between")
@@ -84,7 +85,7 @@ struct DeltaEqualsFreshTests {
 
     @Test("contacts that do not fit one delta come with the next logins, none is lost")
     func contactsInParts() throws {
-        // Room for two contacts a reply, beside 500 bytes of settings.
+        // Room for two contacts per reply, next to 500 bytes of settings.
         let machine = try SyncMachine(
             seed: 1,
             limits: Limits(overrides: ["maxReplyBytes": 1_600]),
@@ -102,7 +103,7 @@ struct DeltaEqualsFreshTests {
         ])
         machine.world.wallMs += 10
         var mark = machine.safeTime
-        // Three at once, which one reply has no room for, and then one after the other.
+        // First three contacts at once, which do not fit into one reply, then further ones in turn.
         let changes = [[1, 2, 3], [4], [5], [6, 7], [8]]
         for change in changes {
             machine.world.wallMs += 1

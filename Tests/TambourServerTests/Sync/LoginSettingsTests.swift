@@ -7,7 +7,7 @@ import Testing
 
 @Suite("A login holds all settings there may be")
 struct LoginSettingsTests {
-    /// The settings of one chat, about 25 KB.
+    /// Settings of one chat, about 25 KB.
     private static let many = NameMap(
         (0..<100).map {
             (Text("name\($0)"), AnyValue(Text(String(repeating: "x", count: 240))))
@@ -46,7 +46,7 @@ struct LoginSettingsTests {
             let others = try (0..<60).map { try server.signUp("User \($0)") }
             let chats = others.map { alice.dialog(with: $0) }
             let user = alice.userID
-            // An older server counted settings, not their bytes.
+            // An older server limited the number of settings, but not their bytes.
             try server.run { tx in
                 for chat in chats { try tx.set(AnyValue(Self.many), of: chat, for: user) }
                 let account = try #require(try tx.reader.account(user))

@@ -5,10 +5,10 @@ import TambourStore
 import TambourTesting
 import Testing
 
-/// Long reads take several steps, and pages end where one does.
+/// Long reads take several steps, and pages end at a step's end.
 @Suite("Steps of reading")
 struct ReadStepTests {
-    /// Each step reads only a few rows.
+    /// Limits that make each step read only a few rows.
     private static let small: [String: Int] = ["rowsPerReadStep": 4, "itemsPerReadStep": 2]
 
     @Test("lists of ids are answered as in one step")
@@ -95,7 +95,7 @@ struct ReadStepTests {
             #expect(pages.count > 1)
             let seen = pages.flatMap(\.self)
             #expect(Set(seen.map(\.id)) == expected && seen.count == expected.count)
-            // Within a page the order is free.
+            // The order within a page is free.
             for (page, older) in zip(pages, pages.dropFirst()) {
                 let oldest = try #require(page.map(\.lastEventTime).min())
                 #expect(older.allSatisfy { $0.lastEventTime <= oldest })
@@ -129,8 +129,8 @@ struct ReadStepTests {
         var answer = machine.beginLogin(request, from: caller)
         answer = machine.goOn(answer)
         #expect(answer.restOfQuery != nil)
-        // The oldest change is read last: its chat is left. The newest two were read: one changes again, the
-        // other is left.
+        // The step reads the oldest change last, and the user leaves its chat. It has read the two
+        // newest changes; one of these chats changes again, and the user leaves the other.
         let (oldest, newest, second) = keys.withLock { ($0[0], $0[7], $0[6]) }
         run(machine) { tx in
             for left in [oldest, second] {
@@ -152,7 +152,7 @@ struct ReadStepTests {
         #expect(first.time <= time)
         #expect(Set(first.chats.map(\.id)).count == 8)
         #expect(first.chats.filter { $0.id == oldest }.map(\.status) == [.removed])
-        // Whoever reads in order ends with the tombstone.
+        // A client that applies the reply in order ends with the tombstone.
         #expect(first.chats.filter { $0.id == second }.map(\.status) == [.active, .removed])
 
         machine.world.wallMs += 10
@@ -193,7 +193,8 @@ struct ReadStepTests {
         }
     }
 
-    /// Plays the first step of a query, then `change`, then the rest, and expects the refusal.
+    /// Runs the first step of a query, then `change`, then the remaining steps, and expects the
+    /// refusal.
     private func betweenStepsOfQuery(
         _ scene: (SyncMachine, ChatID, Caller, [UserID]) -> (
             request: QueryRequest, change: @Sendable (WriteTransaction) throws -> Void,

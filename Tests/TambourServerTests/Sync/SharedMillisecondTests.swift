@@ -6,8 +6,8 @@ import TambourStore
 import TambourTesting
 import Testing
 
-/// Everything that a login or a page orders by time may share one millisecond. The clock of these tests
-/// stands still.
+/// All items that a login or a page orders by time may share one millisecond. In these tests the
+/// clock stands still.
 @Suite("What shares one millisecond")
 struct SharedMillisecondTests {
     private static let capabilities: [[String]?] = [nil, ["sync-more"]]
@@ -18,7 +18,7 @@ struct SharedMillisecondTests {
         }
     }
 
-    /// A message whose content is as large as may be.
+    /// Returns a message with the largest permitted content.
     private func large(_ cid: Int64, answering answered: MessageID? = nil) -> NewMessage {
         let element = Element(
             type: Text(String(repeating: "T", count: 512)),

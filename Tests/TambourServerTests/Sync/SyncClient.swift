@@ -3,7 +3,7 @@ import TambourMessenger
 import TambourProtocol
 import TambourStore
 
-/// One installation of one user: keeps what it was sent and merges what a login brings.
+/// One installation of one user: it stores the data it receives and merges the deltas of logins.
 final class SyncClient {
     let user: UserID
     let installation: String
@@ -11,18 +11,18 @@ final class SyncClient {
     private(set) var contacts: [UserID: User] = [:]
     /// Drafts and folders.
     private(set) var own = SyncOwn()
-    /// What is scheduled in a chat, as it was when the chat last said that it changed.
+    /// The scheduled messages of each chat, as of the chat's last update time for them.
     private var delayed: [ChatID: (updated: Int64, messages: [Message])] = [:]
-    /// The `time` of the last login after which it had everything; nil before the first.
+    /// The `time` of the last login after which the client was complete; nil before the first.
     private(set) var mark: Int64?
-    /// How many changes a page of SYNC_MORE has; nil for a client that does not know `sync-more`.
+    /// The number of changes on a page of SYNC_MORE; nil for a client without `sync-more`.
     private let morePage: Int64?
-    /// Whether it has read all that the last login has left to SYNC_MORE.
+    /// Whether the client has read everything that the last login left to SYNC_MORE.
     private(set) var isComplete = true
-    /// How many pages of SYNC_MORE it has read.
+    /// The number of SYNC_MORE pages read.
     private(set) var morePages = 0
     private(set) var logins = 0
-    /// The login token and who it stands for; nil when signed out.
+    /// The login token and its caller; nil when signed out.
     var session: (token: String, caller: Caller)?
 
     init(user: UserID, installation: String, morePage: Int64? = nil) {
@@ -39,16 +39,17 @@ final class SyncClient {
         Requester(caller: session?.caller, origin: origin, token: session?.token)
     }
 
-    /// Logs in with the mark it has and merges the reply.
+    /// Logs in with the client's mark and merges the reply.
     ///
     /// - Parameters:
-    ///   - count: chats of a first page; the others come by CHATS_LIST, or SYNC_MORE.
-    ///   - pages: of SYNC_MORE that it reads before it loses the connection.
+    /// - count: The number of chats on the first page; the rest come by CHATS_LIST or SYNC_MORE.
+    /// - pages: The number of SYNC_MORE pages to read before the connection is lost.
     func login(_ machine: SyncMachine, count: Int64, pages: Int = .max) throws {
         while let session, try loginOnce(session, machine, count: count, pages: pages) {}
     }
 
-    /// - Returns: whether there may be drafts that the reply had no room for: the next one brings them.
+    /// - Returns: Whether the reply may have had no room for some drafts, which the next login then
+    /// contains.
     private func loginOnce(
         _ session: (token: String, caller: Caller),
         _ machine: SyncMachine,
@@ -81,7 +82,7 @@ final class SyncClient {
         guard reply.chatMarker != nil else {
             throw Divergence("a delta brought a dialog without its contact: \(unknown)")
         }
-        // What a first page has no room for is asked for when it is shown.
+        // The client requests contacts that did not fit on the first page when it shows them.
         let asked = try machine.ask(
             .contactInfo(ContactInfoRequest(contactIDs: unknown)),
             from: requester(),
@@ -99,9 +100,9 @@ final class SyncClient {
         }
     }
 
-    /// Reads what a login has left out.
+    /// Reads the changes that a login has left out.
     ///
-    /// - Returns: whether that was all; false when so many pages were not enough.
+    /// - Returns: Whether everything was read; false when `pages` was too small.
     private func readMore(
         _ ranges: [SyncRange],
         pages: Int,
@@ -138,7 +139,7 @@ final class SyncClient {
         return true
     }
 
-    /// The state of a client that has nothing and asks for everything, at this moment.
+    /// Returns the state of a client that has nothing and requests everything now.
     func fresh(
         _ machine: SyncMachine
     ) throws -> (chats: [ChatID: Chat], contacts: [UserID: User], own: SyncOwn) {
@@ -196,7 +197,7 @@ final class SyncClient {
         return (chats, contacts, own)
     }
 
-    /// Compares what it kept with what a client gets that begins afresh.
+    /// Compares the client's state with the state of a fresh client.
     func check(_ machine: SyncMachine, against oracle: SyncOracle?) throws {
         let fresh = try fresh(machine)
         let name = "user \(user.rawValue), \(installation)"
@@ -240,7 +241,7 @@ final class SyncClient {
         try oracle.check(fresh.contacts, of: user)
     }
 
-    /// The newest messages of a chat against the oracle's.
+    /// Compares the newest messages of a chat with the oracle's.
     func checkHistory(of chat: SyncOracle.Chat, _ machine: SyncMachine, _ oracle: SyncOracle) throws
     {
         let reply = try machine.ask(
@@ -263,7 +264,7 @@ final class SyncClient {
         )
     }
 
-    /// The lists of scheduled messages of the chats that say theirs is another one now.
+    /// Fetches the scheduled messages of the chats whose update time has changed.
     private func fetchDelayed(_ machine: SyncMachine) throws {
         delayed = delayed.filter { chats[$0.key] != nil }
         for chat in chats.values {
@@ -281,7 +282,7 @@ final class SyncClient {
             as: ChatHistoryReply.self
         )
         return (reply.messages ?? []).map { message in
-            // What it answers changes without it.
+            // The answered message can change without an update time.
             var message = message
             message.link = nil
             return message

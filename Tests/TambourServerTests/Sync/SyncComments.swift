@@ -3,7 +3,7 @@ import TambourServer
 import TambourStore
 import TambourTesting
 
-/// What there should be under the posts of channels, kept from the replies of commands alone.
+/// The expected comments on the posts of channels, built only from the replies of commands.
 struct CommentOracle {
     struct Thread {
         let channel: SyncOracle.Name
@@ -15,7 +15,7 @@ struct CommentOracle {
     mutating func add(_ comment: Message, on post: MessageID, in channel: SyncOracle.Name) {
         guard let sender = comment.sender else { return }
         let message = SyncOracle.Message(id: comment.id, sender: sender, text: "\(comment.text)")
-        // A retry is answered with the first result.
+        // The server answers a retry with the first result.
         if threads[post]?.comments.contains(where: { $0.id == message.id }) == true { return }
         threads[post, default: Thread(channel: channel)].comments.append(message)
     }
@@ -39,9 +39,10 @@ struct CommentOracle {
     }
 }
 
-/// Comments among everything else: they change nothing for who reads the channel.
+/// Steps with comments, mixed with all other steps. Comments change nothing for the readers of the
+/// channel.
 extension SyncSequence {
-    /// Something is said about a post, or becomes of what was said; nil where no channel has a post.
+    /// Returns a step that writes a comment or changes one; nil when no channel has a post.
     func comment(_ index: Int) -> Step? {
         let user = clients[index].user
         let channels = oracle.chats(of: user).filter { $0.isChannel }
@@ -130,7 +131,7 @@ extension SyncSequence {
         }
     }
 
-    /// Its owner lets people comment.
+    /// Returns a step in which the channel's owner enables comments.
     private func open(_ channel: SyncOracle.Chat) -> Step? {
         guard
             let owner = clients.firstIndex(where: {
@@ -146,7 +147,7 @@ extension SyncSequence {
         }
     }
 
-    /// - Throws: `Divergence` when a member does not see what should be under a post that they see.
+    /// - Throws: `Divergence` when a member does not see the expected comments on a visible post.
     func checkComments(for client: SyncClient) throws {
         for (post, thread) in comments.threads.sorted(by: { $0.key < $1.key }) {
             guard
@@ -164,7 +165,7 @@ extension SyncSequence {
             )
             let expected = thread.comments.filter { $0.isVisible(to: client.user) }
             let seen = page.messages ?? []
-            // A page may be cut where it is oldest.
+            // A page may lack its oldest messages.
             guard seen.map(\.id) == expected.suffix(seen.count).map(\.id),
                 seen.map({ "\($0.text)" }) == expected.suffix(seen.count).map(\.text),
                 seen.allSatisfy({ $0.postID == post }),

@@ -9,11 +9,11 @@ import TambourTesting
 import Testing
 
 extension SeededGenerator {
-    /// One of the values; nil if there is none.
+    /// Returns one of the values; nil if there is none.
     mutating func any<Value>(of values: [Value]) -> Value? { values.randomElement(using: &self) }
 }
 
-/// What the machine takes from outside: a wall clock that somebody moves by hand, and a seed.
+/// The machine's environment: a wall clock that the test moves, and a seed.
 final class ManualWorld: Sendable {
     private let wall: Mutex<Int64>
     private let random: Mutex<SeededGenerator>
@@ -40,12 +40,12 @@ final class ManualWorld: Sendable {
     }
 }
 
-/// The way of a request without sockets, queues or threads: dispatcher, engine, store, clock.
+/// The path of a request without sockets, queues or threads: dispatcher, engine, store, clock.
 ///
-/// One thread drives it step by step. Restarts lose what is in memory: the clock and the writer come
-/// from the file again.
+/// One thread drives the machine step by step. A restart loses the memory: the clock and the writer
+/// are rebuilt from the file.
 ///
-/// `@unchecked Sendable`: commands capture it, and they run on the thread that owns it.
+/// `@unchecked Sendable`: commands capture the machine, and they run on the thread that owns it.
 final class SyncMachine: @unchecked Sendable {
     static let code = "111111"
 
@@ -64,7 +64,7 @@ final class SyncMachine: @unchecked Sendable {
         self.limits = limits
         directory = try Self.scratchDirectory("sync")
         let path = directory.appendingPathComponent("tambour.db").path
-        // Nothing here pulls the plug: what a commit costs is not what is asked.
+        // These tests simulate no power loss, so commits need no sync.
         let connection = try SQLiteConnection(path: path, mode: .readWrite)
         try connection.execute("PRAGMA synchronous = OFF")
         try StoreConnection.migrate(connection)
@@ -83,7 +83,7 @@ final class SyncMachine: @unchecked Sendable {
         (core, clock) = try Self.started(writing, metrics, world, limits)
     }
 
-    /// A directory of its own, in memory where there is such a place: nothing here is about disks.
+    /// Creates a directory, in memory if possible, because these tests do not concern disks.
     static func scratchDirectory(_ name: String) throws -> URL {
         let memory = "/dev/shm"
         let parent =
@@ -98,7 +98,7 @@ final class SyncMachine: @unchecked Sendable {
         try? FileManager.default.removeItem(at: directory)
     }
 
-    /// Forgets everything that is not on disk.
+    /// Restarts, and so loses everything that is not on disk.
     func restart() throws {
         (core, clock) = try Self.started(writing, metrics, world, limits)
     }
@@ -122,7 +122,8 @@ final class SyncMachine: @unchecked Sendable {
         return (core, clock)
     }
 
-    /// Runs commands in one transaction, or one by one when that fails, as the engine does.
+    /// Runs commands in one transaction, or one by one if the transaction fails, as the engine
+    /// does.
     func run(_ commands: [Command]) -> EngineCore.Result {
         core.run(commands[...], wall: { self.world.wallMs })
     }
@@ -135,7 +136,8 @@ final class SyncMachine: @unchecked Sendable {
         try reading.read { try $0.view(chat, for: user) != nil }
     }
 
-    /// The groups from which the next step erases a user; none before that has begun.
+    /// Returns the groups that the next step erases a user from; empty before the erasure has
+    /// begun.
     func groupsToErase(_ user: UserID) throws -> [ChatID] {
         try reading.read { snapshot in
             guard try snapshot.end(of: user).isErasing else { return [] }
@@ -144,7 +146,7 @@ final class SyncMachine: @unchecked Sendable {
         }
     }
 
-    /// To which messages a user still has a reaction or a vote.
+    /// Returns the messages to which the user still has a reaction or a vote.
     func messagesAnswered(by user: UserID, in chat: ChatID) throws -> Set<MessageID> {
         try reading.read { snapshot in
             let key = try snapshot.view(chat, for: user)?.key ?? ChatKey(chat.rawValue)
@@ -154,7 +156,7 @@ final class SyncMachine: @unchecked Sendable {
         }
     }
 
-    /// LOGIN as a session does it: the time is read before the snapshot opens.
+    /// Runs LOGIN as a session does: it reads the time before it opens the snapshot.
     func login(
         _ request: LoginRequest,
         from caller: Caller,
@@ -163,7 +165,7 @@ final class SyncMachine: @unchecked Sendable {
         try reply(beginLogin(request, from: caller, knowing: capabilities))
     }
 
-    /// The first step of a LOGIN.
+    /// Runs the first step of a LOGIN.
     func beginLogin(
         _ request: LoginRequest,
         from caller: Caller,
@@ -177,7 +179,7 @@ final class SyncMachine: @unchecked Sendable {
         return dispatcher.login(request, from: requester, time: safeTime, on: reading)
     }
 
-    /// The first step of a query.
+    /// Runs the first step of a query.
     func beginQuery(_ request: QueryRequest, from caller: Caller, token: String) -> Answer {
         let requester = Requester(
             caller: caller,
@@ -187,7 +189,7 @@ final class SyncMachine: @unchecked Sendable {
         return dispatcher.query(request, from: requester, time: safeTime, on: reading)
     }
 
-    /// The next step of what has one.
+    /// Runs the next step of an unfinished answer.
     func goOn(_ answer: Answer) -> Answer { dispatcher.resume(answer, on: reading) }
 
     var safeTime: Int64 { clock.safeTime(wall: world.wallMs) }
@@ -201,7 +203,7 @@ final class SyncMachine: @unchecked Sendable {
         return try reply(dispatcher.query(request, from: requester, time: time, on: reading))
     }
 
-    /// The reply as a client reads it, after the steps that are left.
+    /// Runs the remaining steps and returns the reply as a client decodes it.
     func reply<Reply: WirePayload>(_ answer: Answer) throws -> Reply {
         var answer = answer
         while answer.restOfQuery != nil { answer = goOn(answer) }
@@ -213,7 +215,7 @@ final class SyncMachine: @unchecked Sendable {
         }
     }
 
-    /// Accounts as `tambourd admin users create` makes them, the first of them signed in.
+    /// Creates accounts as `tambourd admin users create` does, and signs in the first.
     func signedUp(
         _ count: Int
     ) throws -> (users: [UserID], token: String, caller: Caller) {

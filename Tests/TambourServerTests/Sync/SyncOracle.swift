@@ -2,16 +2,17 @@ import TambourEvents
 import TambourProtocol
 import TambourStore
 
-/// Two states that had to be the same are not; the text says which.
+/// Two states that must be equal differ; the text describes the difference.
 struct Divergence: Error, CustomStringConvertible {
     let description: String
 
     init(_ description: String) { self.description = description }
 }
 
-/// What the messenger should hold, kept in plain arrays from the replies of commands alone.
+/// The expected contents of the messenger, in plain arrays, built only from the replies of
+/// commands.
 struct SyncOracle {
-    /// A chat whoever asks: wire ids of dialogs depend on the viewer.
+    /// A chat independent of the viewer, because the wire ids of dialogs depend on the viewer.
     enum Name: Hashable {
         case pair(low: UserID, high: UserID)
         case group(ChatID)
@@ -39,7 +40,7 @@ struct SyncOracle {
         var text: String
         var isRemoved = false
         var hiddenFor: Set<UserID> = []
-        /// Says what happened to a group: belongs to nobody.
+        /// Whether the message is an event of the group, which belongs to no user.
         var isEvent = false
         var reactions: [UserID: String] = [:]
         var poll: Poll?
@@ -54,23 +55,23 @@ struct SyncOracle {
         var description: String?
         var options: Set<String> = []
         var pinned: MessageID?
-        /// Only of groups and channels.
+        /// Nil for a dialog.
         var owner: UserID?
-        /// Nil for a private one.
+        /// Nil for a private chat.
         var publicName: String?
-        /// Who asks to be let in.
+        /// Users with an open join request.
         var requests: Set<UserID> = []
-        /// The newest message when they put the chat away.
+        /// The newest message at the time the user hid the chat.
         var hidden: [UserID: MessageID] = [:]
         var permissions: [UserID: Int64] = [:]
-        /// Nothing up to this is there for them.
+        /// Messages up to this one are not visible to the user.
         var floors: [UserID: MessageID] = [:]
-        /// It has once had more members than the fan-out allows.
+        /// Whether the chat ever had more members than the fan-out allows.
         var wasBig = false
         var messages: [Message] = []
-        /// How far each has read.
+        /// The read mark of each member.
         var marks: [UserID: Int64]
-        /// What others see of it.
+        /// The read marks that other members see.
         var shownMarks: [UserID: Int64]
 
         init(name: Name, members: [UserID], title: String?) {
@@ -97,7 +98,7 @@ struct SyncOracle {
             wrote(event.sender, at: event.id.timeMs)
         }
 
-        /// Whoever writes has read, for everybody.
+        /// A user who writes has read everything, and others see this.
         mutating func wrote(_ user: UserID, at time: Int64) {
             marks[user] = time
             shownMarks[user] = time
@@ -158,20 +159,20 @@ struct SyncOracle {
         }
     }
 
-    /// What an owner keeps of a user.
+    /// An owner's data about a user.
     struct Contact: Equatable {
         var isAdded = false
         var isBlocked = false
         var name: String?
     }
 
-    /// Of an owner and a user.
+    /// A pair of an owner and a user.
     struct Link: Hashable {
         let owner: UserID
         let user: UserID
     }
 
-    /// The key that makes sending twice sending once; no chat for the creation of a group.
+    /// The idempotency key of a send; no chat for the creation of a group.
     struct SendKey: Hashable {
         let sender: UserID
         let device: DeviceID
@@ -182,18 +183,18 @@ struct SyncOracle {
     let fanOutMembers: Int
     private(set) var chats: [Name: Chat] = [:]
     var contacts: [Link: Contact] = [:]
-    /// Who sees the phones of users: ALL, CONTACTS or NONE.
+    /// Who sees the phone of each user: ALL, CONTACTS or NONE.
     var phoneAudience: [UserID: String] = [:]
-    /// Who shows nobody how far they read.
+    /// Users who show their read marks to nobody.
     var hidesMarks: Set<UserID> = []
-    /// First names that are not those of the beginning.
+    /// First names that were changed.
     var names: [UserID: String] = [:]
-    /// In the order they were made: nothing may depend on how a dictionary happens to lie.
+    /// The chats in order of creation, so that no result depends on the order of a dictionary.
     private var order: [Name] = []
     private var sent: [SendKey: MessageID] = [:]
-    /// Drafts by who writes them.
+    /// Drafts by author.
     var drafts: [UserID: [Name: Draft]] = [:]
-    /// Folders by owner, in their order; that of all chats has no title.
+    /// Folders by owner, in their order; the folder of all chats has no title.
     var folders: [UserID: [Folder]] = [:]
 
     init(fanOutMembers: Int) {
@@ -207,14 +208,14 @@ struct SyncOracle {
     mutating func change(_ name: Name, _ body: (inout Chat) throws -> Void) rethrows {
         guard let members = chats[name]?.members else { return }
         try body(&chats[name]!)
-        // Who goes takes no draft along.
+        // A user who leaves loses the draft.
         for user in members where !chats[name]!.members.contains(user) {
             drafts[user]?[name] = nil
         }
         if chats[name]!.members.count > fanOutMembers { chats[name]!.wasBig = true }
     }
 
-    /// A message was accepted.
+    /// Records an accepted message.
     mutating func sent(
         _ reply: MsgSendReply,
         as key: SendKey,
@@ -264,7 +265,7 @@ struct SyncOracle {
         }
     }
 
-    /// Whether others are to see how far `user` reads in a chat.
+    /// Returns whether other members see the read mark of `user` in a chat.
     func showsMark(of user: UserID, in chat: ChatID) -> Bool {
         guard !hidesMarks.contains(user) else { return false }
         guard let partner = chat.partner(of: user) else { return true }
@@ -272,7 +273,7 @@ struct SyncOracle {
             && contacts[Link(owner: partner, user: user)]?.isBlocked != true
     }
 
-    /// What `viewer` should see of a chat, compared field by field.
+    /// Compares a chat as `viewer` sees it with the expected chat, field by field.
     func check(_ seen: TambourProtocol.Chat, for viewer: UserID) throws {
         guard let chat = chats[Name(seen.id, for: viewer)] else {
             throw Divergence("chat \(seen.id.rawValue) should not be there")
@@ -323,7 +324,7 @@ struct SyncOracle {
         try expect("participants", seen.participants, IDMap(marks))
     }
 
-    /// The contacts of `owner`: those added or blocked, and the partners of dialogs.
+    /// Compares the contacts of `owner`: added and blocked users, and the partners of dialogs.
     func check(_ seen: [UserID: User], of owner: UserID) throws {
         var expected: [UserID: Contact] = [:]
         for case .pair(let low, let high) in chats(of: owner).map(\.name) where low != high {
@@ -360,9 +361,9 @@ struct SyncOracle {
         }
     }
 
-    /// The newest page of history as `viewer` should see it.
+    /// Compares the newest page of history with the page that `viewer` should see.
     ///
-    /// - Parameter isCut: true when the page may end early because a reply may not be long.
+    /// - Parameter isCut: Whether the page may be shorter because of a small reply limit.
     func check(
         _ page: [TambourProtocol.Message],
         of chat: Chat,

@@ -2,7 +2,7 @@ import TambourProtocol
 import TambourServer
 import TambourStore
 
-/// What a client keeps for its user alone: drafts and folders, merged from logins and FOLDERS_GET.
+/// A user's own data on a client: drafts and folders, merged from logins and FOLDERS_GET.
 struct SyncOwn: Equatable {
     private(set) var drafts: [ChatID: Draft] = [:]
     private(set) var draftsOfUsers: [UserID: Draft] = [:]
@@ -17,7 +17,7 @@ struct SyncOwn: Equatable {
         for (id, draft) in changed?.users?.saved.pairs ?? [] { draftsOfUsers[id] = draft }
     }
 
-    /// Asks for the folders that changed since those it has.
+    /// Requests the folders that have changed since the held version.
     mutating func mergeFolders(of client: SyncClient, _ machine: SyncMachine) throws {
         let reply = try machine.ask(
             .foldersGet(FoldersGetRequest(folderSync: folderSync)),
@@ -48,7 +48,7 @@ extension SyncOracle {
         static let all = Folder(id: "all.chat.folder", title: "All", include: [])
     }
 
-    /// What somebody sees below a message.
+    /// The reactions to a message as one user sees them.
     struct Reactions: Equatable {
         var total: Int64 = 0
         var counts: [String: Int64] = [:]
@@ -71,7 +71,7 @@ extension SyncOracle {
         }
     }
 
-    /// Drafts and folders as `user` should have them.
+    /// Compares drafts and folders with those that `user` should have.
     func check(_ own: SyncOwn, of user: UserID) throws {
         var expected: [ChatID: Draft] = [:]
         var expectedOfUsers: [UserID: Draft] = [:]

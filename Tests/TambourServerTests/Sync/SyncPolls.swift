@@ -3,14 +3,14 @@ import TambourStore
 import TambourTesting
 
 extension SyncOracle {
-    /// The poll of a message: what it is, and who chose what.
+    /// The poll of a message, and its votes.
     struct Poll {
         let id: Int64
         var settings: PollSettings
         let answers: Int64
         var votes: [UserID: Set<Int64>] = [:]
 
-        /// What a new message or an edit brings; nil without a poll.
+        /// Reads the poll of a new or edited message; nil without a poll.
         init?(_ attaches: Packed<[Attach]>) {
             guard let attach = attaches.stored?.first(where: { $0.type == .poll }),
                 let id = attach.pollID, let answers = attach.answers
@@ -21,9 +21,9 @@ extension SyncOracle {
         }
     }
 
-    /// What somebody sees of the votes in a poll.
+    /// The votes in a poll as one user sees them.
     struct Votes: Equatable {
-        /// Of each answer of which anybody is shown.
+        /// The result of an answer.
         struct Result: Equatable {
             var count: Int64
             var shown: [UserID]
@@ -53,7 +53,7 @@ extension SyncOracle {
             voters = attach.state?.voterPreviewIDs ?? []
         }
 
-        /// - Parameter poll: in the play the first answer of a quiz is the right one.
+        /// - Parameter poll: The poll; in these plays the first answer of a quiz is right.
         init?(_ poll: Poll?, for viewer: UserID, inChannel: Bool = false) {
             guard let poll else { return nil }
             let isAnonymous = poll.settings.contains(.anonymous) || inChannel
@@ -117,12 +117,12 @@ extension SyncSequence {
         )
     }
 
-    /// The poll that a message has, to be closed by an edit; nil without one.
+    /// Returns a message's poll with the closing setting, for an edit; nil without a poll.
     func closing(_ message: SyncOracle.Message) -> NewAttach? {
         message.poll.map { poll($0.settings.union(.closed), answers: Int($0.answers)) }
     }
 
-    /// Votes in any poll that the user sees, mostly one of the newest.
+    /// Votes in a poll that the user sees, usually one of the newest.
     func vote(_ index: Int) -> Step {
         let user = clients[index].user
         let asked = oracle.chats(of: user).flatMap { chat in

@@ -5,11 +5,13 @@ import TambourProtocol
 import TambourStore
 import TambourTesting
 
-/// One run from a seed: five users with two clients each, commands in batches, logins in between.
+/// One run from a seed: five users with two clients each, batches of commands, and logins in
+/// between.
 ///
-/// `@unchecked Sendable`: commands capture it, and they run on the thread that owns it.
+/// `@unchecked Sendable`: commands capture the sequence, and they run on the thread that owns it.
 final class SyncSequence: @unchecked Sendable {
-    /// How often each mutating opcode was accepted, and what else happened; `total` sums them up.
+    /// How often each mutating opcode was accepted, and counts of other events; `total` sums them
+    /// up.
     struct Counts {
         var accepted: [Opcode: Int] = [:]
         var refused = 0
@@ -17,13 +19,14 @@ final class SyncSequence: @unchecked Sendable {
         var steps = 0
         var chats = 0
         var bigChats = 0
-        /// Groups that grew over the fan-out threshold after they were made.
+        /// The number of groups that grew over the fan-out threshold after their creation.
         var grown = 0
         var restarts = 0
         var rollbacks = 0
-        /// Scheduled messages that were sent.
+        /// The number of scheduled messages that were sent.
         var fired = 0
-        /// Pages of SYNC_MORE, and logins that broke off before they had read all of them.
+        /// The number of SYNC_MORE pages, and of logins that broke off before they had read all
+        /// pages.
         var morePages = 0
         var brokenOff = 0
 
@@ -43,7 +46,7 @@ final class SyncSequence: @unchecked Sendable {
         }
     }
 
-    /// The opcodes that change what is stored.
+    /// The opcodes that change the store.
     static let mutating: [Opcode] = [
         .authRequest, .auth, .logout, .authConfirm, .chatMark, .msgSend, .msgDelete, .msgEdit,
         .sessionsClose, .chatMembersUpdate, .chatLeave, .chatUpdate,
@@ -56,7 +59,7 @@ final class SyncSequence: @unchecked Sendable {
 
     struct Step {
         let command: Command
-        /// Looks at the answer after the commit.
+        /// Handles the answer after the commit.
         let settle: (Answer) throws -> Void
     }
 
@@ -65,24 +68,24 @@ final class SyncSequence: @unchecked Sendable {
     private(set) var counts = Counts()
     let machine: SyncMachine
     var random: SeededGenerator
-    /// Decides what becomes of connections: what people do is the same without it.
+    /// Decides the fate of connections. A separate generator keeps the users' actions the same.
     private var network: SeededGenerator
     var oracle: SyncOracle
     var comments = CommentOracle()
     private var users: [UserID] = []
     private(set) var clients: [SyncClient] = []
     private var blocked: Set<UserID> = []
-    /// At most one of the users, so that the others have somebody to talk to.
+    /// At most one user is erased, so that the others have somebody to talk to.
     private var erased: UserID?
     private var phones: [Int64] = []
     private var codes: [(client: Int, token: String)] = []
     private var sends: [(request: MsgSendRequest, client: Int)] = []
     private var nextCID: Int64 = 0
-    /// What was scheduled, by its cid, whether it still waits or not.
+    /// All scheduled messages by cid, even after they were sent.
     private var scheduled: [Int64: (by: Caller, chat: ChatID, id: MessageID)] = [:]
-    /// What the batch before told, for what its answers leave out.
+    /// The events of the last batch, for facts that the answers omit.
     private var events: [Event] = []
-    /// Invitations and public names, good ones and those that were replaced.
+    /// Invitations and public names, both valid and replaced ones.
     private var links: [Text] = []
     private var failure: (any Error)?
 
@@ -105,9 +108,9 @@ final class SyncSequence: @unchecked Sendable {
             "erasedChatsPerStep": 2,
             "erasedRowsPerStep": 7,
         ]
-        // Some replies do not hold everything: full instead of delta, and several pages.
+        // Small replies cause full lists instead of deltas, and several pages.
         if random.chance(20) { overrides["maxReplyBytes"] = 3_000 + random.below(6_000) }
-        // And some take several steps.
+        // Small steps make some reads take several steps.
         if seed % 7 == 0 { overrides.merge(["rowsPerReadStep": 9, "itemsPerReadStep": 2]) { $1 } }
         machine = try SyncMachine(
             seed: seed,
@@ -119,7 +122,7 @@ final class SyncSequence: @unchecked Sendable {
 
     /// Runs the whole sequence.
     ///
-    /// - Throws: `Divergence` when a client's state is not what a fresh one gets.
+    /// - Throws: `Divergence` when a client's state differs from that of a fresh client.
     func run() throws {
         defer { machine.remove() }
         try begin()
@@ -139,7 +142,7 @@ final class SyncSequence: @unchecked Sendable {
         counts.bigChats = oracle.all.count { $0.wasBig }
     }
 
-    // MARK: - Beginning and end
+    // MARK: - Start and end
 
     private func begin() throws {
         for index in 0..<Self.users {
@@ -185,7 +188,7 @@ final class SyncSequence: @unchecked Sendable {
         try beginChats()
     }
 
-    /// Ten to twenty chats; dialogs that are missing may begin later.
+    /// Begins ten to twenty chats; missing dialogs may begin later.
     private func beginChats() throws {
         var steps: [Step] = []
         for (index, user) in users.enumerated() {
@@ -194,7 +197,7 @@ final class SyncSequence: @unchecked Sendable {
             }
         }
         for _ in 0..<Self.groups { steps.append(createGroup(client(of: random.any(of: users)!))) }
-        // Some begin to write before there is a dialog.
+        // Some users write drafts before the dialog exists.
         for _ in 0..<5 { steps.append(saveDraft(client(of: random.any(of: users)!))) }
         steps.shuffle(using: &random)
         steps.removeLast(random.below(11))
@@ -207,7 +210,7 @@ final class SyncSequence: @unchecked Sendable {
         }
     }
 
-    /// Everybody comes back once more.
+    /// Brings all clients back once more.
     private func end() throws {
         for user in blocked.sorted() { try run([block(user, false)]) }
         try eraseToTheEnd()
@@ -239,14 +242,14 @@ final class SyncSequence: @unchecked Sendable {
                 )
             )
         } catch is RequestError {
-            // Another command of the batch closed it already.
+            // Another command of the batch has already closed the session.
             clients[index].session = nil
         }
     }
 
     // MARK: - Time
 
-    /// Many commits in one millisecond, then some progress, leaps, and steps back.
+    /// Often many commits share one millisecond; otherwise the clock advances, leaps or runs back.
     private func moveWall() {
         switch random.below(100) {
         case ..<45: break
@@ -258,7 +261,8 @@ final class SyncSequence: @unchecked Sendable {
         }
     }
 
-    /// Half of them while the server was idle and its clock ran on, which is then set back.
+    /// Restarts the server. Half of the time it was idle while its clock ran on; then the clock is
+    /// set back.
     private func restart() throws {
         counts.restarts += 1
         let isIdle = random.chance(50)
@@ -290,7 +294,7 @@ final class SyncSequence: @unchecked Sendable {
         }
     }
 
-    /// A login whose snapshot opens while the batch is being written.
+    /// Returns a step with a login whose snapshot opens while the batch is being written.
     private func loginInFlight(_ index: Int) -> Step {
         let ticks = Int64(random.below(3))
         let command = Command { _ in
@@ -299,11 +303,11 @@ final class SyncSequence: @unchecked Sendable {
             do {
                 try client.login(self.machine, count: 200)
                 self.counts.logins += 1
-                // SYNC_MORE may answer `resync`: the client starts over at its next login.
+                // If SYNC_MORE answers `resync`, the client starts over at its next login.
                 guard client.isComplete else { return .done }
                 try client.check(self.machine, against: nil)
             } catch is RequestError {
-                // A command of the batch that had to run alone closed the session.
+                // An earlier command closed the session; the batch had to run one by one.
             } catch {
                 self.failure = error
             }
@@ -385,7 +389,7 @@ final class SyncSequence: @unchecked Sendable {
         }
     }
 
-    /// A command of its own, whose reply the caller needs.
+    /// Runs a single command whose reply the caller needs.
     private func answer<Reply: WirePayload>(
         _ request: CommandRequest,
         _ requester: Requester
@@ -412,7 +416,8 @@ final class SyncSequence: @unchecked Sendable {
         }
     }
 
-    /// A command that fails after it has written: its batch is rolled back and run again one by one.
+    /// Returns a command that fails after it has written, so its batch is rolled back and run one
+    /// by one.
     private func poisoned(_ index: Int) -> Step {
         counts.rollbacks += 1
         let good =
@@ -435,7 +440,8 @@ final class SyncSequence: @unchecked Sendable {
         }
         return Step(command: command) { answer in
             guard case .refusal = answer.outcome else {
-                // A refusal before the first write stands; nothing else may come through.
+                // Only a refusal before the first write is allowed; the command must never be
+                // accepted.
                 throw Divergence("a command that throws was accepted")
             }
         }
@@ -472,7 +478,7 @@ final class SyncSequence: @unchecked Sendable {
         let machine = machine
         let requester = client.requester()
         let command = Command { tx in
-            // Two commands in one: a code is good for nothing else.
+            // Run both commands in one, because the code has no other use.
             let asked = try dispatcher.command(ask, from: requester, in: tx)
             let reply: PhoneBindRequestReply = try machine.reply(asked)
             let confirm = PhoneBindConfirmRequest(
@@ -495,7 +501,7 @@ final class SyncSequence: @unchecked Sendable {
         )
     }
 
-    /// The time of one account has come: its first steps, and more of them as the run goes on.
+    /// Erases one account: starts the erasure at some point, and runs further steps later.
     private func erase() throws {
         if erased == nil, random.chance(40) {
             let user = random.any(of: users.filter { !blocked.contains($0) })!
@@ -513,7 +519,7 @@ final class SyncSequence: @unchecked Sendable {
         while try eraseStep() {}
     }
 
-    /// - Returns: whether something was done.
+    /// - Returns: Whether a step was done.
     private func eraseStep() throws -> Bool {
         guard let erased else { return false }
         let eraser = AccountEraser(limits: machine.limits)
@@ -551,7 +557,8 @@ final class SyncSequence: @unchecked Sendable {
                 if chat.owner != nil, chat.members.count > 1, !chat.isChannel {
                     chat.append(try self.event(in: chat, by: erased))
                 }
-                // What was seen by nobody else was told to nobody.
+                // Messages that only the erased user could see cause no pushes, so update the
+                // oracle here.
                 for index in chat.messages.indices
                 where chat.messages[index].sender == erased && !chat.messages[index].isEvent {
                     chat.messages[index].isRemoved = true
@@ -565,7 +572,7 @@ final class SyncSequence: @unchecked Sendable {
         return isMore.withLock { $0 }
     }
 
-    /// As the server says: who it is, is asked of the pushes.
+    /// Returns the new owner, which the server names in its pushes.
     private func heir(of chat: SyncOracle.Chat, after user: UserID) -> UserID? {
         for case .push(.notifChat(let push), _, _) in events
         where push.chat.id == chat.name.wireID(for: user) {
@@ -603,7 +610,7 @@ final class SyncSequence: @unchecked Sendable {
         ) { answer in
             let reply: AuthCodeReply = try self.machine.reply(answer)
             guard let token = reply.tokenAttrs.login?.token else {
-                // The account may have moved to another phone, or ended.
+                // The account may have moved to another phone or ended.
                 if self.erased != nil || self.counts.accepted[.phoneBindConfirm] != nil { return }
                 throw Divergence("a known phone got no login token")
             }
@@ -701,7 +708,7 @@ final class SyncSequence: @unchecked Sendable {
             if random.chance(50) { message.text = nil }
         case ..<96:
             if let sent = random.any(of: sends.suffix(20).map { $0 }) {
-                // An outbox that got no reply; the content does not matter.
+                // Simulates an outbox that got no reply; a retry may have other content.
                 var again = sent.request
                 if again.message.attaches.isEmpty, again.message.link == nil {
                     again.message.text = text()
@@ -739,7 +746,7 @@ final class SyncSequence: @unchecked Sendable {
         }
     }
 
-    /// Mostly one of the newest: those are what a chat list shows.
+    /// Returns a message, usually one of the newest, because a chat list shows those.
     private func anyMessage(in chat: SyncOracle.Chat) -> SyncOracle.Message? {
         random.any(of: random.chance(60) ? chat.messages.suffix(2) : chat.messages)
     }
@@ -895,7 +902,7 @@ final class SyncSequence: @unchecked Sendable {
 
     private func changeReadMarks(_ index: Int) -> Step {
         let user = clients[index].user
-        // Null is what holds when nothing is set.
+        // Null resets the setting to its default.
         let value = random.any(of: [AnyValue(false), AnyValue(false), AnyValue(true), nil])!
         let settings = SettingsChange(
             user: NameMap([
@@ -913,7 +920,7 @@ final class SyncSequence: @unchecked Sendable {
 
     // MARK: - Groups
 
-    /// A group, and mostly a client of its owner.
+    /// Returns a group, usually with a client of its owner.
     private func actor(_ index: Int) -> (client: Int, chat: SyncOracle.Chat)? {
         guard let chat = random.any(of: oracle.all.filter { $0.owner != nil }) else { return nil }
         guard random.chance(65) else { return (index, chat) }
@@ -923,7 +930,7 @@ final class SyncSequence: @unchecked Sendable {
         return (random.any(of: owners) ?? index, chat)
     }
 
-    /// The event that a command made, from what others were told.
+    /// Returns the event that a command made, taken from the pushes to other users.
     private func event(in chat: SyncOracle.Chat, by user: UserID) throws -> SyncOracle.Message {
         let last = chat.messages.last?.id ?? MessageID(0)
         for case .push(.notifMessage(let push), _, _) in events {
@@ -1126,7 +1133,8 @@ final class SyncSequence: @unchecked Sendable {
         }
     }
 
-    /// Between two messages; everything for who may clear the history, one's own for others.
+    /// Deletes the messages between two messages: all for users who may clear the history,
+    /// otherwise only their own.
     private func deleteRange(_ index: Int) -> Step {
         let user = clients[index].user
         guard let chat = anyChat(of: user), let one = anyMessage(in: chat),
@@ -1301,7 +1309,7 @@ extension SyncSequence {
         return call(.chatReactionsSettingsSet(request), clients[index].requester())
     }
 
-    /// A chat, or a dialog that may not have begun.
+    /// Returns a chat, or a dialog that may not exist yet.
     private func draftPlace(_ index: Int) -> (name: SyncOracle.Name, chat: ChatID?, user: UserID?) {
         let user = clients[index].user
         if random.chance(50), let chat = anyChat(of: user) {
@@ -1402,7 +1410,7 @@ extension SyncSequence {
         return call(.msgEdit(request), client.requester())
     }
 
-    /// Some time later: what is due is sent, which only events tell of.
+    /// Advances the clock and sends due messages, which only events report.
     private func sendDue() throws {
         machine.world.wallMs += Int64(random.below(3_000))
         let dispatcher = machine.dispatcher
@@ -1416,7 +1424,7 @@ extension SyncSequence {
             )
         ])
         for case .push(.notifMessage(let push), to: _, except: _) in events {
-            // Of a post its author alone is told the `cid`.
+            // Only a post's author gets the `cid`.
             if push.message.cid == nil, push.chatID.isChannel { continue }
             guard let cid = push.message.cid, let origin = scheduled[cid] else {
                 throw Divergence("a message was sent that nobody had scheduled")
@@ -1483,9 +1491,9 @@ extension SyncSequence {
     }
 }
 
-/// Runs admin commands inside the batch that is under way.
+/// Runs admin commands inside the current batch.
 ///
-/// `@unchecked Sendable`: lives only while its command runs.
+/// `@unchecked Sendable`: exists only while its command runs.
 final class InlineBackend: AdminBackend, @unchecked Sendable {
     private let tx: WriteTransaction
     let machine: SyncMachine
