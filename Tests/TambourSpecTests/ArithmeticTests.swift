@@ -1,12 +1,12 @@
 import Foundation
 import Testing
 
-/// Numbers of the wire, the store and operators never meet an operator that ends the process.
+/// Numbers from packets, the store and operators must never reach an operator that can trap.
 ///
 /// docs/decisions/0019-checked-arithmetic.md has the reasons.
 @Suite("Arithmetic on numbers from outside, in the sources")
 struct ArithmeticTests {
-    /// The targets that see such numbers.
+    /// The targets that handle such numbers.
     private static let targets = [
         "TambourProtocol", "TambourEvents", "TambourFraming", "TambourStore", "TambourMessenger",
 
@@ -17,11 +17,11 @@ struct ArithmeticTests {
         try SourceFile.all(of: targets)
     }
 
-    /// A line that may stand where another like it may not.
+    /// A permitted line that would otherwise violate a rule.
     struct Exception: Sendable {
-        /// A file, or the beginning of its path below `Sources`.
+        /// A file or the beginning of its path below `Sources`; empty for any file.
         let path: String
-        /// What the line has in it.
+        /// A text that the line contains.
         let code: String
         let reason: String
 
@@ -32,7 +32,7 @@ struct ArithmeticTests {
         }
     }
 
-    /// What narrows without a name, and why it cannot trap.
+    /// Narrowing initializers without a label, and the reason why they cannot trap.
     private static let narrowings: [Exception] = [
         Exception("", "SOCK_", "a constant of the system"),
         Exception("", "MSG_", "a constant of the system"),
@@ -156,7 +156,7 @@ struct ArithmeticTests {
         try expect(Arithmetic.trapsOtherwise, except: [])
     }
 
-    /// Expects no line that `isWrong`, and no exception that nothing needs.
+    /// Expects no line for which `isWrong` is true, and no unused exception.
     private func expect(_ isWrong: (String) -> Bool, except exceptions: [Exception]) throws {
         var used = Set<Int>()
         for file in try Self.files.get() {
@@ -219,9 +219,9 @@ struct ArithmeticTests {
     }
 }
 
-/// What a line of code does, as far as text shows it.
+/// Recognizes operations in a line of code from its text alone.
 ///
-/// By hand: expressions over every line of every file would take minutes.
+/// The parser is written by hand, because regular expressions over all lines would take minutes.
 enum Arithmetic {
     private static let operators: Set<String> = [
         "+", "-", "*", "/", "%", "+=", "-=", "*=", "/=", "%=",
@@ -241,7 +241,7 @@ enum Arithmetic {
             guard operators.contains(words[index]), index > 0, index + 1 < words.count,
                 let last = words[index - 1].last
             else { return false }
-            // Neither texts that are joined nor signs.
+            // Skip joined texts and signs.
             return !"\",(=".contains(last) && words[index + 1].first != "\""
         }
     }
@@ -250,7 +250,7 @@ enum Arithmetic {
         calls(in: line).contains { name, rest in
             if labels.contains(where: { rest.hasPrefix($0) }) { return false }
             guard name == "Int64" else { return narrow.contains(name) }
-            // From a floating-point number.
+            // The argument is a floating-point number.
             let argument = rest.prefix { $0 != ")" }
             return argument.contains("/ .") || argument.contains("timeInterval")
         }
@@ -283,7 +283,8 @@ enum Arithmetic {
         line.utf8.split(separator: UInt8(ascii: " ")).compactMap { String($0) }
     }
 
-    /// What is called in a line, and what follows the bracket; initialisers of other names' members left out.
+    /// Returns the calls in a line, with the text after each opening bracket. Omits initializers of
+    /// qualified names.
     private static func calls(in line: String) -> [(name: String, rest: Substring)] {
         let utf8 = line.utf8
         var calls: [(name: String, rest: Substring)] = []
@@ -301,18 +302,18 @@ enum Arithmetic {
             if !isName { start = utf8.index(after: index) }
         }
         return calls.map { call in
-            // A method goes by its own name, an initialiser by the whole one.
+            // Match a method by its own name, but an initializer by its whole name.
             let method = call.name.split(separator: ".").last.map(String.init) ?? ""
             return narrow.contains(method) ? call : (method, call.rest)
         }
     }
 }
 
-/// A file of Swift with what of it is code.
+/// A Swift file with its code.
 struct SourceFile {
     let target: String
     let path: String
-    /// Without comments.
+    /// The code without comments.
     let code: [(number: Int, text: String)]
 
     func imports(_ module: String) -> Bool {
@@ -342,11 +343,11 @@ struct SourceFile {
             .enumerated()
         {
             let words = line.drop { $0 == " " }
-            // Texts of several lines are SQL and help.
+            // Texts of several lines are SQL and help, not code.
             defer { if line.hasSuffix("\"\"\"") || words.hasPrefix("\"\"\"") { isText.toggle() } }
             guard !isText, !words.hasPrefix("//") else { continue }
             if let last = code.last, last.text.hasSuffix("(") {
-                // The first argument belongs to what it is given to.
+                // Join the first argument with the line of its call.
                 code[code.count - 1].text += words
             } else {
                 code.append((index + 1, String(line)))

@@ -2,7 +2,7 @@ import Testing
 
 @testable import tambour_spec
 
-/// What the check computes from types and limits, and the mistakes it refuses.
+/// The bounds that the check computes from types and limits, and the mistakes that it refuses.
 @Suite("Check of bounds")
 struct BoundsCheckTests {
     typealias Mistake = SpecificationCheckTests.Mistake
@@ -97,7 +97,7 @@ struct BoundsCheckTests {
 
     // MARK: Mistakes
 
-    /// A mistake in a field of a payload.
+    /// Returns a mistake in a field of a payload.
     private static func field(
         _ name: String,
         _ opcode: String,
@@ -126,7 +126,7 @@ struct BoundsCheckTests {
         }
     }
 
-    /// A list in a list in a list …
+    /// Returns a type of nested lists.
     private static func lists(_ depth: Int, of type: WireType) -> WireType {
         (0..<depth).reduce(type) { type, _ in .list(type) }
     }

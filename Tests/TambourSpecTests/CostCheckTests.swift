@@ -3,7 +3,7 @@ import Testing
 
 @testable import tambour_spec
 
-/// Nobody adds a request that is free.
+/// Every request must have a cost.
 @Suite("Check of costs")
 struct CostCheckTests {
     typealias Mistake = SpecificationCheckTests.Mistake

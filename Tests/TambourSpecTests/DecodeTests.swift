@@ -6,7 +6,7 @@ import Testing
 
 @testable import tambour_spec
 
-/// What `tambour-spec decode` tells of packets.
+/// The output of `tambour-spec decode`.
 @Suite("Packets as text")
 struct DecodeTests {
     private static func decode(
@@ -36,7 +36,7 @@ struct DecodeTests {
         try decode(try bytes(hex))
     }
 
-    /// - Parameter piece: how many characters are read at once.
+    /// - Parameter piece: The number of characters to read at once.
     private static func bytes(_ text: String, inPiecesOf piece: Int = 1_000_000) throws(HexText
         .Failure)
         -> [UInt8]
@@ -51,7 +51,7 @@ struct DecodeTests {
         return bytes
     }
 
-    // MARK: What is right
+    // MARK: Valid packets
 
     @Test("say of a number that is none just that", arguments: ["7ff8", "fff8", "fffc", "7ff4"])
     func notANumber(head: String) throws {
@@ -146,7 +146,7 @@ struct DecodeTests {
         }
     }
 
-    /// Every scalar of a value as it must appear.
+    /// Returns every scalar of a value as the output must show it.
     private static func scalars(_ node: WireNode?) -> [String] {
         switch node {
         case .map(let pairs)?: pairs.flatMap { scalars($0.value) }
@@ -168,7 +168,7 @@ struct DecodeTests {
         for specimen in specimens {
             let problem = try #require(specimen.problem)
             let (lines, failures) = try Self.decode(specimen.packet)
-            // A path ends where the line says the name already; what is missing has no line of its own.
+            // The output line names the field, so it omits the path; a missing field has no line.
             let reason =
                 problem.hasPrefix("/") ? String(problem.drop { $0 != " " }.dropFirst()) : problem
             let told = lines + failures.map(\.reason)
@@ -197,7 +197,7 @@ struct DecodeTests {
             }
         }
         #expect(shown > 20)
-        // An opcode that is known and not served: nothing is known of its payload.
+        // The opcode is known but not served, so nothing is known of its payload.
         let payload = WireEncoder.encode(
             .map([
                 .init(key: .string("token"), value: .string("tell nobody")),
@@ -241,7 +241,7 @@ struct DecodeTests {
         #expect(told == shown.map(String.init))
     }
 
-    // MARK: What is wrong
+    // MARK: Invalid packets
 
     @Test(
         "say where the bytes stop being packets",
@@ -343,7 +343,7 @@ struct DecodeTests {
             }
             let (lines, failures) = try Self.decode(packet)
             #expect(!lines.isEmpty || !failures.isEmpty)
-            // Nothing that moves a terminal's cursor.
+            // The output must contain no character that moves a terminal's cursor.
             for line in lines {
                 #expect(
                     !line.unicodeScalars.contains {
@@ -358,7 +358,7 @@ struct DecodeTests {
     func pieces() throws {
         let specimens = try Specimen.all(in: Repository.specification())
         let packets = specimens.map(\.packet).filter { $0.count < 200 }
-        // The last is cut short.
+        // The last packet is cut short.
         let bytes = packets.flatMap { $0 } + specimens[0].packet.dropLast()
         let whole = try Self.decode(bytes)
         for piece in [1, 7, 10, 64] {
@@ -379,7 +379,7 @@ struct DecodeTests {
             line: { _ in },
             failure: { _ in told += 1 }
         )
-        // Of a compression that is not known, so that nobody reads the megabytes.
+        // Use an unknown compression, so that the decoder does not parse megabytes.
         let length = [16, 8, 0].map { UInt8(truncatingIfNeeded: limit >> $0) }
         let longest: [UInt8] =
             [10, 0, 0, 1, 0, 64, 255] + length + Array(repeating: 0, count: limit)
@@ -390,7 +390,7 @@ struct DecodeTests {
             }
             #expect(told == count && stream.held.isEmpty)
         }
-        // What is no packet is not waited for.
+        // The decoder does not wait for bytes after an invalid header.
         stream.take([9] + Array(repeating: 0, count: 9))
         #expect(told == 17 && stream.isOver)
         stream.take(longest)
@@ -521,7 +521,8 @@ struct DecodeTests {
         ] as [(String, [String], [UInt8])] {
             let pipe = folder.file(name).path
             try #require(mkfifo(pipe, 0o600) == 0)
-            // Open for both, it waits for no reader, and the program sees no end of it before this test does.
+            // Opened for reading and writing, the pipe needs no reader, and the program sees no end
+            // before this test closes it.
             let end = open(pipe, O_RDWR | O_CLOEXEC)
             try #require(end >= 0)
             let decoder = try ChildProcess(
@@ -538,7 +539,8 @@ struct DecodeTests {
         }
     }
 
-    /// Without the bound of memory a decoder that reads to the end would take the machine with it.
+    /// Limits the memory, because a decoder that reads to the end would exhaust the machine's
+    /// memory.
     @Test("end the program where they are none, however much follows", arguments: ["--raw", "-"])
     func endless(from: String) throws {
         let program = try #require(Tool.built("tambour-spec"))

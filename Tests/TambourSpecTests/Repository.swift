@@ -3,13 +3,13 @@ import Testing
 
 @testable import tambour_spec
 
-/// The repository the tests were built from.
+/// The repository that the tests were built from.
 enum Repository {
     static let root = URL(filePath: #filePath).deletingLastPathComponent()
         .deletingLastPathComponent()
         .deletingLastPathComponent()
 
-    /// What `protocol-spec/` says; read once.
+    /// The specification in `protocol-spec/`, read once.
     static func specification() throws -> Specification {
         try #require(loaded.problems.isEmpty, "\(loaded.problems)")
         return loaded.specification

@@ -3,8 +3,8 @@ import Testing
 
 @testable import tambour_spec
 
-/// The bounds that the specification gives to what clients send, tried on the generated readers: each
-/// field by itself, so a field that is added later is tried as well.
+/// Tests the specified bounds of requests on the generated readers. The tests cover each field by
+/// itself, so they also cover fields added later.
 @Suite("Bounds of requests")
 struct RequestBoundsTests {
     private let samples: RequestSamples
@@ -16,7 +16,8 @@ struct RequestBoundsTests {
         model = PayloadModel(specification: specification)
     }
 
-    /// Why the reader refuses a request; nil when it reads it. The schema's own reader must agree.
+    /// Returns the reader's refusal of a request; nil when it accepts the request. The schema's own
+    /// reader must agree.
     private func refusal(ofRequest request: WireNode, at site: RequestSamples.Site) throws
         -> String?
     {
@@ -47,7 +48,8 @@ struct RequestBoundsTests {
         try #require(samples.specification.limit(named: name)?.value)
     }
 
-    /// A value inside the lists and maps of a field, one of each, and the path to it.
+    /// Wraps a value in one item of each list and map of a field's type, and returns it with its
+    /// path.
     private func wrapped(_ value: WireNode, in type: WireType) -> (value: WireNode, path: String) {
         switch type {
         case .list(let inner):
@@ -117,7 +119,7 @@ struct RequestBoundsTests {
         for site in samples.sites()
         where Shape(site.field.type).leaf == .any && site.field.anyCheck == .reader {
             let most = try limit(try #require(site.field.limitBytes, "\(site)"))
-            // The header of a string of 256 bytes and more has three.
+            // A string of 256 bytes or more has a header of three bytes.
             let header = most - 2 < 256 ? 2 : 3
             for (length, excess) in [(most - header, 0), (most - header + 1, 1)] {
                 let text = WireNode.string(String(repeating: "a", count: length))
@@ -130,7 +132,7 @@ struct RequestBoundsTests {
 
     // MARK: Lists and maps
 
-    /// `count` items or entries, all different, of a container of a field.
+    /// Returns a container with `count` different items or entries.
     private func filled(_ type: WireType, _ count: Int) -> WireNode {
         switch type {
         case .list(let item):
@@ -156,7 +158,7 @@ struct RequestBoundsTests {
             var outer: [WireType] = []
             for name in site.field.limitItems {
                 let most = try limit(name)
-                // A frame does not hold as many of some things.
+                // A frame has no room for more items than this.
                 guard most <= 20_000 else { continue }
                 let container = outer.reduce(filled(type, most + 1)) { value, outer in
                     if case .list = outer { return .array([value]) }

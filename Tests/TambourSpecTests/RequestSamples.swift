@@ -1,11 +1,11 @@
 @testable import tambour_spec
 
-/// The smallest requests that hold one field, made from the specification.
+/// The smallest requests that contain one field, made from the specification.
 struct RequestSamples {
-    /// A field that a client can send, at whatever depth.
+    /// A field that a client can send, at any depth.
     struct Site: Sendable, CustomStringConvertible {
         let opcode: OpcodeEntry
-        /// Keys from the top, `0` for the first item of a list.
+        /// The keys from the top; `0` for the first item of a list.
         let steps: [String]
         let owner: StructType
         let field: Field
@@ -16,7 +16,7 @@ struct RequestSamples {
 
     let specification: Specification
 
-    /// Every field of every request; a struct in itself is entered once.
+    /// Returns every field of every request. A recursive struct is entered once.
     func sites() -> [Site] {
         specification.families.flatMap(\.opcodes).flatMap { opcode in
             opcode.request.map { sites(in: $0, of: opcode, at: [], inside: []) } ?? []
@@ -42,12 +42,12 @@ struct RequestSamples {
         }
     }
 
-    /// The request that holds `value` at a site and nothing that is not required.
+    /// Returns the request that contains `value` at a site and otherwise only required fields.
     func request(with value: WireNode, at site: Site) -> WireNode? {
         site.opcode.request.flatMap { holding(value, at: site.steps[...], in: $0) }
     }
 
-    /// - Returns: a struct with its required fields, and `value` below the steps.
+    /// - Returns: A struct with its required fields, and `value` below the steps.
     private func holding(
         _ value: WireNode,
         at steps: ArraySlice<String>,
@@ -88,7 +88,7 @@ struct RequestSamples {
         }
     }
 
-    /// The smallest value of a type.
+    /// Returns the smallest value of a type.
     func least(_ type: WireType) -> WireNode {
         switch type {
         case .bool: .bool(false)

@@ -11,7 +11,7 @@ struct SpecificationCheckTests {
         #expect(problems.isEmpty, "\(problems.map(\.description).joined(separator: "\n"))")
     }
 
-    /// A mistake somebody could make, and what the check must say.
+    /// A possible mistake in the specification, and the check's expected message.
     struct Mistake: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let expected: String
@@ -27,7 +27,7 @@ struct SpecificationCheckTests {
             self.plant = plant
         }
 
-        /// Mistakes in a field of a struct of `types.yaml`.
+        /// Returns a mistake in a field of a struct of `types.yaml`.
         static func field(
             _ name: String,
             of type: String,
@@ -44,7 +44,7 @@ struct SpecificationCheckTests {
             }
         }
 
-        /// Mistakes in the values of an enumeration.
+        /// Returns a mistake in the values of an enumeration.
         static func value(
             _ name: String,
             of type: String,
@@ -57,7 +57,7 @@ struct SpecificationCheckTests {
             }
         }
 
-        /// Mistakes in an opcode.
+        /// Returns a mistake in an opcode.
         static func opcode(
             _ name: String,
             of opcode: String,
@@ -74,7 +74,7 @@ struct SpecificationCheckTests {
             }
         }
 
-        /// Mistakes in the steps of a flow.
+        /// Returns a mistake in the steps of a flow.
         static func flow(
             _ name: String,
             _ expected: String,
@@ -90,7 +90,7 @@ struct SpecificationCheckTests {
             }
         }
 
-        /// Mistakes in the first example of a role.
+        /// Returns a mistake in the first example of a role.
         static func example(
             _ name: String,
             of opcode: String,

@@ -1,15 +1,16 @@
 import Foundation
 import Testing
 
-/// Rules that no compiler checks: who may import whom, what libraries do not do, what is marked.
+/// Rules that no compiler checks: permitted imports, forbidden constructs in libraries, required
+/// markers.
 @Suite("Tidiness of the sources")
 struct TidyTests {
-    /// Who imports what: ours below and the foreign modules each target is allowed.
+    /// The permitted imports: modules of lower layers, and foreign modules by target.
     ///
-    /// Arrows point down only: nothing but a program imports a door, and each foreign library is
-    /// seen by the targets that name it here.
+    /// Imports point down only: only programs import the third layer, and only the targets named
+    /// here import a foreign library.
     private static let arrows: [String: Set<String>] = [
-        // Ground.
+        // Layer 1: ground.
         "TambourProtocol": ["Glibc", "Darwin"],
         "TambourEvents": ["TambourProtocol"],
         "TambourFraming": ["TambourProtocol", "CLZ4"],
@@ -18,7 +19,7 @@ struct TidyTests {
             "TambourQueues", "CEpoll", "Dispatch", "Glibc", "Darwin", "Synchronization",
         ],
         "TambourSQL": ["CLibPQ", "CSQLite", "Glibc", "Synchronization"],
-        // Parts.
+        // Layer 2: parts.
         "TambourStore": [
             "TambourEvents", "TambourProtocol", "TambourSQL", "Crypto", "Synchronization",
         ],
@@ -26,7 +27,7 @@ struct TidyTests {
             "TambourEvents", "TambourProtocol", "TambourQueues", "TambourSQL", "TambourStore",
             "Crypto", "CryptoExtras", "Dispatch", "Glibc", "Logging", "Synchronization",
         ],
-        // Doors.
+        // Layer 3: doors.
         "TambourGateway": [
             "TambourEvents", "TambourFraming", "TambourMessenger", "TambourNet",
             "TambourProtocol", "TambourQueues",
@@ -37,7 +38,7 @@ struct TidyTests {
             "Dispatch", "Foundation", "GRDB", "Glibc", "Synchronization",
         ],
         "TerminalKit": ["CWidth", "Dispatch", "Glibc"],
-        // Programs; `TambourServer` is the part of tambourd that tests start in their own process.
+        // Programs. `TambourServer` is the part of tambourd that tests start in their own process.
         "TambourServer": [
             "TambourGateway", "TambourMessenger", "TambourNet", "TambourProtocol", "TambourSQL",
             "TambourStore",
@@ -54,13 +55,13 @@ struct TidyTests {
             "ArgumentParser", "Dispatch", "Foundation", "Glibc", "Synchronization",
         ],
         "tambour-spec": ["ArgumentParser", "Crypto", "Foundation", "Yams"],
-        // For tests; never linked into a product.
+        // Only for tests; never linked into a product.
         "TambourTesting": [
             "TambourEvents", "TambourFraming", "TambourGateway", "TambourMessenger", "TambourNet",
             "TambourProtocol", "TambourSQL", "TambourServer", "TambourStore",
             "Dispatch", "Foundation", "Glibc", "Darwin", "Logging", "Synchronization",
         ],
-        // Measures; not shipped.
+        // Benchmarks; not shipped.
         "tambour-bench": [
             "TambourEvents", "TambourFraming", "TambourNet", "TambourProtocol", "TambourQueues",
             "TambourSQL", "TambourStore", "TambourTesting",
@@ -69,7 +70,7 @@ struct TidyTests {
         ],
     ]
 
-    /// `Data` costs more than a frame: the hot path does without.
+    /// The hot path uses no `Data`, because creating one costs more than handling a frame.
     private static let withoutFoundation = [
         "TambourProtocol", "TambourEvents", "TambourFraming", "TambourQueues", "TambourNet",
         "TambourSQL", "TambourStore", "TambourMessenger", "TambourGateway", "TambourServer",
@@ -99,7 +100,7 @@ struct TidyTests {
         return sources
     }
 
-    /// The module an import line names, nil for any other line.
+    /// Returns the module that an import line names; nil for any other line.
     static func module(importedBy line: Substring) -> String? {
         let kinds = ["struct", "class", "enum", "protocol", "func", "typealias", "let", "var"]
         let access = ["public", "package", "internal", "fileprivate", "private"]
@@ -136,7 +137,7 @@ struct TidyTests {
                 #expect(allowed.contains(module), "\(source.path):\(number + 1): \(line)")
             }
         }
-        // A target that is gone leaves no arrow behind.
+        // The table must not name a removed target.
         #expect(Set(Self.arrows.keys) == Set(sources.map(\.target)))
     }
 
@@ -213,7 +214,7 @@ struct TidyTests {
         for source in sources {
             for (number, line) in source.lines.enumerated() {
                 let place = "\(source.path):\(number + 1): \(line)"
-                // Without this import no file can call the database.
+                // Without this import, no file can call the database.
                 #expect(Self.module(importedBy: line) != "GRDB", "\(place)")
                 let isComment = line.drop { $0 == " " }.hasPrefix("//")
                 #expect(isComment || !line.contains(statement), "\(place)")
@@ -223,7 +224,7 @@ struct TidyTests {
 
     @Test("libraries print nothing")
     func prints() throws {
-        // Random tests say their seed.
+        // Random tests print their seed.
         let programs = ["tambourd", "tambour", "tambour-spec", "TambourTesting"]
         for source in try Self.sources(under: "Sources") where !programs.contains(source.target) {
             for (number, line) in source.lines.enumerated() {
@@ -243,7 +244,7 @@ struct TidyTests {
         #expect(sources.count > 40)
         for source in sources {
             for (number, line) in source.lines.enumerated() {
-                // Columns have names: see `SQLColumn`.
+                // Columns have names; see `SQLColumn`.
                 #expect(!line.contains(reading), "\(source.path):\(number + 1): \(line)")
             }
         }
@@ -284,9 +285,9 @@ struct TidyTests {
     func lengths() throws {
         let sources = try Self.sources(under: "Sources") + Self.sources(under: "bench")
         for source in sources where !source.path.contains("/Generated/") {
-            // The one class that every request passes through stays short; its parts are values.
+            // Every request passes through this class, so it must stay short; its parts are values.
             let most = source.path == "Sources/TambourGateway/Session.swift" ? 350 : 600
-            // The last line ends with a newline.
+            // The last line ends with a newline, which adds an empty element.
             let count = source.lines.count - 1
             #expect(count <= most, "\(source.path) has \(count) lines: split it by subject")
         }

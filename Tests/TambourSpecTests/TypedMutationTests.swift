@@ -4,10 +4,10 @@ import Testing
 
 @testable import tambour_spec
 
-/// Wrong types, sizes, absences and repetitions of single fields: the error names the field.
+/// Wrong types, wrong sizes, missing and repeated fields. The error must name the field.
 @Suite("Mutations of example requests")
 struct TypedMutationTests {
-    /// A place in a payload where a field is or could be.
+    /// A place in a payload that has, or could have, a field.
     private struct Site {
         /// Keys and indexes from the top.
         var steps: [Step]
@@ -54,7 +54,7 @@ struct TypedMutationTests {
                 let sites = sites(of: request.value, as: request.type, at: [], in: specification)
                 let site = sites[Int.random(in: sites.indices, using: &random)]
                 var mutations = mutations(of: site, in: specification)
-                // Few fields have a closed set of values; they get their share.
+                // Few fields have a closed set of values, so try them deliberately.
                 if seed.isMultiple(of: 25) { mutations.removeAll { $0.name != "unknown value" } }
                 if let mutation = mutations.randomElement(using: &random) {
                     found = (site, mutation)
@@ -88,7 +88,7 @@ struct TypedMutationTests {
         )
     }
 
-    // MARK: Where
+    // MARK: Sites
 
     private func sites(
         of value: WireNode,
@@ -129,7 +129,7 @@ struct TypedMutationTests {
         }
     }
 
-    // MARK: What
+    // MARK: Mutations
 
     private struct Mutation {
         enum Change {

@@ -189,7 +189,7 @@ struct AccountStoreTests {
         )
         #expect(try store.read { try $0.account(user) }?.seen == 9000)
 
-        // An account was never online earlier than somebody has seen it.
+        // An older time must not replace the account's last online time.
         try store.batch { try $0.setSeen(8000, user: user, session: ids[0]) }
         #expect(try store.read { try $0.account(user) }?.seen == 9000)
         #expect(try store.read { try $0.session(ids[0]) }?.lastSeen == 8000)
@@ -254,7 +254,7 @@ struct AccountStoreTests {
             try tx.createSession(of: user, tokenHash: hash(1), origin: origin)
         }
         try store.batch { try $0.closeSessions([first], of: user) }
-        // A batch that fails makes the writer look its counters up anew.
+        // After a failed batch, the writer reads its counters from the store again.
         #expect(throws: Failure.self) { try store.batch { _ in throw Failure() } }
 
         let second = try store.batch { tx in
@@ -316,12 +316,12 @@ struct AccountStoreTests {
             #expect(try snapshot.loginCodes(address: "c", since: 0) == 0)
         }
 
-        // Used up, but it still counts against the hour.
+        // The code is used up, but still counts towards the hourly limit.
         try store.batch { try $0.spendLoginCode(tokenHash: hash(1)) }
         #expect(try store.read { try $0.loginCode(tokenHash: hash(1)) }?.expires == 0)
         #expect(try store.read { try $0.loginCodes(phone: 11, since: 0) } == 2)
 
-        // The next request forgets what is too old to count.
+        // The next request deletes codes that are too old to count.
         try store.batch { tx in
             try tx.createLoginCode(
                 tokenHash: hash(4),
@@ -358,5 +358,5 @@ struct AccountStoreTests {
     }
 }
 
-/// What a test throws to have its batch rolled back.
+/// The error that a test throws to roll its batch back.
 struct Failure: Error {}

@@ -13,7 +13,7 @@ import Testing
 struct ChannelStoreTests {
     private static var isSoak: Bool { getenv("TAMBOUR_SOAK") != nil }
 
-    /// Rows that this transaction has inserted, updated or deleted so far.
+    /// Returns the number of rows that this transaction has inserted, updated or deleted so far.
     private func rowsWritten(_ store: TestStore) throws -> Int64 {
         let count =
             switch store.database.engine {
@@ -29,7 +29,7 @@ struct ChannelStoreTests {
         return try statement.step() ? statement.int(0) : -1
     }
 
-    /// A channel of the first of `users` with all of them.
+    /// Creates a channel of the first of `users`, with all of them.
     private func channel(_ users: [UserID], in store: TestStore) throws -> ChatKey {
         try store.batch { tx in
             let chat = try tx.createGroup(
@@ -55,7 +55,7 @@ struct ChannelStoreTests {
         var written: [Int64] = []
         for size in sizes {
             let channel = try channel(Array(users.prefix(size)), in: store)
-            // What the first post after the creation touches is not what a post costs.
+            // The first post touches extra rows of the creation, so measure the second one too.
             for _ in 0..<2 {
                 try store.batch { tx in
                     let chat = try #require(try tx.group(channel, for: users[0]))
@@ -70,7 +70,7 @@ struct ChannelStoreTests {
             #expect(views.map(\.key) == [channel])
             #expect(try store.read { try $0.chat(views[0]).newMessages } == 2)
         }
-        // The message, the clock of the channel, and the author's own mark.
+        // The message, the channel's clock, and the author's read mark.
         #expect(written.allSatisfy { $0 == 3 }, "\(written)")
         #expect(try store.problems().filter { !$0.contains("clock") } == [])
     }

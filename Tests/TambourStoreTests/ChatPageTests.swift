@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Pages of chats")
 struct ChatPageTests {
-    /// `TAMBOUR_SEED=17` plays number 17 and nothing else.
+    /// `TAMBOUR_SEED=17` plays only number 17.
     private static var seeds: [UInt64] {
         let seed = ProcessInfo.processInfo.environment["TAMBOUR_SEED"].flatMap { UInt64($0) }
         return seed.map { [$0] } ?? Array(1...12)

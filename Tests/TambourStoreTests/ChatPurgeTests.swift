@@ -42,7 +42,7 @@ struct ChatPurgeTests {
         while isBusy, steps < 200 {
             let before = store.writer.connection.sql.rowsStepped
             isBusy = try store.batch { try $0.purgeMessages(limit: 10) != nil }
-            // Rows of a step are counted, whatever is left.
+            // A step reads few rows, however many are left.
             #expect(store.writer.connection.sql.rowsStepped - before < 40)
             steps += 1
             if steps % 7 == 0 { try store.reopen() }
@@ -95,7 +95,7 @@ struct ChatPurgeTests {
             #expect(try #require(part.last) < #require(removed.first))
             removed = part + removed
         }
-        // A second time while the first is under way: nothing is left out, and nothing named twice.
+        // Clear again while the first clearing runs: each message is removed exactly once.
         try send(20)
         removed += try clear()
         try store.reopen()
@@ -107,7 +107,7 @@ struct ChatPurgeTests {
         }
         #expect(steps < 130)
         #expect(Set(removed).count == removed.count)
-        // The event that made the group is nobody's message.
+        // The group's creation event belongs to nobody, so it is not removed.
         #expect(removed.count == (isOfTwo ? 813 : 1_221))
         let left = try store.numbers(of: "word", in: key, for: users[0])
         #expect(left.count == (isOfTwo ? 427 : 20))

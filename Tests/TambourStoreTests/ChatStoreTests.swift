@@ -157,12 +157,12 @@ struct ChatStoreTests {
             }
             #expect(try snapshot.changedViews(for: users[3], since: 0).isEmpty)
             let chat = try snapshot.chat(#require(try snapshot.view(key, for: users[1])))
-            // Marks of others do not travel in a big group.
+            // In a big group, a member does not get the marks of other members.
             #expect(chat.participants == IDMap([(users[1], message.id.timeMs)]))
             #expect(chat.newMessages == 0)
         }
 
-        // Reading and hiding concern one member only.
+        // Reading and hiding affect one member only.
         try store.batch { tx in
             let chat = try #require(try tx.group(key, for: users[0]))
             try tx.setRead(message.id.timeMs, of: users[0], in: chat)
@@ -380,7 +380,7 @@ struct ChatStoreTests {
         #expect(try contacts(of: 2, since: since) == [])
         #expect(try contacts(of: 3, since: 0) == [])
 
-        // A message afterwards does not bring the old clock back.
+        // A later message does not restore the old clock.
         try store.send("c", from: users[1], to: users[0])
         #expect(try contacts(of: 0, since: since) == [users[1]])
         #expect(try contacts(of: 0, since: 0) == [users[1], users[2]])
@@ -421,11 +421,11 @@ struct ChatStoreTests {
             return Dictionary(uniqueKeysWithValues: found.map { ($0.id, $0.seen) })
         }
 
-        // The group and the saved messages are among the chats, not among the partners.
+        // The group and the saved messages count as chats, but have no partner.
         #expect(try partners(2) == [:])
         #expect(try partners(3) == [users[3]: 4000])
         #expect(try partners(99) == [users[1]: 0, users[2]: 0, users[3]: 4000])
-        // Of three messages a second apart, and two chats more.
+        // Three messages a second apart, and two more chats.
         #expect(try partners(99, since: store.now - 5_000) == [users[2]: 0, users[3]: 4000])
         #expect(try partners(99, since: store.now) == [:])
     }
@@ -444,7 +444,7 @@ struct ChatStoreTests {
                 times.append(time)
             }
         }
-        // The author has read all three, the others those up to their own.
+        // The author has read all three messages, the other members those up to their own.
         #expect(try store.read { try $0.readerCounts(inBig: key, notBelow: times) } == [4, 3, 2])
         let last = Array(times[2...])
         #expect(try store.read { try $0.readerCounts(inBig: key, notBelow: last) } == [2])

@@ -21,7 +21,7 @@ struct CommentStoreTests {
     private func post() throws -> MessageID {
         try store.batch { tx in
             let chat = try #require(try tx.group(channel, for: users[0]))
-            // What made the channel is not commented on.
+            // The creation event takes no comments, so send it first.
             if chat.head.number == 0 { try store.send("made", from: users[0], to: chat, in: tx) }
             return try store.send("post", from: users[0], to: chat, in: tx).id
         }

@@ -91,7 +91,7 @@ struct EntityStoreTests {
         }
     }
 
-    /// Bytes that are no fields tell whether somebody looked into them.
+    /// Stores bytes that are no valid fields, which reveal any attempt to read them.
     @Test("an id that nothing can follow is refused", arguments: SQLEngine.available)
     func lastID(engine: SQLEngine) throws {
         let store = try TestStore(engine)

@@ -8,7 +8,7 @@ import Testing
 struct LargeMessageTests {
     private static let limit = 2_000
 
-    /// What made a message large.
+    /// The part that makes a message too large.
     enum Part: CaseIterable {
         case attributes, elements, attaches, forward, text
     }
@@ -88,7 +88,7 @@ struct LargeMessageTests {
             let formatting = message.elements?.stored
             #expect(formatting?.allSatisfy { $0.attributes == nil } ?? true)
             if part == .attributes { #expect(formatting?.count == 12) }
-            // A text that is too long on its own stays whole.
+            // A text that is too long by itself stays whole.
             if part != .text { #expect(message.wireSizeEstimate <= Self.limit + 200) }
         }
         if part == .attaches {
@@ -100,7 +100,7 @@ struct LargeMessageTests {
             #expect(carried.text == "carried")
             #expect(carried.elements?.stored?.count == 12)
         }
-        // What is stored is what was sent.
+        // The stored record keeps everything that was sent.
         let stored = try #require(try store.read { try $0.record(first.id, in: key) })
         #expect(stored.elements == first.elements)
         #expect(stored.attaches == first.attaches)

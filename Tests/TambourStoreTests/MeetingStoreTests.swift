@@ -22,7 +22,8 @@ struct MeetingStoreTests {
         }
     }
 
-    /// Groups of one user alone, so that the other's list is the shorter one; two of them the user has left.
+    /// Creates groups with only this user, so that the other user's list is shorter; the user
+    /// leaves two of them.
     private func fill(_ user: UserID, in store: TestStore) throws {
         let groups = try (0..<6).map { _ in try store.group([user]) }
         for group in groups.prefix(2) { try leave(user, group, in: store) }

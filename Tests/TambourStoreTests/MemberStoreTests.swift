@@ -91,7 +91,8 @@ struct MemberStoreTests {
             let changed = try store.read { try $0.changedViews(for: user, since: before) }
             #expect(changed.map(\.isBig) == [true], "\(user)")
         }
-        // Its rows say so, so a restart knows it as well; and from then on only its own clock moves.
+        // The group's rows record its growth, so a restart knows it; from then on only the group's
+        // own clock moves.
         try store.reopen(limits: ["fanOutMembers": 3])
         let grown = store.now
         try store.batch { tx in

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Messages are appended, changed, found and paged")
 struct MessageStoreTests {
-    /// A store with two users and the dialog of both.
+    /// Creates a store with two users and their dialog.
     private func dialog(
         _ engine: SQLEngine,
         limits: [String: Int] = [:]
@@ -67,7 +67,8 @@ struct MessageStoreTests {
     @Test("texts of every Unicode plane come back byte for byte", arguments: SQLEngine.available)
     func everyPlane(engine: SQLEngine) throws {
         let (store, users, _) = try dialog(engine)
-        // The first and last letters of all seventeen planes, and what engines may stumble over.
+        // The first and last characters of all seventeen planes, and texts that may trouble an
+        // engine.
         var texts: [Text] = (UInt32(0)...16).map { plane in
             let scalars = [0x0001, 0x00E9, 0x20AC, 0xD7FF, 0xE000, 0xFFFD, 0xFFFF].compactMap {
                 Unicode.Scalar(plane << 16 | $0)
@@ -120,7 +121,7 @@ struct MessageStoreTests {
             #expect((account.firstName, account.lastName) == ("A\0a", "\0"))
             let found = try #require(try snapshot.session(session))
             #expect((found.client, found.info) == ("c\0", "\0i"))
-            // What follows the zero byte counts too.
+            // The bytes after the zero byte count too.
             let devices = try [[1], [2], [3]].map { try snapshot.session(tokenHash: $0)?.deviceID }
             #expect(devices == [DeviceID(1), DeviceID(2), DeviceID(1)])
             #expect(try snapshot.view(group, for: user)?.title == "\0t")
@@ -196,7 +197,8 @@ struct MessageStoreTests {
             record.text = "4th"
             record.elements = Packed([Element(type: "STRONG")])
             let edited = try tx.edit(old, to: record, in: chat)
-            // Not of before it was sent: the times of a chat's messages run ahead where many come at once.
+            // The edit's time is not before the message's, although a burst makes message times run
+            // ahead of the clock.
             #expect(fourth.id.timeMs > tx.ct)
             #expect((edited.status, edited.updated) == (.edited, fourth.id.timeMs))
             #expect(try tx.record(fourth.id, in: chat)?.text == "4th")
@@ -204,7 +206,7 @@ struct MessageStoreTests {
             try tx.remove([first], in: chat)
             #expect(try tx.message(first.id, in: chat, visibleTo: users[1]) == nil)
             #expect(try tx.record(first.id, in: chat)?.status == .removed)
-            // What answered it answers nothing now.
+            // The reply loses its link to the removed message.
             #expect(try tx.message(reply, in: chat).link == nil)
 
             try tx.hide([third.id], in: chat, for: users[1])
@@ -219,7 +221,7 @@ struct MessageStoreTests {
             #expect(seen.prevMessageID == fourth.id)
             #expect(seen.newMessages == 1)
 
-            // Nobody else sees any of it yet.
+            // Other transactions do not see the changes yet.
             #expect(try store.read { try $0.head(of: key).number } == 0)
         }
 
@@ -303,7 +305,7 @@ struct MessageStoreTests {
         let (store, users, key) = try dialog(engine)
         let sent = try ["a", "b"].map { try store.send(Text($0), from: users[0], to: users[1]) }
         let since = store.now
-        for _ in 1...2 {  // Twice is as good as once.
+        for _ in 1...2 {  // repeating has no effect
             try store.batch { tx in
                 let chat = try #require(try tx.chat(of: users[0], and: users[1]))
                 try tx.hide([sent[1].id], in: chat, for: users[1])
@@ -324,7 +326,7 @@ struct MessageStoreTests {
         }
     }
 
-    // MARK: - What became of messages
+    // MARK: - Changes of messages
 
     @Test("changes are read from the mark on, however many there were before")
     func costOfChanges() throws {
@@ -398,7 +400,7 @@ struct MessageStoreTests {
             let chat = try #require(try tx.chat(of: users[0], and: users[1]))
             let content = MessageContent(cid: 7000, text: "once")
             let sent = try tx.append(content, to: chat, from: users[0], on: DeviceID(5)).record
-            // Another one is waiting too, with a smaller id in a chat that sorts before.
+            // Another message with a smaller id waits in a chat that sorts earlier.
             try store.send(
                 "x",
                 from: users[0],
@@ -413,7 +415,7 @@ struct MessageStoreTests {
         try store.batch { try expectations(sent, $0) }
         #expect(other != sent.chat)
 
-        // Also when it is gone by now.
+        // A removed message is still found.
         try store.batch { tx in
             let chat = try #require(try tx.chat(of: users[0], and: users[1]))
             try tx.remove([sent], in: chat)
@@ -466,7 +468,8 @@ struct MessageStoreTests {
 
     // MARK: - History
 
-    /// Twelve messages a second apart, the 4th removed for all and the 8th hidden from the second.
+    /// Creates twelve messages a second apart; the 4th is removed for all, the 8th is hidden from
+    /// the second user.
     private func history(
         _ engine: SQLEngine
     ) throws -> (store: TestStore, users: [UserID], key: ChatKey, sent: [MessageRecord]) {
@@ -517,20 +520,20 @@ struct MessageStoreTests {
         #expect(try page(0, from: time(6), 0, 3) == ([7, 8, 9], true))
         #expect(try page(0, from: time(6), 2, 2) == ([5, 6, 7, 8], true))
         #expect(try page(1, from: time(9), 3, 1) == ([6, 7, 9, 10], true))
-        // Nothing more on either side.
+        // No messages are left on either side.
         #expect(try page(0, from: time(6), 5, 6) == ([1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12], false))
         #expect(try page(1, from: time(6), 5, 6) == ([1, 2, 3, 5, 6, 7, 9, 10, 11, 12], false))
-        // Exactly full is not more.
+        // An exactly full page does not set `more`.
         #expect(try page(0, from: time(3), 3, 0) == ([1, 2, 3], false))
         #expect(try page(0, from: time(3), 2, 0) == ([2, 3], true))
-        // The ends.
+        // Pages at the ends of the history.
         #expect(try page(0, from: .max, 2, 2) == ([11, 12], true))
         #expect(try page(0, from: 0, 2, 2) == ([1, 2], true))
         #expect(try page(0, from: -1, 2, 0) == ([], false))
         #expect(try page(0, from: .min, 0, 1) == ([1], true))
         #expect(try page(0, from: time(4), 1, 0) == ([3], true))
         #expect(try page(0, from: time(6), 0, 0) == ([], false))
-        // Bounds, both inclusive.
+        // Both bounds are inclusive.
         #expect(
             try page(0, from: time(6), 9, 9, earliest: time(3)) == (
                 [3, 5, 6, 7, 8, 9, 10, 11, 12], false
@@ -604,7 +607,7 @@ struct MessageStoreTests {
         #expect(try page(2, 4) == (ids(2...5), true))
         #expect(try page(0, 8) == (ids(4...7), false))
         #expect(try page(1, 2) == (ids(3...5), true))
-        // A single message comes even when it is too long.
+        // A page contains at least one message, even one that is too long.
         try store.reopen(limits: ["maxReplyBytes": 100])
         #expect(try page(4, 0) == (ids(3...3), true))
     }
@@ -617,7 +620,7 @@ struct MessageStoreTests {
         let sent = try (1...6).map { number in
             try store.send(Text("\(number)"), from: users[0], to: users[1])
         }
-        /// As the engine sees it and as a reader does.
+        /// Returns the unread count as the engine computes it, and as a reader does.
         func unread(_ user: Int) throws -> [Int64] {
             let written = try store.batch { tx in
                 let chat = try #require(try tx.chat(of: users[0], and: users[1]))
@@ -636,12 +639,12 @@ struct MessageStoreTests {
 
         #expect(try unread(0) == [0, 0])
         #expect(try unread(1) == [6, 6])
-        // A removed message and a hidden one do not count, one that is both counts once.
+        // Removed and hidden messages do not count; a message that is both is subtracted once.
         try change { try $0.remove([sent[5]], in: $1) }
         #expect(try unread(1) == [5, 5])
         try change { try $0.hide([sent[4].id, sent[5].id], in: $1, for: users[1]) }
         #expect(try unread(1) == [4, 4])
-        // Marks go up and down, and need not name a message.
+        // Marks move up and down, and need not name a message.
         try change { try $0.setRead(sent[1].id.timeMs + 1, of: users[1], in: $1) }
         #expect(try unread(1) == [2, 2])
         try change { try $0.setRead(sent[0].id.timeMs, of: users[1], in: $1) }
@@ -652,7 +655,7 @@ struct MessageStoreTests {
         #expect(try unread(1) == [0, 0])
         try change { try $0.setRead(0, of: users[1], in: $1) }
         #expect(try unread(1) == [4, 4])
-        // Who writes has read.
+        // Writing a message marks the chat as read.
         try store.send("7", from: users[1], to: users[0])
         #expect(try unread(1) == [0, 0])
         #expect(try unread(0) == [1, 1])
@@ -687,7 +690,7 @@ struct MessageStoreTests {
         )
         #expect(try changed(0, since: since) && changed(1, since: since))
 
-        // The same mark again changes nothing.
+        // Setting the same mark again changes nothing.
         let again = store.now
         try mark(sent.id.timeMs)
         #expect(try !changed(0, since: again) && !changed(1, since: again))
@@ -715,7 +718,7 @@ struct MessageStoreTests {
                 _ = try tx.settingsChanged(of: account, privacy: privacy)
             }
         }
-        /// - Returns: for whom the chat has changed.
+        /// - Returns: For each user, whether the chat has changed.
         func change(_ body: (WriteTransaction, ChatState) throws -> Void) throws -> [Bool] {
             let since = store.now
             try store.batch { tx in
@@ -731,7 +734,7 @@ struct MessageStoreTests {
         func lower(_ time: Int64) throws -> [Bool] {
             try change { try $0.lowerRead(to: time, of: users[1], in: $1) }
         }
-        /// The mark of the second user, as the first and as they see it.
+        /// Returns the second user's mark as the first user sees it, and as the second user does.
         func marks() throws -> [Int64] {
             try users[0...1].map { user in
                 try store.read { snapshot in
@@ -749,23 +752,23 @@ struct MessageStoreTests {
         #expect(try lower(times[0] - 1) == [false, true])
         #expect(try marks() == [times[0], times[0] - 1])
         #expect(try raise(times[1]) == [false, true])
-        // Clearing the chat for oneself reads it.
+        // Clearing the chat for oneself marks it as read.
         #expect(try change { try $0.clear($1, upTo: sent[1].id, for: users[1]) } == [false, true])
         #expect(try raise(times[2]) == [false, true])
         #expect(try marks() == [times[0], times[2]])
 
-        // The setting shows nothing of what was; the next mark shows itself, not what was read besides.
+        // The setting reveals no earlier mark, and the next mark reveals only itself.
         try show(true)
         #expect(try marks() == [times[0], times[2]])
         #expect(try raise(times[1]) == [true, false])
         #expect(try marks() == [times[1], times[2]])
         #expect(try raise(times[1]) == [false, false])
         #expect(try lower(times[1] - 1) == [false, true])
-        // What the reader has cleared stays read.
+        // Messages that the reader has cleared stay read.
         #expect(try marks() == [times[1], times[1]])
         try store.reopen()
         #expect(try marks() == [times[1], times[1]])
-        // What others saw as read stays so.
+        // Messages that others saw as read stay read.
         #expect(try raise(times[2]) == [true, true])
         #expect(try lower(times[1]) == [false, true])
         #expect(try marks() == [times[2], times[1]])

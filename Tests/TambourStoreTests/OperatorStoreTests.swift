@@ -6,7 +6,7 @@ import Testing
 
 @Suite("What operators ask a store")
 struct OperatorStoreTests {
-    /// Three users, a dialog, a group of all.
+    /// Creates a store with three users, a dialog, and a group of all three.
     private func store(_ engine: SQLEngine) throws -> (TestStore, [UserID], ChatKey) {
         let store = try TestStore(engine)
         let users = try store.users(3)

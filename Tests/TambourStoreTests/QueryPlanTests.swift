@@ -3,11 +3,11 @@ import TambourSQL
 import TambourStore
 import Testing
 
-/// How SQLite runs each statement: one that reads a table from end to end, or everything of a user to find
-/// a few rows, works in every test and stalls a server that has users.
+/// SQLite's plan for each statement. A statement that scans a table or all rows of a user to find a
+/// few rows passes every test, but stalls a server with many users.
 @Suite("Query plans")
 struct QueryPlanTests {
-    /// Keeps what is prepared.
+    /// Records the prepared statements.
     private final class Recorder: SQLConnection {
         let inner: any SQLConnection
         private(set) var texts: [String] = []
@@ -30,15 +30,15 @@ struct QueryPlanTests {
         var rowsStepped: Int { inner.rowsStepped }
     }
 
-    /// Where statements look at more than they need, and why that is little.
+    /// Accepted plans that read more rows than necessary, with the reason why that costs little.
     private static let known: Set<String> = [
-        // One each is read.
+        // The statement reads one row at a time.
         "SCAN delayed_message USING INDEX delayed_message_due",
-        // Tables of minutes.
+        // These tables hold only rows of the last minutes.
         "SCAN login_code", "SCAN registration",
-        // When an account is erased.
+        // Runs only when an account is erased.
         "SCAN report", "SEARCH object USING COVERING INDEX object_creation (user_id=?)",
-        // Of the newest messages, the first that fits.
+        // Reads the newest messages until one fits.
         "SEARCH message USING PRIMARY KEY (chat=?)",
     ]
 

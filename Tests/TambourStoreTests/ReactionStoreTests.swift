@@ -12,7 +12,7 @@ struct ReactionStoreTests {
         counters: [ReactionCounter(count: 1, reaction: "👍")]
     )
 
-    /// A group of three, its message, and who is in it.
+    /// Creates a store with a group of three and a message in it.
     private func world(
         _ engine: SQLEngine
     ) throws -> (store: TestStore, users: [UserID], key: ChatKey, id: MessageID) {

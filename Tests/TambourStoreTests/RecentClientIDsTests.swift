@@ -12,7 +12,7 @@ struct RecentClientIDsTests {
         let sender: UserID
     }
 
-    /// Ways in which clients number, a thousand ids each.
+    /// The numbering schemes of clients, a thousand ids each.
     private static let orders: [String: @Sendable (Int) -> Int64] = [
         "rising": { Int64($0) },
         "falling": { -Int64($0) },

@@ -5,14 +5,15 @@ import Testing
 
 @Suite("A read that may find nothing stops at its budget")
 struct ScanBudgetTests {
-    /// The rows that `body` reads.
+    /// Returns the number of rows that `body` reads.
     private func rows(of store: TestStore, _ body: (ReadTransaction) throws -> Void) throws -> Int {
         let before = store.reader.sql.rowsStepped
         try store.read(body)
         return store.reader.sql.rowsStepped - before
     }
 
-    /// A dialog of `count` messages, each with all words but one of a query: no block can be left out.
+    /// Creates a dialog of `count` messages, each with all words of a query but one, so that the
+    /// search can skip no block.
     private func worstCase(
         _ engine: SQLEngine,
         count: Int,
@@ -61,7 +62,7 @@ struct ScanBudgetTests {
                         ? try $0.search(query, for: user, below: marker, limit: 30)
                         : try $0.search(query, in: view, below: marker, limit: 30)
                 }
-                // Beside the budget, the row of the one chat.
+                // The budget, and the row of the one chat.
                 #expect(count <= limits.maxScannedRows + 1)
                 #expect(page.messages.isEmpty)
                 pages += 1
@@ -81,7 +82,8 @@ struct ScanBudgetTests {
         let users = try store.users(2)
         try store.batch { tx in
             for number in 0..<1_100 {
-                // Each word is another one and begins as those of the query do, in every other block.
+                // In every other block, the words start like the words of the query, but each word
+                // is different.
                 let letter = number / 16 % 2 == 0 ? "a" : "b"
                 let words = (0..<10).map { "\(letter)\(number)x\($0)" }.joined(separator: " ")
                 try store.send(Text(words), from: users[0], to: users[1], in: tx)

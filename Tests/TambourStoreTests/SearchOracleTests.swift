@@ -4,9 +4,9 @@ import TambourStore
 import TambourTesting
 import Testing
 
-/// Search is compared with what a person would do: read all that they can see, chat by chat.
+/// Compares search with a simple oracle that reads all messages a user can see, chat by chat.
 ///
-/// Each play comes from its number alone: `TAMBOUR_SEED=17` plays number 17 and nothing else.
+/// Each play depends only on its number: `TAMBOUR_SEED=17` plays only number 17.
 @Suite("Search finds what its asker can read, and nothing else")
 struct SearchOracleTests {
     private static let environment = ProcessInfo.processInfo.environment
@@ -47,7 +47,7 @@ private final class SearchPlay {
 
     init(_ engine: SQLEngine, seed: UInt64) throws {
         random = SeededGenerator(seed: seed)
-        // How much a page may look at must not change what all pages hold.
+        // The scan budget of a page must not change the combined contents of all pages.
         store = try TestStore(
             engine,
             limits: [
@@ -183,7 +183,7 @@ private final class SearchPlay {
         }
     }
 
-    /// The ids and chats of all pages; each marker must be below the one before.
+    /// Returns the ids and chats of all pages; each marker must be below the previous one.
     private func pages(_ page: (MessageID?) throws -> SearchPage) throws -> [[Int64]] {
         var found: [[Int64]] = []
         var marker: MessageID?
@@ -198,7 +198,7 @@ private final class SearchPlay {
         }
     }
 
-    /// What the user can read, newest first.
+    /// Returns the messages that the user can read, newest first.
     private func readable(
         by user: UserID
     ) throws -> [(id: Int64, chat: Int64, words: [String])] {
@@ -227,7 +227,7 @@ private final class SearchPlay {
         return found.sorted { ($0.id, $0.chat) > ($1.id, $1.chat) }
     }
 
-    /// By Foundation's own means.
+    /// Splits a text with Foundation's functions.
     private func words(of text: String) -> [String] {
         if let known = knownWords[text] { return known }
         let words = text.precomposedStringWithCanonicalMapping.lowercased()
@@ -239,7 +239,7 @@ private final class SearchPlay {
 }
 
 extension WriteTransaction {
-    /// The dialog or saved messages with this key, if the user is in it.
+    /// Returns the dialog or the saved messages with this key, if the user is a member.
     fileprivate func chat(holding key: ChatKey, for user: UserID) throws -> ChatState? {
         guard let view = try flushedReader().view(key, for: user) else { return nil }
         return try chat(view.wireID, visibleTo: user)

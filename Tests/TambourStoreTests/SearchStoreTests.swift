@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Messages are found by their words")
 struct SearchStoreTests {
-    /// A store with two users and the dialog of both.
+    /// Creates a store with two users and their dialog.
     private func dialog(
         _ engine: SQLEngine
     ) throws -> (store: TestStore, users: [UserID], key: ChatKey) {
@@ -22,7 +22,7 @@ struct SearchStoreTests {
     )
     func longChat(engine: SQLEngine) throws {
         let (store, users, key) = try dialog(engine)
-        // Two parts of the index and a piece of a third.
+        // Enough messages for two parts of the index and a piece of a third.
         let count = 2_300
         try store.batch { tx in
             for number in 1...count {
@@ -143,7 +143,7 @@ struct SearchStoreTests {
             defer { statement.reset() }
             return try statement.step() ? statement.int(0) : -1
         }
-        // Two blocks with 8,000 words each, and 32 messages with five.
+        // One row for the block with too many words, and five words for each of 32 messages.
         #expect(try rows() == 1 + 32 * 5)
         #expect(try store.unexpectedWords() == [])
         func isFound(_ message: Int) throws -> Bool {
@@ -162,7 +162,7 @@ struct SearchStoreTests {
             try store.indexAll()
             #expect(try store.unexpectedWords() == [], "\(message)")
         }
-        // A block comes above the bound, and below it again.
+        // A block exceeds the word limit, and falls below it again.
         try change(40, to: words(1))
         #expect(try isFound(41))
         try change(40, to: "few")
@@ -215,7 +215,7 @@ struct SearchStoreTests {
 }
 
 extension ReadTransaction {
-    /// What all pages of a search hold together.
+    /// Returns the hits of all pages of a search.
     fileprivate func allPages(of query: SearchQuery, in view: ChatView) throws -> [SearchHit] {
         var found: [SearchHit] = []
         var marker: MessageID?
@@ -233,7 +233,7 @@ extension TestStore {
         while writer.hasWordsToIndex { try batch { try $0.indexWords() } }
     }
 
-    /// The numbers of the messages of one chat that a query finds, newest first.
+    /// Returns the numbers of the messages in one chat that a query finds, newest first.
     func numbers(of query: Text, in chat: ChatKey, for viewer: UserID) throws -> [Int] {
         try read { snapshot in
             guard let query = SearchQuery(query), let view = try snapshot.view(chat, for: viewer)
@@ -253,7 +253,7 @@ extension TestStore {
         return blocks
     }
 
-    /// The file of the database.
+    /// Returns the path of the database file.
     func path() throws -> String? {
         let statement = try reader.sql.prepare("SELECT file FROM pragma_database_list")
         defer { statement.reset() }
@@ -267,8 +267,8 @@ extension TestStore {
         let word: [UInt8]
     }
 
-    /// What the index has and should not have, and the other way round: it is put together anew from
-    /// the messages it covers.
+    /// Returns the differences between the index and an expected index, which the function rebuilds
+    /// from the covered messages.
     func unexpectedWords() throws -> [String] {
         var expected: [IndexRow: Int64] = [:]
         let parts = try reader.sql.prepare("SELECT chat, part, ends FROM search_part")
@@ -295,10 +295,10 @@ extension TestStore {
                 }
                 blocks[(messages.int(0) - 1) / 16, default: []].formUnion(words)
             }
-            // An area knows of complete parts only.
+            // An area covers only complete parts.
             let isComplete = last - first == 1_023
             for (block, words) in blocks {
-                // Of too many words only that there are some.
+                // For a block with too many words, the index only records that there are some.
                 for word in words.count > 256 ? [[]] : words {
                     let scales: [(Int64, Int64)] = [(0, block), (1, block / 64)]
                     for (scale, index) in scales.prefix(isComplete ? 2 : 1) {

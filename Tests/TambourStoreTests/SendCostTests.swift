@@ -3,11 +3,12 @@ import TambourSQL
 import TambourStore
 import Testing
 
-/// What a send costs the store, in counts that no machine changes; `docs/performance.md` lists them.
+/// The cost of a send for the store, in counts that do not depend on the machine.
+/// `docs/performance.md` lists them.
 @Suite("What a send costs")
 struct SendCostTests {
-    /// Statements and new rows of a batch of `sends` messages over eight dialogs, each checked for a
-    /// repeated client id as the handler does.
+    /// Returns the statements and new rows of a batch of `sends` messages in eight dialogs. Each
+    /// send checks for a repeated client id, as the handler does.
     private func cost(
         sends: Int,
         history: Int
@@ -57,9 +58,10 @@ struct SendCostTests {
         let large = try cost(sends: 128, history: 1)
         #expect(small.messages == 64 && large.messages == 128)
         #expect(small.members == 0)
-        // The insert. That the client id is new is known in memory, as is who is listed.
+        // Each send runs one insert. Memory already knows that the client id is new and whom the
+        // chat lists.
         #expect(large.statements - small.statements == 64)
-        // 16 members and two rows of the clock; BEGIN and COMMIT are not counted as statements.
+        // 16 members and two rows of the clock; BEGIN and COMMIT do not count as statements.
         #expect(small.statements - 64 == 16 + 2)
     }
 

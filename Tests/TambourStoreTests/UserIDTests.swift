@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Ids of new users")
 struct UserIDTests {
-    /// A source that says these numbers, one after the other, and the last one for ever.
+    /// Returns a source that yields these numbers in turn, then repeats the last one.
     private static func scripted(_ numbers: [UInt64]) -> UserIDSource {
         let left = Mutex(numbers)
         return UserIDSource {
@@ -56,7 +56,7 @@ struct UserIDTests {
         #expect([first, erased] == [UserID(70), UserID(5)])
         #expect(try make(3, in: store) == UserID(6))
 
-        // Also within a batch, and after one that was rolled back.
+        // The same holds within a batch and after a rolled-back batch.
         struct Failure: Error {}
         #expect(throws: Failure.self) {
             try store.batch { tx in

@@ -6,7 +6,7 @@ import Testing
 
 @testable import tambour_spec
 
-/// Packets that ask for more memory or work than they are worth.
+/// Packets that demand far more memory or work than their size suggests.
 @Suite(
     "Dissector on greedy packets",
     .enabled(if: Wireshark.isInstalled, "\(Wireshark.missing)"),
@@ -24,7 +24,7 @@ struct DissectorBoundsTests {
         packet(flags: 254, try #require(payload.withUnsafeBytes { LZ4.compress($0) }))
     }
 
-    /// A bomb: `count` zeros in an LZ4 block, made without having them.
+    /// Returns an LZ4 block that inflates to `count` zeros, made without allocating the zeros.
     private static func zeros(_ count: Int) -> [UInt8] {
         let run = count - 1 - 4 - 15 - 5
         return [0x1F, 0, 1, 0] + Array(repeating: 255, count: run / 255) + [UInt8(run % 255)]
@@ -34,7 +34,7 @@ struct DissectorBoundsTests {
     struct Greedy: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let packet: [UInt8]
-        /// What the tree must say.
+        /// The problem that the tree must show.
         let problem: String
     }
 
@@ -76,7 +76,7 @@ struct DissectorBoundsTests {
         ]
     }()
 
-    /// A packet in segments as a network would cut it.
+    /// Splits a packet into segments as a network would.
     private func segments(_ bytes: [UInt8]) -> [Segment] {
         stride(from: 0, to: bytes.count, by: 1400).map { first in
             Segment(
@@ -102,7 +102,7 @@ struct DissectorBoundsTests {
         .enabled(if: PlainLua.isInstalled, "\(PlainLua.missing)")
     )
     func memory() throws {
-        // 254 MiB in a megabyte; in a table of Lua they would be four gigabytes.
+        // 254 MiB in a block of one megabyte; as a Lua table, they would take four gigabytes.
         let bomb = Self.packet(flags: 254, Self.zeros(254 << 20))
         let trees = try PlainLua.trees([bomb], megabytes: 400)
         #expect(
@@ -137,19 +137,19 @@ struct DissectorBoundsTests {
     @Test("adds only so much of one frame to the tree")
     func crowdedFrames() throws {
         let wireshark = try Wireshark()
-        // An array of 65,000 items in some 270 bytes, and 100 of these in a segment.
+        // An array of 65,000 items takes some 270 bytes; 100 such packets form a segment.
         let items = [0x81, 0xA1, 0x61, 0xDC, 0xFD, 0xE8] + [UInt8](repeating: 1, count: 65_000)
         let wide = Array(repeating: try Self.compressed(items), count: 100).flatMap { $0 }
-        // A megabyte of text in 4 KiB, and 12 of these.
+        // A megabyte of text takes 4 KiB; 12 such packets form a segment.
         let text: [UInt8] =
             [0x81, 0xA1, 0x61, 0xDB, 0, 0x0F, 0, 0] + [UInt8](repeating: 0x61, count: 0x0F_0000)
         let long = Array(repeating: try Self.compressed(text), count: 12).flatMap { $0 }
-        // Fifty things wrong in some 60 bytes, as often as it fits.
+        // Fifty errors take some 60 bytes, repeated as often as fits.
         let wrong: [UInt8] =
             [0x81, 0xA7] + Array("message".utf8) + [0x81, 0xA8] + Array("elements".utf8)
             + [0xDC, 0, 50] + [UInt8](repeating: 0xC3, count: 50)
         let worst = Array(repeating: try Self.compressed(wrong), count: 1400).flatMap { $0 }
-        // As many packets as fit, each lacking what is required.
+        // As many packets as fit, each without its required fields.
         let many = Array(repeating: Self.packet([]), count: 5000).flatMap { $0 }
 
         for (bytes, packets, isCut) in [

@@ -6,10 +6,10 @@ import Testing
 
 @testable import tambour_spec
 
-/// Packets that were broken at random. `TAMBOUR_SEED` repeats a run, `TAMBOUR_SOAK=1` makes it long.
+/// Randomly damaged packets. `TAMBOUR_SEED` repeats a run, `TAMBOUR_SOAK=1` makes it long.
 @Suite("Dissector on broken packets", .enabled(if: Wireshark.isInstalled, "\(Wireshark.missing)"))
 struct DissectorFuzzTests {
-    /// What no line of the tree may begin with.
+    /// Complaints with which no line of the tree may begin.
     private static let complaints = [
         "Lua Error", "[Dissector bug", "[Malformed Packet", "[Exception occurred",
     ]
@@ -25,7 +25,7 @@ struct DissectorFuzzTests {
             for _ in 0..<Int.random(in: 1...4, using: &run.random) {
                 mutant = mutate(mutant, with: sources, using: &run.random)
             }
-            // Mostly with a length that is right, so that the payload is looked at.
+            // Most mutants get a correct length, so that the dissector reads the payload.
             if Int.random(in: 0..<8, using: &run.random) > 0 { mutant = measured(mutant) }
             if !mutant.isEmpty { mutants.append(mutant) }
         }
@@ -39,7 +39,7 @@ struct DissectorFuzzTests {
                 "TAMBOUR_SEED=\(run.seed), packets from \(first), each alone"
             )
         }
-        // In a stream a wrong length swallows what follows, so these are short.
+        // A wrong length swallows the following packets of a stream, so keep the streams short.
         for first in stride(from: 0, to: mutants.count, by: 100) {
             let chunk = mutants[first..<min(first + 100, mutants.count)]
             let segments = chunk.map {
@@ -102,7 +102,7 @@ struct DissectorFuzzTests {
             )
         }
         var packets: [[UInt8]] = []
-        // The bytes where UTF-8 changes its mind.
+        // Bytes at the boundaries of UTF-8's rules.
         let starts: [UInt8] = [
             0x24, 0x80, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xED, 0xEE, 0xEF, 0xF0, 0xF1, 0xF4, 0xF5,
         ]
@@ -117,7 +117,7 @@ struct DissectorFuzzTests {
                 }
             }
         }
-        // As many digits as the largest number has.
+        // Numbers with as many digits as the largest integer.
         for digits in ["9999999999999999999", "9300000000000000000", "00000000000000000001"] {
             let id = WireEncoder.encode(.string(digits))
             packets.append(send(id: id, cid: [1], text: []))
@@ -141,8 +141,9 @@ struct DissectorFuzzTests {
         #expect(refused > packets.count / 4 && refused < packets.count)
     }
 
-    /// Compares what the dissector says of requests with what the server would answer and what `decode` tells.
-    /// - Returns: How many are refused.
+    /// Compares the dissector's view of requests with the server's answer and the output of
+    /// `decode`.
+    /// - Returns: The number of refused requests.
     private func expectAgreement(on mutants: [[UInt8]], _ name: String) throws -> Int {
         let wireshark = try Wireshark()
         let capture = try wireshark.capture(
@@ -151,7 +152,7 @@ struct DissectorFuzzTests {
         let rows = try wireshark.rows(capture, ["tambour.problem", "tambour.kind"])
         try #require(rows.count == mutants.count)
         var refused = 0
-        // A problem with a control character breaks the line of the field, and that of the tree.
+        // A problem text with a control character breaks the lines of the field and of the tree.
         var unprintable: Set<Int> = []
         for (index, (mutant, row)) in zip(mutants, rows).enumerated() {
             let expected = serverProblem(of: mutant) ?? ""
@@ -166,7 +167,7 @@ struct DissectorFuzzTests {
                 "\(name), packet \(index): \(Hex.text(mutant))"
             )
         }
-        // Where it can be read at all, the tree says what `decode` says.
+        // If the payload is readable, the tree must show the output of `decode`.
         let specification = try Repository.specification()
         let text = PayloadText(specification: specification)
         let trees = try wireshark.trees(capture)
@@ -195,7 +196,7 @@ struct DissectorFuzzTests {
         return packet[6] == 0 ? payload : try? WireBlock.inflate(payload, limit: 1 << 20)
     }
 
-    /// Why the server would refuse a request; nil when it would not.
+    /// Returns the server's reason for refusing a request; nil when it would accept it.
     private func serverProblem(of packet: [UInt8]) -> String? {
         let opcode = Opcode(rawValue: UInt16(packet[4]) << 8 | UInt16(packet[5]))
         return packet.withUnsafeBytes { bytes in
@@ -213,7 +214,7 @@ struct DissectorFuzzTests {
         }
     }
 
-    /// The packet with the length its header should have.
+    /// Returns the packet with a correct length in its header.
     private func measured(_ packet: [UInt8]) -> [UInt8] {
         guard packet.count >= 10 else { return packet }
         var packet = packet
@@ -231,7 +232,7 @@ struct DissectorFuzzTests {
         guard !packet.isEmpty else { return [UInt8.random(in: 0...255, using: &random)] }
         var packet = packet
         let at = Int.random(in: packet.indices, using: &random)
-        // First bytes of MessagePack values that promise much.
+        // First bytes of MessagePack values that announce large sizes.
         let telling: [UInt8] = [
             0x80, 0x8F, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC3, 0xC4, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB,
             0xCF, 0xD3, 0xD4, 0xD8, 0xD9, 0xDB, 0xDC, 0xDD, 0xDE, 0xDF, 0xFF,

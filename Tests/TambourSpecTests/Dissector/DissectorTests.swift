@@ -5,7 +5,7 @@ import Testing
 
 @testable import tambour_spec
 
-/// What Wireshark shows of packets equals what the specification's examples say of them.
+/// Compares the packets that Wireshark shows with the specification's examples.
 @Suite("Dissector", .enabled(if: Wireshark.isInstalled, "\(Wireshark.missing)"))
 struct DissectorTests {
     private static let header = [
@@ -13,14 +13,14 @@ struct DissectorTests {
         "tambour.length", "tambour.kind", "tambour.error", "tambour.problem",
     ]
 
-    /// Every key of the specification, as a filter names it.
+    /// Every key of the specification, by its filter name.
     private static func keys(in specification: Specification) -> [String] {
         Set(specification.maps.flatMap(\.fields).map(\.key)).sorted()
     }
 
     private static func specimens() throws -> [Specimen] {
         let plain = try Specimen.all(in: Repository.specification())
-        // An empty payload has no compressed form that would not be another packet.
+        // Skip empty payloads: in compressed form they would be different packets.
         return plain + plain.filter { $0.wireLength > 0 }.map { $0.compressed() }
     }
 
@@ -53,7 +53,8 @@ struct DissectorTests {
         let cut = try wireshark.rows(try wireshark.capture(bytes), fields, ["-Y", "tambour"])
         #expect(cut == whole)
 
-        // Ten packets of a direction in a segment; a frame then has the values of them all.
+        // Put up to ten packets of one direction into a segment; a frame then has the values of all
+        // of them.
         var coalesced: [Segment] = []
         var parts: [[Int]] = []
         for index in specimens.indices {
@@ -85,7 +86,7 @@ struct DissectorTests {
         }
     }
 
-    /// What the row of a packet must say.
+    /// Returns the row that a packet must have.
     private func expectedRow(
         _ specimen: Specimen,
         keys: [String],
@@ -108,7 +109,8 @@ struct DissectorTests {
         if example == .error, case .string(let code)? = value["error"] {
             row["tambour.error"] = code
         }
-        // What is refused is shown as far as it can be; the tree of the others is compared to the last value.
+        // The dissector shows a refused payload as far as possible; for accepted ones, the tree
+        // test compares every value.
         var found: [String: [String]] = [:]
         FieldValues(specification: specification).collect(value, specimen.type, into: &found)
         for (key, values) in found {
@@ -140,7 +142,7 @@ struct DissectorTests {
             let expected = text.linesWithoutMarks(of: value, as: specimen.type)
             #expect(tree.payload == expected, "\(specimen.name)")
         }
-        // A secret that is not masked would be found by its text.
+        // Search for the texts of secrets, to find any that are not masked.
         let shown = trees.flatMap(\.payload).joined(separator: "\n")
         #expect(shown.contains("(secret)") == !showsSecrets)
         let secrets = specimens.flatMap { self.secrets(in: $0, specification) }
@@ -148,7 +150,7 @@ struct DissectorTests {
         for secret in secrets { #expect(shown.contains(secret) == showsSecrets, "\(secret)") }
     }
 
-    /// Texts of sensitive fields that are long enough to be found by chance nowhere else.
+    /// Returns texts of sensitive fields that are too long to occur elsewhere by chance.
     private func secrets(in specimen: Specimen, _ specification: Specification) -> [String] {
         guard let value = specimen.value, specimen.problem == nil else { return [] }
         var found: [String: [String]] = [:]
@@ -190,22 +192,23 @@ struct DissectorTests {
             "0a0\(command)\(Hex.text([UInt8(seq >> 8), UInt8(seq & 255)]))00010000000180"
         }
         let wireshark = try Wireshark()
-        // Frames from 1, a microsecond apart.
+        // Frames are numbered from 1, a microsecond apart.
         let capture = try wireshark.capture([
             try packet(true, ping(1, 0)),  // 1
             try packet(true, ping(0x0102, 0)),  // 2
-            // A push of the number of a request, and one more opcode with it: neither is an answer.
+            // A push with the number of a request, and another opcode with that number: neither is
+            // a reply.
             try packet(false, "0a00000100850000000180"),  // 3
             try packet(false, "0a01000100200000000180"),  // 4
             try packet(false, ping(0x0102, 1)),  // 5, out of order
             try packet(false, ping(1, 1)),  // 6
-            // The same number twice in flight is answered in order.
+            // Two requests in flight with the same number are answered in order.
             try packet(true, ping(7, 0)),  // 7
             try packet(true, ping(7, 0)),  // 8
             try packet(false, ping(7, 1)),  // 9
             try packet(false, ping(7, 3)),  // 10
             try packet(true, ping(9, 0)),  // 11, never answered
-            // The other side answering a push is no reply to a request.
+            // The peer's answer to a push is no reply to a request.
             try packet(true, ping(9, 1)),  // 12
         ])
         let rows = try wireshark.rows(
@@ -294,7 +297,7 @@ struct DissectorTests {
         #expect(rows.first?["tambour.problem"] == "")
     }
 
-    // MARK: Which connections
+    // MARK: Connections
 
     @Test("reads the ports it was told, and what Decode As names")
     func ports() throws {
@@ -330,17 +333,18 @@ struct DissectorTests {
         let hello = try #require(specimens.first { $0.name.hasPrefix("SESSION_INIT request") })
         let reply = try #require(specimens.first { $0.name.hasPrefix("SESSION_INIT reply") })
         let send = try #require(specimens.first { $0.name.hasPrefix("MSG_SEND request") })
-        // Behind the first packet everything is ours.
+        // After the first packet, the dissector takes everything on the connection.
         #expect(
             try kinds([hello.segment, reply.segment, send.segment]) == [
                 "request", "reply", "request",
             ]
         )
-        // Nothing that does not begin so is taken: not the middle of a connection either.
+        // The dissector takes no connection that begins otherwise, not even the middle of a real
+        // one.
         for bytes in [reply.packet, send.packet, Array("GET / HTTP/1.1\r\n\r\n".utf8)] {
             #expect(try kinds([Segment(isToServer: true, bytes: bytes)]) == [])
         }
-        // Whatever byte that tells is another, it is not taken.
+        // A single changed byte among the significant ones prevents recognition.
         for index in [0, 1, 4, 5, 6, 10, 11] {
             var bytes = hello.packet
             bytes[index] ^= 0xE0
@@ -379,9 +383,9 @@ struct DissectorTests {
             return try wireshark.rows(capture, ["data.data"]).compactMap { $0["data.data"] }
         }
         func hex(_ text: String) -> String { Hex.text(Array(text.utf8)) }
-        // A lone byte that may be the first of a packet is shown with what comes behind it.
+        // A lone byte that may start a packet is shown together with the next bytes.
         #expect(try data(["\n", "one", "\n"]) == [hex("\none"), hex("\n")])
-        // Nothing is kept later on, nor what cannot be a packet.
+        // Later bytes, and bytes that cannot start a packet, are not held back.
         #expect(try data(["one", "\n", "two"]) == [hex("one"), hex("\n"), hex("two")])
         #expect(try data(["\none", "two"]) == [hex("\none"), hex("two")])
     }

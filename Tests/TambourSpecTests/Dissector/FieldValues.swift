@@ -2,14 +2,14 @@ import Foundation
 
 @testable import tambour_spec
 
-/// The values that filter fields must have, by key, in the order of the payload.
+/// The values that the filter fields must have, by key, in the order of the payload.
 ///
-/// A key that has one scalar type in the whole specification has that type as a filter field; a sensitive one, or one of
-/// several types, is a string.
+/// If a key has one scalar type in the whole specification, its filter field has that type.
+/// Sensitive keys and keys with several types are strings.
 struct FieldValues {
     let specification: Specification
     var showsSecrets = false
-    /// Whether everything but secrets is left out.
+    /// Whether to collect only secrets.
     var onlySecrets = false
 
     private enum Kind { case bool, integer, float, string }
@@ -60,7 +60,7 @@ struct FieldValues {
                 found[key, default: []].append("(secret)")
                 continue
             }
-            // A container has no value: it is there or it is not.
+            // A container has no value; its filter field only shows its presence.
             if kinds[key] == nil, isContainer(pair.value), !onlySecrets {
                 found[key, default: []].append("1")
             }
@@ -98,7 +98,7 @@ struct FieldValues {
         }
     }
 
-    /// A scalar as a field of the key's kind shows it; nil where it does not fit.
+    /// Returns a scalar in the form of the key's kind; nil if it does not fit.
     private func text(_ node: WireNode, _ type: WireType, _ field: Field) -> String? {
         switch (kinds[field.key], node) {
         case (.bool?, .bool(let bool)): bool ? "1" : "0"

@@ -4,27 +4,28 @@ import Testing
 
 @testable import tambour_spec
 
-/// A packet of the specification's examples with what must be seen in it.
+/// A packet of the specification's examples, with the expected view of it.
 struct Specimen {
     var name: String
     var opcode: OpcodeEntry
     var role: Example.Role
     var packet: [UInt8]
-    /// What the payload says; nil when it is not MessagePack.
+    /// The decoded payload; nil when it is not MessagePack.
     var value: WireNode?
     var type: StructType
-    /// What the specification says is wrong with it.
+    /// The problem that the specification names.
     var problem: String?
 
     var isToServer: Bool { role == .request }
     var segment: Segment { Segment(isToServer: isToServer, bytes: packet) }
 
-    /// The header without its length.
+    /// Fields of the header, apart from its length field.
     var sequence: Int { Int(packet[2]) << 8 | Int(packet[3]) }
     var flags: Int { Int(packet[6]) }
     var wireLength: Int { packet.count - 10 }
 
-    /// Every example, every other encoding of one, and every refusal that needs no lowered limit.
+    /// Returns every example, every alternative encoding of one, and every refusal that needs no
+    /// lowered limit.
     static func all(in specification: Specification) throws -> [Specimen] {
         var specimens: [Specimen] = []
         for file in specification.examples {
@@ -60,7 +61,8 @@ struct Specimen {
         return specimens
     }
 
-    /// The same with its payload in an LZ4 block: as the server compresses it, or, where that saves nothing, literals only.
+    /// Returns the packet with its payload in an LZ4 block. If the server's compression saves
+    /// nothing, the block has only literals.
     func compressed() -> Specimen {
         let payload = Array(packet[10...])
         let block =
@@ -81,7 +83,7 @@ struct Specimen {
     }
 }
 
-/// LZ4 blocks of one match, near what the format says of the end of a block: where it is legal and where it is not.
+/// LZ4 blocks with one match near the end of the block, both legal and illegal ones.
 enum EdgeBlocks {
     static let all: [[UInt8]] = {
         var blocks: [[UInt8]] = []

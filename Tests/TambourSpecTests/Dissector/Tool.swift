@@ -7,7 +7,7 @@ enum Tool {
         var description: String
     }
 
-    /// Where a program of PATH is; nil when it is not installed.
+    /// Returns the location of a program in PATH; nil when it is not installed.
     static func path(_ name: String) -> URL? {
         let folders = ProcessInfo.processInfo.environment["PATH"] ?? ""
         return folders.split(separator: ":").lazy
@@ -15,7 +15,7 @@ enum Tool {
             .first { FileManager.default.isExecutableFile(atPath: $0.path) }
     }
 
-    /// Where a program of this package is: beside the tests.
+    /// Returns the location of a program of this package, next to the tests.
     static func built(_ name: String) -> URL? {
         ([Bundle.main] + Bundle.allBundles)
             .flatMap { [$0.bundleURL, $0.executableURL?.deletingLastPathComponent()] }
@@ -25,7 +25,7 @@ enum Tool {
             .first { FileManager.default.isExecutableFile(atPath: $0.path) }
     }
 
-    /// Runs a program to its end, with a folder for a home in which nobody has settings or plugins.
+    /// Runs a program until it ends, with an empty home folder that has no settings or plugins.
     static func run(
         _ program: URL,
         _ arguments: [String],
@@ -46,7 +46,7 @@ enum Tool {
     }
 }
 
-/// A folder that goes with whoever holds it.
+/// A folder that is removed with its last reference.
 final class TemporaryFolder: Sendable {
     let url: URL
 

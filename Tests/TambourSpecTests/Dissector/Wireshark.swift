@@ -3,18 +3,18 @@ import TambourTesting
 
 @testable import tambour_spec
 
-/// What goes over a connection, as a capture sees it.
+/// Bytes in one direction of a connection, as a capture shows them.
 struct Segment {
     var isToServer: Bool
     var bytes: [UInt8]
 }
 
-/// tshark with the dissector of this repository, on captures that are made for a test.
+/// tshark with this repository's dissector, on captures made for a test.
 struct Wireshark {
     static let isInstalled = Tool.path("tshark") != nil && Tool.path("text2pcap") != nil
     static let missing = "needs tshark and text2pcap: scripts/deps test installs them"
 
-    /// What is printed in front of the values of a field that is there several times.
+    /// The separator between several values of one field.
     static let aggregator = "|"
 
     let folder: TemporaryFolder
@@ -26,14 +26,15 @@ struct Wireshark {
             throw Tool.Failure(description: Self.missing)
         }
         let outcome = try Tool.run(program, arguments, in: folder)
-        // tshark goes on without a script that does not load.
+        // tshark continues even if a script does not load.
         guard outcome.status == 0, !outcome.errors.contains("Lua") else {
             throw Tool.Failure(description: "\(name): \(outcome.errors)")
         }
         return outcome.output
     }
 
-    /// A capture of one connection, every segment a packet of its own, a microsecond after the one before.
+    /// Makes a capture of one connection; the segments are a microsecond apart, each in a packet of
+    /// its own.
     func capture(
         _ segments: [Segment],
         clientPort: Int = 40_000,
@@ -47,7 +48,7 @@ struct Wireshark {
         )
     }
 
-    /// A capture in which every frame holds one packet and no connection.
+    /// Makes a capture in which every frame contains one packet without a connection.
     func capture(frames: [[UInt8]]) throws -> URL {
         let lines = frames.map { Hex.text($0) + "\n" }
         return try capture(lines.joined(), pattern: "^(?<data>[0-9a-f]+)$", ["-P", "tambour"])
@@ -61,13 +62,14 @@ struct Wireshark {
         return output
     }
 
-    /// What tshark prints about a capture.
+    /// Returns tshark's output for a capture.
     func read(_ capture: URL, _ arguments: [String]) throws -> String {
         let script = Repository.root.appending(path: DissectorSource.path).path
         return try run("tshark", ["-r", capture.path, "-X", "lua_script:\(script)"] + arguments)
     }
 
-    /// A row of values for each frame that is shown, by the names of the fields; what is absent is an empty string.
+    /// Returns a row of values for each shown frame, by field name. Absent values are empty
+    /// strings.
     func rows(
         _ capture: URL,
         _ fields: [String],
@@ -84,19 +86,19 @@ struct Wireshark {
         }
     }
 
-    /// Every packet in the tree of a capture.
+    /// Returns every packet in the tree of a capture.
     func trees(_ capture: URL, _ arguments: [String] = []) throws -> [PacketTree] {
         PacketTree.all(in: try read(capture, ["-V", "-O", "tambour"] + arguments))
     }
 }
 
-/// The dissector in a plain interpreter of the Lua that later versions of Wireshark have.
+/// The dissector in a plain interpreter of the Lua version that later Wireshark versions use.
 enum PlainLua {
     static let isInstalled = Tool.path("lua5.4") != nil
     static let missing = "needs lua5.4: scripts/deps test installs it"
 
-    /// What the dissector shows of packets.
-    /// - Parameter megabytes: How much memory the interpreter may have.
+    /// Returns the dissector's view of packets.
+    /// - Parameter megabytes: The memory limit of the interpreter.
     static func trees(_ packets: [[UInt8]], megabytes: Int = 2000) throws -> [PacketTree] {
         let stage = URL(filePath: #filePath).deletingLastPathComponent()
             .appending(path: "wireshark.lua")
@@ -116,17 +118,17 @@ enum PlainLua {
 
 /// A packet as the tree shows it.
 struct PacketTree: Equatable {
-    /// `MSG_SEND request, seq 23, 57 bytes`.
+    /// The title, such as `MSG_SEND request, seq 23, 57 bytes`.
     var title: String
-    /// The lines below it without those of the payload, not indented.
+    /// The lines below the title, except those of the payload, not indented.
     var header: [String] = []
-    /// The lines of the payload, two blanks for each level, without expert information.
+    /// The lines of the payload, with two blanks for each level and without expert information.
     var payload: [String] = []
 
-    /// Every packet in what tshark prints with `-V`.
+    /// Returns every packet in the output of `tshark -V`.
     static func all(in text: String) -> [PacketTree] {
         var trees: [PacketTree] = []
-        // Deeper lines than this belong to something that is left out.
+        // Lines deeper than this belong to a skipped item.
         var skipped = Int.max
         var isOurs = false
         var isPayload = false
@@ -159,7 +161,7 @@ struct PacketTree: Equatable {
 }
 
 extension PayloadText {
-    /// Lines as the tree has them: marks are expert information there.
+    /// Returns the lines as the tree shows them: marks are expert information in the tree.
     func linesWithoutMarks(of node: WireNode, as type: StructType?) -> [String] {
         lines(of: node, as: type).compactMap { line in
             if line.drop(while: { $0 == " " }).hasPrefix("# ") { return nil }

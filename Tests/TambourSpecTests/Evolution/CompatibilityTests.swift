@@ -3,7 +3,7 @@ import Testing
 
 @testable import tambour_spec
 
-/// The rules of compatibility, tried on the real specification by the trials of `Trials`.
+/// Tries the rules of compatibility on the real specification, with the trials of `Trials`.
 @Suite("Compatibility with releases")
 struct CompatibilityTests {
     @Test("holds for what is committed")
@@ -34,7 +34,7 @@ struct CompatibilityTests {
         #expect(trial.things > 0, "nothing was tried")
     }
 
-    /// Each trial expects exactly its breakages, so it fails without the rules it names.
+    /// Each trial expects exactly its breakages, so it fails without the rules that it names.
     @Test("needs every rule of the table")
     func everyRule() {
         let needed = Set(Trials.all.flatMap { $0.breaks.map(\.rule) })
@@ -96,7 +96,8 @@ struct CompatibilityTests {
         #expect(noticed == tried)
     }
 
-    /// The one it takes for such begins with a client that MUST get something: in doubt a text binds its subject.
+    /// The wrongly classified requirement begins with a client that MUST get something. In doubt, a
+    /// text binds its subject.
     @Test("takes next to no requirement of today for one on clients")
     func bindsServers() {
         let binding = Trials.old.requirements.filter { Wording.bindsClients($0.text) }

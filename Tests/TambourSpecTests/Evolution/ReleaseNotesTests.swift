@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Release notes")
 struct ReleaseNotesTests {
-    /// A release with one change of every sort.
+    /// Returns a release with one change of every kind.
     private func next() throws -> Specification {
         var next = try Repository.specification()
         next.version = 2

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Releases")
 struct ReleasesTests {
-    /// An empty folder, gone when the test is over.
+    /// Runs `body` with an empty folder, and removes it afterwards.
     private func inFolder(_ body: (URL) throws -> Void) throws {
         let root = FileManager.default.temporaryDirectory.appending(
             path: "tambour-releases-\(UUID())",
@@ -18,7 +18,7 @@ struct ReleasesTests {
         try body(root)
     }
 
-    /// A repository with the specification of this one, and no releases.
+    /// Runs `body` with a repository that has this specification and no releases.
     private func inRepository(_ body: (URL) throws -> Void) throws {
         try inFolder { root in
             let original = Repository.root.appending(path: "protocol-spec")
@@ -45,7 +45,7 @@ struct ReleasesTests {
 
     private func texts(_ problems: [Problem]) -> [String] { problems.map(\.description) }
 
-    /// Writes the digests of all releases there are, as if the next one had begun.
+    /// Writes the digests of all existing releases, as if the next release had begun.
     private func seal(_ root: URL) throws {
         let releases = Releases(root: root)
         let lines = try releases.versions.map { "\($0) \(try releases.digest(of: $0))\n" }
@@ -54,7 +54,7 @@ struct ReleasesTests {
         )
     }
 
-    /// A repository with a frozen release 1 and the draft of 2.
+    /// Runs `body` with a repository that has a frozen release 1 and a draft of release 2.
     private func withDraft(_ body: (URL, Releases, Specification) throws -> Void) throws {
         try inRepository { root in
             let releases = Releases(root: root)
@@ -257,7 +257,7 @@ struct ReleasesTests {
             try Data("---\ntouches: [\(id)]\nreworded: [\(id)]\n---\nClearer.\n".utf8).write(
                 to: folder.appending(path: "clearer.md")
             )
-            // The draft has the old words.
+            // Write the draft again, because it still has the old text.
             #expect(try releases.write(specification, again: true))
             #expect(texts(releases.problems(of: specification)) == [])
         }

@@ -1,6 +1,6 @@
 @testable import tambour_spec
 
-/// Trials of the types of entities.
+/// Trials of entity types.
 extension Trials {
     private static var fields: [String] {
         old.entities.flatMap { entity in

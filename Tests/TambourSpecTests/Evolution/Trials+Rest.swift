@@ -2,7 +2,7 @@ import Foundation
 
 @testable import tambour_spec
 
-/// Trials of everything but fields.
+/// Trials of everything except fields.
 extension Trials {
     private func broken(_ titles: [String], _ rules: String...) -> [Broken] {
         titles.flatMap { title in rules.map { Broken(title: title, rule: $0) } }
@@ -10,7 +10,7 @@ extension Trials {
 
     // MARK: Enums and structs
 
-    /// A release that also sends clients the closed enums; the real one only reads them.
+    /// A release that also sends closed enums to clients; the real one only reads them.
     private static let sendingClosed: Specification = {
         var release = old
         guard let chat = release.structs.firstIndex(where: { $0.name == "Chat" }),
@@ -563,7 +563,7 @@ extension Trials {
         add("a known number is removed", known, breaks: broken(known, "known-removed")) {
             for index in $0.families.indices { $0.families[index].known = [] }
         }
-        // A title holds the old name, as the old one is what is broken.
+        // The title contains the old name, because the old name is broken.
         for (what, rule, change) in [
             ("a known number gets another name", "known-renamed", Self.renameKnown),
             ("a known number gets another direction", "known-direction", Self.turnKnown),
@@ -679,7 +679,7 @@ extension Trials {
         }
     }
 
-    /// Something with a name is added, added with a wrong date, and dated anew.
+    /// Adds named things, adds them with a wrong date, and changes their dates.
     private mutating func addDates(
         _ kind: String,
         _ titles: [String],
@@ -712,7 +712,7 @@ extension Trials {
 
     // MARK: Requirements
 
-    /// Changes every requirement: in chapters its text, in edges what follows from what is given.
+    /// Changes every requirement: the text in chapters, the consequence in edges.
     private static func forEachRequirement(
         _ specification: inout Specification,
         _ change: (inout String, inout Requirement.Level) -> Void
@@ -800,7 +800,7 @@ extension Trials {
         }
     }
 
-    /// The same words put otherwise, and other words with and without a note.
+    /// Rearranges the same words, and changes words with and without a note.
     private mutating func addRewordings(_ all: [String]) {
         add("a requirement is set otherwise, in the same words", all) {
             Self.forEachRequirement(&$0) { text, _ in
@@ -830,7 +830,7 @@ extension Trials {
         ] {
             let changed = Self.old.requirements.filter { requirement in
                 let isEdge = if case .opcode = requirement.place { true } else { false }
-                // Of an edge, what is given stays.
+                // In an edge, the condition stays.
                 let text =
                     isEdge
                     ? requirement.text[

@@ -2,17 +2,18 @@ import Testing
 
 @testable import tambour_spec
 
-/// What a change broke: the name of the thing and of the rule.
+/// A breakage: the title of the broken thing, and the violated rule.
 struct Broken: Hashable, CustomStringConvertible {
     var title: String
     var rule: String
     var description: String { "\(title): \(rule)" }
 }
 
-/// One kind of change, made to everything it can be made to at once, and exactly what it must break.
+/// One kind of change, applied to everything possible at once, with the exact breakages that it
+/// must cause.
 struct Trial: Sendable, CustomTestStringConvertible {
     var testDescription: String
-    /// How many things are changed.
+    /// The number of changed things.
     var things: Int
     var breaks: Set<Broken>
     /// What clients have, and what it promises.
@@ -23,7 +24,8 @@ struct Trial: Sendable, CustomTestStringConvertible {
     var change: @Sendable (inout Specification) -> Void
 }
 
-/// A change somebody could make to each field, opcode, enum, error, limit, name and requirement of the real specification.
+/// A possible change of each field, opcode, enum, error, limit, name and requirement of the real
+/// specification.
 struct Trials {
     /// What clients have: the specification as it is.
     static let old: Specification = {
@@ -36,7 +38,7 @@ struct Trials {
 
     static let promises = Promises(of: old)
 
-    /// The release after it, as yet without a change.
+    /// The next release, without any change yet.
     static let next: Specification = {
         var next = old
         next.version += 1
@@ -90,14 +92,15 @@ struct Trials {
     struct FieldList: Sendable {
         var title: String
         var fields: [Field]
-        /// Whether clients send it, and whether they are sent it.
+        /// Whether clients send the fields, and whether they receive them.
         var isSent: Bool
         var isReceived: Bool
 
         func title(of field: Field) -> String { "\(title).\(field.key)" }
     }
 
-    /// The names of structs and enums that travel in some payloads, followed here once more.
+    /// Returns the names of structs and enums in some payloads. The function computes them
+    /// independently of the check.
     static func reachable(_ payloads: (OpcodeEntry) -> [StructType?]) -> Set<String> {
         var found: Set<String> = []
         func follow(_ fields: [Field]) {
@@ -169,7 +172,7 @@ struct Trials {
         }
     }
 
-    /// Changes each field that `applies` and expects of it the breakages by `rules`.
+    /// Changes each field for which `applies` is true, and expects the breakages of `rules` for it.
     private mutating func addForEachField(
         _ what: String,
         where applies: @escaping @Sendable (Field, FieldList) -> Bool = { _, _ in true },
@@ -464,7 +467,7 @@ struct Trials {
         }
     }
 
-    /// What a request means that names a thing twice, and who checks values of any type.
+    /// Changes the meaning of duplicate keys, and the reader that checks values of any type.
     private mutating func addFieldReading() {
         for (duplicates, rules) in [
             (Duplicates.refused, ["field-duplicates"]), (.merged, []), (.kept, []),

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("JSON Schemas")
 struct PayloadSchemasTests {
-    /// A Python that has `jsonschema`: `TAMBOUR_STOCK_PYTHON`, or the one in the build folder.
+    /// A Python with `jsonschema`: `TAMBOUR_STOCK_PYTHON`, or the interpreter in the build folder.
     static let python: URL? = {
         if let named = ProcessInfo.processInfo.environment["TAMBOUR_STOCK_PYTHON"] {
             return URL(filePath: named)
@@ -75,7 +75,8 @@ struct PayloadSchemasTests {
         print("JSON Schemas: \(lines.last ?? "nothing")")
     }
 
-    /// A mistake in the schema of `MSG_SEND request.message`, and what the validation must say.
+    /// A mistake in the schema of `MSG_SEND request.message`, and the expected message of the
+    /// validation.
     struct Mistake: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let says: String

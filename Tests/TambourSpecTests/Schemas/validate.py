@@ -18,10 +18,11 @@ from typing import Any
 import jsonschema
 import msgpack
 
-#: Bytes before a payload.
+#: The number of bytes before a payload.
 HEADER = 10
 
-#: How refusals begin that a schema can tell, after the path. A float like 1.0 is an integer to JSON Schema.
+#: The beginnings of refusals, after the path, that a schema can detect. JSON Schema treats a float like 1.0 as an
+#: integer.
 TELLABLE = ("expected", "missing", "unknown value", "an integer above")
 
 

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("A packet taken apart")
 struct PacketAnatomyTests {
-    /// Every packet of the examples with what its payload should be.
+    /// Returns every packet of the examples, with the type of its payload.
     private static func packets() throws -> [(name: String, bytes: [UInt8], type: StructType?)] {
         let specification = try Repository.specification()
         return try specification.examples.flatMap { file in
@@ -23,7 +23,7 @@ struct PacketAnatomyTests {
         }
     }
 
-    /// Whether each byte is in exactly one run, in order.
+    /// Returns whether each byte is in exactly one run, in order.
     private static func covers(_ anatomy: PacketAnatomy, _ bytes: [UInt8]) -> Bool {
         var position = 0
         for run in anatomy.runs {
@@ -94,7 +94,7 @@ struct PacketAnatomyTests {
     func meanings() throws {
         let specification = try Repository.specification()
         let request = try #require(specification.opcode(named: "MSG_SEND")?.request)
-        // A key nobody knows, the id as a string, the time in more bytes than it needs.
+        // An unknown key, the id as a string, and a number in a longer form than necessary.
         let wire = WireNode.map([
             .init(key: .string("chatId"), value: .string("3")),
             .init(key: .string("mood"), value: .array([.int(-1)])),

@@ -1,11 +1,11 @@
 import TambourSQL
 import Testing
 
-/// What both drivers promise, tested by the same bodies.
+/// The promises of both drivers, tested by the same code.
 @Suite("Both drivers keep the promises of SQLConnection and SQLStatement")
 struct SQLDriverTests {
-    /// WITHOUT ROWID also makes SQLite refuse a NULL key: a plain INTEGER PRIMARY KEY takes it as
-    /// a wish for the next free number.
+    /// WITHOUT ROWID makes SQLite refuse a NULL key. A plain INTEGER PRIMARY KEY would replace NULL
+    /// by the next free number.
     static let table = """
         CREATE TABLE t(id {int64} NOT NULL PRIMARY KEY, name {text}, body {blob}) {without_rowid}
         """
@@ -112,7 +112,7 @@ struct SQLDriverTests {
         defer { withExtendedLifetime(database) {} }
         let error = #expect(throws: SQLError.self) {
             let statement = try connection.prepare(sql)
-            // PostgreSQL prepares an empty text and only then has nothing to run.
+            // PostgreSQL prepares an empty text and fails only when it runs.
             if sql.isEmpty { _ = try statement.step() }
         }
         #expect(error?.kind == .other)

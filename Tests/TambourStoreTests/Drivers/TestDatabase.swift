@@ -7,7 +7,7 @@ enum SQLEngine: String, Sendable, CustomTestStringConvertible {
     case sqlite = "SQLite"
     case postgreSQL = "PostgreSQL"
 
-    /// PostgreSQL takes part when the package trait of that name is on.
+    /// The engines of this build; the package trait `PostgreSQL` adds PostgreSQL.
     static var available: [SQLEngine] {
         #if PostgreSQL
             [.sqlite, .postgreSQL]
@@ -19,9 +19,9 @@ enum SQLEngine: String, Sendable, CustomTestStringConvertible {
     var testDescription: String { rawValue }
 }
 
-/// An empty database for one test, removed with the last reference to it.
+/// An empty database for one test, removed with its last reference.
 ///
-/// Keep it referenced as long as its connections are used.
+/// Keep a reference to it as long as its connections are in use.
 final class TestDatabase {
     let engine: SQLEngine
     private let makeConnection: (SQLMode) throws -> any SQLConnection
@@ -57,7 +57,7 @@ final class TestDatabase {
 
     /// Opens another connection.
     ///
-    /// - Parameter mode: Means something to SQLite only; open one for writing first.
+    /// - Parameter mode: Affects only SQLite; open a connection for writing first.
     func connect(_ mode: SQLMode = .readWrite) throws -> any SQLConnection {
         try makeConnection(mode)
     }

@@ -3,14 +3,15 @@
     import Synchronization
     import TambourSQL
 
-    /// A PostgreSQL server of this process's own: made when first asked for, gone with the process.
+    /// A PostgreSQL server of this process, started on first use and stopped with the process.
     ///
-    /// It listens on a Unix socket in a temporary directory and does not sync: nothing in it
-    /// outlives the tests. A shell holds it and watches a pipe from us; when we end, however we
-    /// end, the pipe closes, and the shell stops the server and removes the directory.
+    /// It listens on a Unix socket in a temporary directory and does not sync, because its data
+    /// does not outlive the tests. A shell starts it and watches a pipe from this process. When
+    /// this process ends in any way, the pipe closes; then the shell stops the server and removes
+    /// the directory.
     final class PostgresCluster: Sendable {
         private let directory: String
-        /// Written to by nobody: that it is open keeps the server running.
+        /// The open pipe keeps the server running; no data is written to it.
         private let lifeline: FileHandle
         private let databaseCount = Mutex(0)
 
@@ -20,7 +21,7 @@
             var description: String
         }
 
-        /// Creates an empty database and says how to connect to it.
+        /// Creates an empty database and returns its cluster and name.
         static func makeDatabase() throws -> (cluster: PostgresCluster, name: String) {
             let cluster = try shared.withLock { shared in
                 let cluster = try shared ?? PostgresCluster()
@@ -30,7 +31,7 @@
             let name = try cluster.databaseCount.withLock { count in
                 count += 1
                 let name = "test\(count)"
-                // Copying the files takes half the time of logging them, the default.
+                // Copying the files takes half the time of the default, which logs them.
                 try cluster.administer("CREATE DATABASE \(name) STRATEGY file_copy")
                 return name
             }
@@ -56,7 +57,7 @@
                         + "installed (looked in /usr/lib/postgresql and in PATH)"
                 )
             }
-            // Short, because the path of a Unix socket holds 107 bytes at most.
+            // Keep the path short, because the path of a Unix socket has at most 107 bytes.
             var template = Array("/tmp/tambour-pg-XXXXXX".utf8CString)
             guard mkdtemp(&template) != nil else {
                 throw Failure(description: "mkdtemp: errno \(errno)")
@@ -64,7 +65,8 @@
             directory = String(decoding: template.dropLast().map(UInt8.init), as: UTF8.self)
 
             let shell = Process()
-            // PostgreSQL refuses to run as root, so root hands it to the user made for it.
+            // PostgreSQL refuses to run as root, so root gives the directory to the user
+            // `postgres`.
             if getuid() == 0 {
                 guard let user = getpwnam("postgres")?.pointee,
                     chown(directory, user.pw_uid, user.pw_gid) == 0
@@ -84,7 +86,7 @@
             let input = Pipe()
             let output = Pipe()
             lifeline = input.fileHandleForWriting
-            // Other programs the tests start must not keep the server alive.
+            // Child processes of the tests must not keep the server alive.
             _ = fcntl(lifeline.fileDescriptor, F_SETFD, FD_CLOEXEC)
             shell.standardInput = input
             shell.standardOutput = output
@@ -97,8 +99,8 @@
             }
         }
 
-        /// $1 is where the programs are, $2 the directory. Interrupts from the terminal are left to
-        /// the test process, whose end this script waits for.
+        /// $1 is the folder of the programs, $2 the directory. The script ignores interrupts from
+        /// the terminal and waits for the end of the test process.
         private static let script = """
             trap '' INT TERM HUP
             cd "$2" || exit 1
@@ -113,7 +115,7 @@
             cd / && rm -rf "$2"
             """
 
-        /// The folder with initdb and pg_ctl; of several versions the newest.
+        /// The folder of initdb and pg_ctl in the newest installed version.
         private static let programs: String? = {
             let files = FileManager.default
             let versions = (try? files.contentsOfDirectory(atPath: "/usr/lib/postgresql")) ?? []

@@ -4,22 +4,23 @@ import TambourProtocol
 import TambourSQL
 import TambourStore
 
-/// A migrated store of one test: its writer, and a reader on a connection of its own.
+/// A migrated store for one test: a writer, and a reader on a separate connection.
 ///
-/// Time is what the test says: every batch is a second after the one before, unless told otherwise.
+/// Only the test moves the time: each batch is a second after the previous one, unless it names a
+/// time.
 final class TestStore {
     let database: TestDatabase
     private(set) var limits: Limits
     private(set) var writer: StoreWriter
     private(set) var reader: StoreConnection
-    /// The commit clock of the last batch, Unix milliseconds.
+    /// The commit clock of the last batch, in Unix milliseconds.
     private(set) var now: Int64 = 1_700_000_000_000
-    /// The device every message of `send` comes from.
+    /// The device of all messages of `send`.
     let device = DeviceID(1)
     private var lastCID: Int64 = 0
     private let userIDs: UserIDSource
 
-    /// - Parameter userIDs: nil for the ids 1, 2, 3 …
+    /// - Parameter userIDs: The source of user ids; nil for the ids 1, 2, 3 …
     init(
         _ engine: SQLEngine,
         limits overrides: [String: Int] = [:],
@@ -37,7 +38,7 @@ final class TestStore {
         reader = try StoreConnection(database.connect(), limits: limits)
     }
 
-    /// Opens the database anew, as a restart of the server does.
+    /// Reopens the database, as a restart of the server does.
     func reopen(limits overrides: [String: Int] = [:]) throws {
         limits = try Limits(overrides: overrides)
         writer = try StoreWriter(
@@ -47,9 +48,9 @@ final class TestStore {
         reader = try StoreConnection(database.connect(), limits: limits)
     }
 
-    /// Runs `body` as a batch and commits it; rolls back when it throws.
+    /// Runs `body` as a batch and commits it; rolls back if `body` throws.
     ///
-    /// - Parameter time: the batch's commit clock; a second after the last one unless given.
+    /// - Parameter time: The commit clock of the batch; by default, a second after the last one.
     @discardableResult
     func batch<Result>(
         at time: Int64? = nil,
@@ -66,17 +67,17 @@ final class TestStore {
         }
     }
 
-    /// Runs `body` over what is committed.
+    /// Runs `body` on the committed state.
     func read<Result>(_ body: (ReadTransaction) throws -> Result) throws -> Result {
         try reader.read(body)
     }
 
-    /// What StoreCheck has to say.
+    /// Returns the problems that StoreCheck reports.
     func problems() throws -> [String] {
         try StoreCheck.problems(of: writer.connection, wall: now)
     }
 
-    // MARK: - What most tests begin with
+    // MARK: - Common setup
 
     /// Registers `count` users, with the ids 1, 2, 3 …
     func users(_ count: Int) throws -> [UserID] {
@@ -91,13 +92,14 @@ final class TestStore {
         }
     }
 
-    /// A `cid` nobody has used.
+    /// Returns an unused `cid`.
     func nextCID() -> Int64 {
         lastCID += 1
         return lastCID
     }
 
-    /// Sends a text to the dialog of two users in a batch of its own; creates the dialog first.
+    /// Sends a text to the dialog of two users in a separate batch, and creates the dialog if
+    /// necessary.
     @discardableResult
     func send(
         _ text: Text,
@@ -108,7 +110,7 @@ final class TestStore {
         try batch(at: time) { try send(text, from: sender, to: receiver, in: $0) }
     }
 
-    /// The same within a batch.
+    /// Sends a text within a batch.
     @discardableResult
     func send(
         _ text: Text,
@@ -133,7 +135,7 @@ final class TestStore {
         return try tx.append(content, to: chat, from: sender, on: device).record
     }
 
-    /// Creates a group, with the message that says so, in a batch of its own.
+    /// Creates a group with its creation event, in a separate batch.
     func group(_ members: [UserID], title: Text = "Group") throws -> ChatKey {
         try batch { tx in
             let chat = try tx.createGroup(title: title, owner: members[0], members: members)
@@ -142,7 +144,7 @@ final class TestStore {
         }
     }
 
-    /// The newest `count` messages as `viewer` sees them, oldest first.
+    /// Returns the newest `count` messages as `viewer` sees them, oldest first.
     func texts(of chat: ChatKey, for viewer: UserID, count: Int = 100) throws -> [String] {
         try read { snapshot in
             try snapshot.history(
@@ -159,7 +161,7 @@ final class TestStore {
 }
 
 extension UserIDSource {
-    /// The ids 1, 2, 3 …
+    /// Returns a source of the ids 1, 2, 3 …
     static func rising() -> Self {
         let last = Rising()
         return Self { last.value.add(1, ordering: .relaxed).newValue }
@@ -177,13 +179,13 @@ extension WriteTransaction {
         try lowerRead(to: time, of: user, in: chat)
     }
 
-    /// The group with this key; the test has created it.
+    /// Returns the group with this key, which the test has created.
     func group(_ key: ChatKey, for user: UserID) throws -> ChatState? {
         try chat(ChatID(key.rawValue), visibleTo: user)
     }
 }
 
 extension CommitStamp {
-    /// A stamp whose lease nobody asks for.
+    /// Returns a stamp whose lease does not matter.
     static func at(_ ct: Int64) -> CommitStamp { CommitStamp(ct: ct, leaseEnd: ct) }
 }
