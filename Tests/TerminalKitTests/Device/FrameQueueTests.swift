@@ -3,14 +3,15 @@ import Testing
 
 @testable import TerminalKit
 
-/// However slowly bytes leave, the terminal ends with the newest frame, and little is held.
+/// However slowly bytes drain, the terminal ends with the newest frame, and the queue holds few
+/// bytes.
 struct FrameQueueTests {
     private enum Step {
         case show(String)
         case control
         case drain(Int)
         case repaint
-        /// Something else had the terminal.
+        /// Another program had the terminal.
         case discard
     }
 

@@ -4,10 +4,10 @@ import Testing
 
 @testable import TerminalKit
 
-/// The terminal is taken and given back whole, and never makes the program wait.
+/// The device restores the terminal completely, and never blocks the program.
 @Suite(.serialized)
 struct TerminalDeviceTests {
-    /// A device on a pseudo-terminal, started, and what it tells.
+    /// A started device on a pseudo-terminal, with the events it reports.
     private final class Session {
         let terminal: PseudoTerminal
         let device: TerminalDevice
@@ -119,7 +119,7 @@ struct TerminalDeviceTests {
         session.on { device in
             device.handlers.input = { found in
                 events.add(found)
-                // The rest comes while the queue has something else to do.
+                // The rest of the sequence arrives while the queue is busy.
                 guard found.contains(.key(KeyPress(.character("x")))) else { return }
                 _ = write(master, "[A", 2)
                 var polled = pollfd(fd: slave, events: Int16(POLLIN), revents: 0)

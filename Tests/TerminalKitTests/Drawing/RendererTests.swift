@@ -3,7 +3,7 @@ import Testing
 
 @testable import TerminalKit
 
-/// A terminal that obeys the renderer's bytes shows exactly the surface, and the bytes are few.
+/// A terminal that follows the renderer's bytes shows exactly the surface, and the bytes are few.
 struct RendererTests {
     private let size = Size(columns: 20, rows: 6)
 
@@ -48,7 +48,8 @@ struct RendererTests {
                 screen.draw(step)
                 switch step {
                 case .resize(let size):
-                    // Back at the size of the last frame, only the device knows of the resize.
+                    // When the size is that of the last frame again, only the device knows of the
+                    // resize.
                     if size == shownSize { renderer.forget() }
                     terminal.resize(to: size)
                 case .damage:

@@ -2,7 +2,7 @@ import Testing
 
 @testable import TerminalKit
 
-/// Colours and themes fit what the terminal has.
+/// Colours and themes match the terminal's abilities.
 struct StyleTests {
     @Test(
         "the depth comes from the environment",

@@ -2,7 +2,7 @@ import Testing
 
 @testable import TerminalKit
 
-/// Cells hold whole glyphs: what is clipped or covered in part becomes blank.
+/// Cells hold whole glyphs; a clipped or partly covered glyph becomes blank.
 struct SurfaceTests {
     private func surface(_ columns: Int, _ rows: Int = 1) -> Surface {
         Surface(size: Size(columns: columns, rows: rows))

@@ -3,7 +3,7 @@ import Testing
 
 @testable import TerminalKit
 
-/// Clusters take the columns that terminals give them, and nothing harmful is ever printable.
+/// Clusters have the widths that terminals give them, and harmful characters are never printable.
 struct WidthTests {
     @Test(
         "widths follow libc's tables and the rules for sequences",

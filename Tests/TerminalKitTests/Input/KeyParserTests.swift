@@ -3,7 +3,7 @@ import Testing
 
 @testable import TerminalKit
 
-/// Bytes become the same keys wherever they are cut, and junk becomes nothing.
+/// Bytes become the same keys however they are split, and junk becomes nothing.
 struct KeyParserTests {
     private func keys(_ text: String) -> [InputEvent] { keys(Array(text.utf8)) }
 
@@ -47,7 +47,7 @@ struct KeyParserTests {
         #expect(keys(bytes) == [.key(press)])
     }
 
-    /// The beginnings of sequences that are keys when nothing comes for a while.
+    /// Beginnings of sequences that count as keys when no further byte arrives for a while.
     private static let typedBeginnings: [[UInt8]: KeyPress] = [
         Array("\u{1B}".utf8): .init(.escape), Array("\u{1B}\u{1B}".utf8): .init(.escape, .alt),
         Array("\u{1B}[".utf8): .alt("["), Array("\u{1B}O".utf8): .alt("O"),
@@ -67,8 +67,8 @@ struct KeyParserTests {
             let early = Self.typedBeginnings[head].map { [InputEvent.key($0)] } ?? []
             #expect(parser.flush() == early)
             let found = parser.parse(rest) + parser.flush()
-            // Alone behind ESC, one byte is what somebody has typed, and so is what no sequence
-            // begins with.
+            // After a single ESC, a lone byte counts as typed, and so does any byte that starts no
+            // sequence.
             let isTyped = head == [0x1B] && (rest.count == 1 || !"[O".utf8.contains(rest[0]))
             #expect(found == (isTyped ? keys(rest) : [.key(press)]), "torn after \(cut)")
         }

@@ -3,9 +3,9 @@ import Testing
 
 @testable import TerminalKit
 
-/// The keys of readline do what hands expect, whole clusters at a time, within the limit.
+/// The keys of readline work as users expect, on whole clusters and within the limit.
 struct LineEditorTests {
-    /// Types text and keys: `C-a`, `M-f`, `up` and the like in angle brackets.
+    /// Types a text; keys stand in angle brackets, such as `C-a`, `M-f` and `up`.
     private func play(_ script: String, on editor: inout LineEditor) -> [LineEditor.Outcome] {
         var outcomes: [LineEditor.Outcome] = []
         var rest = script[...]
@@ -130,7 +130,7 @@ struct LineEditorTests {
         #expect(editor.text == "😀😀")
         _ = play("<C-_>", on: &editor)
         #expect(editor.text == "😀😀")
-        // What is stored is shown whole, and can be made shorter.
+        // A stored draft over the limit is shown whole, and can be shortened.
         editor.load(LineEditor.Draft(text: "1234567", cursor: 99))
         #expect(editor.draft == LineEditor.Draft(text: "1234567", cursor: 7))
         #expect(play("8", on: &editor) == [.limitReached])
@@ -247,7 +247,7 @@ struct LineEditorTests {
     }
 }
 
-/// The simplest editor there can be: two lists of characters.
+/// The simplest possible editor: two lists of characters.
 private struct ModelEditor {
     var before: [Character] = []
     var after: [Character] = []

@@ -3,13 +3,12 @@ import Testing
 
 @testable import TerminalKit
 
-/// The cases that Unicode publishes for UAX #9.
+/// The test cases that Unicode publishes for UAX #9.
 struct BidiConformanceTests {
-    /// Of the Debian package `unicode-data`.
+    /// From the Debian package `unicode-data`.
     private static let path = "/usr/share/unicode/BidiCharacterTest.txt"
 
-    /// A line of the file. The characters that rule X9 removes have no level and no place in
-    /// the order.
+    /// A line of the file. Characters that rule X9 removes have no level and no place in the order.
     private struct Case {
         let clusters: [Character]
         let direction: BidiParagraph.Direction
@@ -20,7 +19,7 @@ struct BidiConformanceTests {
         init?(_ line: Substring) {
             let fields = line.split(separator: ";").map { $0.split(separator: " ") }
             guard fields.count == 5, let paragraph = fields[1].first else { return nil }
-            // Each scalar is a cluster of its own, also a mark.
+            // Each scalar is a separate cluster, even a mark.
             clusters = fields[0].compactMap { value in
                 UInt32(value, radix: 16).flatMap(Unicode.Scalar.init).map(Character.init)
             }
@@ -34,7 +33,7 @@ struct BidiConformanceTests {
             order = fields[4].compactMap { Int($0) }
         }
 
-        /// Whether it has explicit embeddings, overrides or isolates, which are ignored here.
+        /// Whether the case has explicit embeddings, overrides or isolates, which these tests skip.
         var isExplicit: Bool {
             clusters.contains {
                 ("\u{202A}"..."\u{202E}").contains($0) || ("\u{2066}"..."\u{2069}").contains($0)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import TerminalKit
 
-/// Runs of text from right to left stand in the order UAX #9 gives them.
+/// Runs of right-to-left text appear in the order that UAX #9 gives them.
 struct BidiTests {
     private func visual(_ text: String, mirroring: Bool = true) -> String {
         let clusters = Array(text)
@@ -76,7 +76,8 @@ struct BidiTests {
         }.check()
     }
 
-    /// Without mirroring and without marks of direction; from an independent implementation.
+    /// Expected orders from an independent implementation, without mirroring and without direction
+    /// marks.
     @Test(
         "the order is that of the reference",
         arguments: [

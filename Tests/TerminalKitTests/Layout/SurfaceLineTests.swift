@@ -3,7 +3,7 @@ import Testing
 
 @testable import TerminalKit
 
-/// Lines stand in the order in which they are read, and keep to their place.
+/// Lines appear in reading order and stay in their place.
 @Suite("A line")
 struct SurfaceLineTests {
     private func drawn(

@@ -3,7 +3,7 @@ import Testing
 
 @testable import TerminalKit
 
-/// Text is wrapped within its width, nothing of it is lost, and columns lead back to it.
+/// Text wraps within its width, loses nothing, and its columns map back to it.
 struct TextLayoutTests {
     private func lines(
         _ text: String,
@@ -165,7 +165,7 @@ struct TextLayoutTests {
             return builder.steps
         }
         #expect(steps(4000) <= 8 * steps(500) + 200)
-        // Each span costs once where it begins and once where it ends, not for every cluster.
+        // Each span costs once at its beginning and once at its end, not for every cluster.
         let spans = (0..<100).map { TextSpan($0..<100_000, .bold) }
         #expect(steps(4000, spans) <= steps(4000) + 100 * 100)
     }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import TerminalKit
 
-/// The best way to match is found, and what a person means comes first.
+/// The search finds the best match, and puts the most likely candidate first.
 struct FuzzyMatchTests {
     @Test(
         "case, accents and forms do not matter",

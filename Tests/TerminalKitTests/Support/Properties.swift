@@ -2,16 +2,17 @@ import Glibc
 import TambourTesting
 import Testing
 
-/// Plays random lists of steps and shows the shortest that fails.
+/// Plays random lists of steps and reports the shortest failing list.
 ///
-/// Each play comes from its number alone: `TAMBOUR_SEED=17` plays number 17 and nothing else,
-/// `TAMBOUR_SOAK=1` plays `soak` of them.
+/// Each play depends only on its number: `TAMBOUR_SEED=17` plays only number 17, `TAMBOUR_SOAK=1`
+/// plays `soak` plays.
 struct Property<Step> {
     var plays: Int
     var soak: Int
-    /// The steps of one play.
+    /// Returns the steps of one play.
     var generate: (inout SeededGenerator) -> [Step]
-    /// What is wrong after these steps; nil if nothing is. The seed decides what steps do not.
+    /// Returns the error after these steps; nil if there is none. The seed determines all other
+    /// choices.
     var failure: ([Step], UInt64) -> String?
 
     func check(sourceLocation: SourceLocation = #_sourceLocation) {
@@ -38,7 +39,7 @@ struct Property<Step> {
         return (1...UInt64(isSoak ? soak : plays)).map { $0 }
     }
 
-    /// Delta debugging: leaves steps out as long as the rest still fails.
+    /// Delta debugging: leaves steps out while the rest still fails.
     private func shrunk(_ steps: [Step], _ seed: UInt64) -> [Step] {
         var steps = steps
         var size = max(1, steps.count / 2)
@@ -61,7 +62,7 @@ struct Property<Step> {
     }
 }
 
-/// Texts that are hard to show: wide, combining, from right to left, invisible, hostile.
+/// Texts that are hard to show: wide, combining, right-to-left, invisible, hostile.
 enum HardText {
     static let samples = [
         "hello", "a", "The quick brown fox", "  ", "x = 1;", "—", "naïve café",

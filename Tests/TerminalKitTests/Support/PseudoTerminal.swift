@@ -5,22 +5,22 @@ import Testing
 
 @testable import TerminalKit
 
-/// A terminal that a test looks at from the other side.
+/// A terminal that a test controls from the other side.
 final class PseudoTerminal {
     struct Failed: Error {
         var call: String
     }
 
-    /// How long anything may take before a test gives up; nothing waits for it to pass.
+    /// The longest time that a test waits for anything; no test depends on it passing.
     static let patienceMs: Int32 = 60_000
 
     private(set) var master: Int32
     let slave: Int32
-    /// What was read from the program so far.
+    /// The bytes read from the program so far.
     private(set) var received: [UInt8] = []
 
     init(size: Size = Size(columns: 30, rows: 8)) throws {
-        // What unlockpt and ptsname do; glibc hides them from the importer.
+        // The requests of unlockpt and ptsname; glibc hides these functions from the importer.
         let unlock: UInt = 0x4004_5431  // TIOCSPTLCK
         let getNumber: UInt = 0x8004_5430  // TIOCGPTN
         master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
@@ -57,7 +57,7 @@ final class PseudoTerminal {
         _ = write(master, bytes, bytes.count)
     }
 
-    /// Reads until what was received is enough.
+    /// Reads until the received bytes are enough.
     func read(until isEnough: ([UInt8]) -> Bool) throws {
         while !isEnough(received) {
             var polled = pollfd(fd: master, events: Int16(POLLIN), revents: 0)
@@ -82,7 +82,7 @@ final class PseudoTerminal {
     }
 }
 
-/// Values that come on a queue, awaited one by one.
+/// Values that arrive on a queue; a test awaits them one by one.
 final class Arrivals<Value: Sendable>: Sendable {
     private let values = Mutex<[Value]>([])
     private let semaphore = DispatchSemaphore(value: 0)
@@ -92,7 +92,7 @@ final class Arrivals<Value: Sendable>: Sendable {
         semaphore.signal()
     }
 
-    /// - Parameter nudge: Done again and again until something comes.
+    /// - Parameter nudge: Called repeatedly until a value arrives.
     func next(nudge: (() -> Void)? = nil) throws -> Value {
         for _ in 0..<Int(PseudoTerminal.patienceMs) / 20 {
             nudge?()

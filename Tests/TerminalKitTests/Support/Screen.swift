@@ -2,7 +2,7 @@ import TambourTesting
 
 @testable import TerminalKit
 
-/// A thing to draw, for random tests.
+/// A random drawing step.
 enum ScreenStep {
     case draw(String, Position, Style, link: String?, clip: Rect?)
     case fill(Rect, Style, Character)
@@ -76,7 +76,7 @@ enum ScreenStep {
     }
 }
 
-/// A surface that steps draw on.
+/// A surface for drawing steps.
 struct Screen {
     var surface = Surface(size: Size(columns: 10, rows: 4))
 

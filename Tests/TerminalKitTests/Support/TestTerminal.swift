@@ -1,13 +1,13 @@
 @testable import TerminalKit
 
-/// A terminal that obeys what the renderer writes, and is strict about it.
+/// A strict terminal that follows the renderer's output.
 ///
-/// Sequences it does not know, control characters and marks without a base are violations. What
-/// real terminals do not agree on becomes poison, which matches no surface: the other half of a
-/// wide glyph that is written over, contents after a resize.
+/// Unknown sequences, control characters and marks without a base are violations. Where real
+/// terminals differ, cells become poison, which matches no surface: the other half of an
+/// overwritten wide glyph, and the contents after a resize.
 struct TestTerminal {
     enum Widths {
-        /// Forms grapheme clusters and agrees with `Glyph` on their widths.
+        /// Forms grapheme clusters, with the same widths as `Glyph`.
         case clusters
         /// Counts every scalar by libc's table, as older terminals do.
         case scalars
@@ -15,7 +15,7 @@ struct TestTerminal {
 
     struct Cell: Equatable {
         var text = " "
-        /// Zero in the columns that a wide glyph reaches over.
+        /// Zero in the later columns of a wide glyph.
         var width = 1
         var style = Style.plain
         var link = ""
@@ -38,7 +38,7 @@ struct TestTerminal {
     private var pen = Style.plain
     private var link = ""
     private var margins: Range<Int>
-    /// Where the last scalar went, if the cursor was not moved since.
+    /// The position of the last scalar; nil after a cursor move.
     private var last: (row: Int, column: Int)?
     private var pending: [UInt8] = []
 
@@ -49,7 +49,7 @@ struct TestTerminal {
         margins = 0..<size.rows
     }
 
-    /// Contents are lost and the cursor is anywhere.
+    /// Destroys the contents and moves the cursor to an arbitrary place.
     mutating func resize(to size: Size) {
         self = TestTerminal(size: size, widths: widths)
         row = max(0, size.rows - 1)
@@ -65,7 +65,7 @@ struct TestTerminal {
         (0..<size.columns).map { self[$0, row] }.filter { $0.width > 0 }.map(\.text).joined()
     }
 
-    /// Bytes may be cut anywhere but within a sequence's scalars.
+    /// Interprets bytes. The bytes may be split anywhere, even inside a sequence.
     mutating func feed(_ bytes: some Sequence<UInt8>) {
         pending += bytes
         guard let whole = String(validating: pending, as: UTF8.self) else { return }
@@ -80,7 +80,8 @@ struct TestTerminal {
         pending = []
     }
 
-    /// What differs from `surface` as a terminal of this depth should show it; nil if nothing does.
+    /// Returns a difference from `surface` as a terminal of this depth should show it; nil if there
+    /// is none.
     func difference(from surface: Surface, depth: ColorDepth = .trueColor) -> String? {
         if let violation = violations.first { return violation }
         if size != surface.size { return "the size is \(size)" }
@@ -124,7 +125,7 @@ struct TestTerminal {
 
     private func surfaceLinkIndex(_ cell: Surface.Cell) -> UInt16 { cell.link.index }
 
-    /// On a blank only the background can be seen; of a wide glyph only the first cell counts.
+    /// A blank shows only its background, and of a wide glyph only the first cell counts.
     private static func normalized(_ cell: Cell) -> Cell {
         var cell = cell
         if cell.width == 0 { return Cell(text: "", width: 0) }
@@ -309,7 +310,7 @@ struct TestTerminal {
         last = nil
     }
 
-    /// Whatever lies over this cell and others is destroyed.
+    /// Poisons a wide glyph that covers this cell and others.
     private mutating func clear(_ column: Int, _ row: Int) {
         var lead = column
         while lead > 0, self[lead, row].width == 0 { lead -= 1 }
@@ -345,7 +346,7 @@ struct TestTerminal {
     private mutating func place(_ text: String, width: Int, _ row: Int, _ column: Int) {
         let end = column + width
         if end > size.columns {
-            // No wrapping: what does not fit destroys the last column.
+            // The terminal does not wrap: text that does not fit destroys the last column.
             if widths == .clusters { violate("\(text) does not fit") }
             clear(size.columns - 1, row)
             self[size.columns - 1, row] = .poison

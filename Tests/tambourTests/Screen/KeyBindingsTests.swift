@@ -102,7 +102,7 @@ struct KeyBindingsTests {
         let bindings = KeyBindings(chosen)
         #expect(bindings.mistakes.count == 1)
         #expect(bindings.names(of: .leave) == "Ctrl-Q")
-        // The first of two that want the same key has it.
+        // If two actions want the same key, the first one gets it.
         let first = chosen.count == 2 ? chosen.keys.min() : nil
         if let first, let action = KeyAction(rawValue: first) {
             #expect(bindings.names(of: action) == chosen[first])

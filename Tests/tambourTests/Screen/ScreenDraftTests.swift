@@ -6,10 +6,10 @@ import Testing
 @testable import TerminalKit
 @testable import tambour
 
-/// What was begun to be written stays, here and on the account's other devices.
+/// A started text survives, here and on the account's other devices.
 @Suite("Drafts at the screen", .serialized)
 struct ScreenDraftTests {
-    /// Bob has written, and there is a group beside the dialog.
+    /// Bob has written, and there is also a group.
     private static var two: Before {
         Before { world in
             try world.bob.send("hello", to: world.chat, cid: 1)
@@ -22,7 +22,7 @@ struct ScreenDraftTests {
         try desk.client.chat(desk.chat)?.draft
     }
 
-    /// Another device of the person at the desk saves a draft.
+    /// Saves a draft from another device of the user at the desk.
     private static func save(_ text: Text, at desk: Desk) throws {
         try desk.alice.call(
             DraftSaveRequest(chatID: desk.chat, draft: NewDraft(text: text))
@@ -74,7 +74,7 @@ struct ScreenDraftTests {
             await desk.waitForWishes()
             #expect(await desk.client.settle(within: .seconds(60)))
             desk.stopServer()
-            // Nobody is who would send it.
+            // Remove the user from the store, so that no account can send the text.
             let store = try LocalStore(path: "\(desk.directory)/alice.db")
             try store.write { try $0.set(.user, nil) }
             store.close()
@@ -112,9 +112,9 @@ struct ScreenDraftTests {
             desk.passTime()
             await desk.waitForWishes()
             #expect(try Self.draft(at: desk) == "hello")
-            // Of two devices the later one wins.
+            // With drafts on two devices, the later one wins.
             #expect(await desk.client.settle(within: .seconds(60)))
-            // An untouched line is not stored again, whatever it shows.
+            // A line that the user has not edited is not stored again, even after a cursor move.
             try Self.save("of the phone", at: desk)
             try await desk.display.waits(for: "> of the phone")
             desk.press(KeyPress(.left))
@@ -150,7 +150,7 @@ struct ScreenDraftTests {
     func answer() async throws {
         try await atDesk(after: Self.two) { desk in
             try await desk.openBob()
-            // A login brings the newest message alone.
+            // A login contains only the newest message, so wait for both.
             try await desk.display.wait(for: "both") { _ in desk.look { $0.rows.count == 2 } }
             desk.press(KeyPress(.escape), KeyPress(.up), KeyPress(.character("r")))
             desk.type("half an ans")

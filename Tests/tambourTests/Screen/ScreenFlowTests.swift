@@ -8,7 +8,7 @@ import Testing
 @testable import TerminalKit
 @testable import tambour
 
-/// Keys go in, and what is on the screen comes out; the server is a real one.
+/// Sends keys to the screen and checks what it shows, with a real server.
 @Suite("At the screen", .serialized)
 struct ScreenFlowTests {
     private static func talk(_ world: Desk.World, _ texts: [String]) throws {
@@ -80,7 +80,7 @@ struct ScreenFlowTests {
             try await desk.display.wait(for: "the newer hit") { _ in
                 desk.look { $0.selectedRow?.text == "apricot two" }
             }
-            // The older one is not on this device: the page around it is fetched.
+            // The older hit is not on this device, so the client fetches the page around it.
             desk.press(KeyPress(.character("n")))
             try await desk.display.wait(for: "the older hit") { _ in
                 desk.look { $0.selectedRow?.text == "apricot one" }
@@ -103,7 +103,7 @@ struct ScreenFlowTests {
     func searchOffline() async throws {
         try await atDesk(after: Before { try Self.talk($0, ["apricot", "banana"]) }) { desk in
             try await desk.openBob()
-            // The list shows the last one before the history is there.
+            // The chat list shows the last message before the history arrives.
             try await desk.display.waits(for: "apricot")
             try await desk.display.waits(for: "banana")
             try await desk.loseServer()
@@ -254,7 +254,7 @@ struct ScreenFlowTests {
             try await desk.display.waits(for: "from the editor")
             desk.press(KeyPress(.escape))
             try await desk.display.waits(for: "c copy")
-            // No command any more, so it is written.
+            // `y` is no command here, so the key types a letter.
             desk.press(KeyPress(.character("y")))
             #expect(desk.look(\.focus) == .input)
             desk.press(KeyPress(.escape), KeyPress(.character("c")))
@@ -392,9 +392,9 @@ struct ScreenFlowTests {
             try await desk.display.waits(for: "you are signed in")
             try desk.alice.call(SessionsCloseRequest())
             try await desk.display.waits(for: "signed out, /login")
-            // The connection says nothing of it.
+            // A lost connection must not replace this notice.
             try await desk.loseServer()
-            // It still stands in the line.
+            // The command is still in the line.
             desk.press(KeyPress(.enter))
             await desk.waitForEnd()
             #expect(desk.look { _ in desk.screen.wantsSignIn })

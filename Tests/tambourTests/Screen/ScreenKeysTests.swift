@@ -56,7 +56,7 @@ struct ScreenKeysTests {
             try await desk.display.waits(for: "hello")
             desk.press(KeyPress(.escape), KeyPress(.character("d")), KeyPress(.character("y")))
             try await desk.display.waits(for: "can be deleted only for yourself")
-            // The row comes back once the answer is stored, which may be after the notice.
+            // The row returns only after the answer is stored, possibly after the notice.
             try await desk.display.wait(for: "the message again") { _ in
                 desk.look { $0.rows.map(\.text) == ["hello"] }
             }

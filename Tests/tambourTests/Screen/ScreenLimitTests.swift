@@ -6,7 +6,7 @@ import Testing
 @testable import TerminalKit
 @testable import tambour
 
-/// What is longer than a message, and where nothing can be written any more.
+/// Texts longer than a message, and chats in which the user can no longer write.
 @Suite("What cannot be sent as it is", .serialized)
 struct ScreenLimitTests {
     private static var hello: Before {

@@ -6,7 +6,7 @@ import Testing
 @testable import TerminalKit
 @testable import tambour
 
-/// What moves under the hands of whoever is at the screen: lists, sizes, questions.
+/// Things that move while the user looks at the screen: lists, sizes, questions.
 @Suite("What moves at the screen", .serialized)
 struct ScreenMoveTests {
     private static var hello: Before {
@@ -45,7 +45,7 @@ struct ScreenMoveTests {
             )
             try await desk.client.cancel(second.id)
             try await desk.display.waitsForEnd(of: "message “second”")
-            // It went by itself: no key may hit another one instead.
+            // The item disappeared by itself, so the next key must not hit another item.
             desk.press(KeyPress(.character("x")))
             await desk.waitForWishes()
             #expect(try desk.client.waiting().contains { $0.kind == .message("third") })
@@ -94,7 +94,7 @@ struct ScreenMoveTests {
                 desk.look { $0.panel?.items.first?.title == "Friends" }
             }
             #expect(desk.look { $0.panel?.selectedItem?.title } == "Bob")
-            // What is looked for starts at the best again.
+            // A new search selects the best match again.
             desk.type("f")
             #expect(desk.look { $0.panel?.selectedItem?.title } == "Friends")
             desk.press(KeyPress(.escape))
@@ -128,7 +128,7 @@ struct ScreenMoveTests {
             #expect(desk.lastSeen == before)
             try await desk.resize(to: Size(columns: 60, rows: 20))
             #expect(desk.lastSeen == before)
-            // Only as far as there are lines.
+            // Scrolling stops at the first line.
             desk.change { $0.scroll = 100_000 }
             try await desk.resize(to: Size(columns: 90, rows: 24))
             #expect(desk.display.lines.contains { $0.contains("number 1 ") })
@@ -176,7 +176,8 @@ struct ScreenMoveTests {
                     state.frames?.count { $0.opcode == opcode && $0.direction == direction } ?? 0
                 }
             }
-            /// How often the server was asked who is there, once all frames until now are counted.
+            /// Returns how often the server was asked for the members, after all earlier frames are
+            /// counted.
             func asked() async throws -> Int {
                 let before = count("SESSIONS_INFO", .received)
                 _ = try await desk.client.sessions()

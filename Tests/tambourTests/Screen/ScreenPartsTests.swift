@@ -59,7 +59,7 @@ struct ScreenPartsTests {
 
     @Test("an address before any number of brackets is read over a few times, not once for each")
     func brackets() {
-        // Five thousand million steps if each bracket made another search through what is before it.
+        // A separate search for each bracket would take five billion steps.
         let brackets = String(repeating: ")", count: 100_000)
         let found = Links.ranges(in: "https://a.example/x\(brackets)")
         #expect(found.map(\.address) == ["https://a.example/x"])
@@ -122,7 +122,8 @@ struct ScreenPartsTests {
         #expect(PreferencesFile(path: path).value == Preferences())
         #expect(PreferencesFile(path: path).change(\.theme, to: "light") == nil)
         #expect(PreferencesFile(path: path).value.theme == "light")
-        // While the screen is open somebody writes into the file, also what this build does not know.
+        // While the screen is open, another program writes into the file, including a key unknown
+        // to this build.
         let open = PreferencesFile(path: path)
         let written = #"{"keys": {"leave": "Ctrl-x"}, "theme": "light", "sound": 5}"#
         try written.write(toFile: path, atomically: true, encoding: .utf8)

@@ -6,19 +6,19 @@ import Testing
 
 @testable import tambour
 
-/// Where the pane is after somebody has gone to a message, to a day, or to what is unread.
+/// The position of the pane after the user goes to a message, a day, or the first unread message.
 @Suite("Going to places at the screen", .serialized)
 struct ScreenPlacesTests {
-    /// Who goes where, and what is asked of the screen then.
+    /// The ways to go to a place.
     enum Way: CaseIterable {
-        /// A hit of a search, a quoted message, one of a thread.
+        /// To a search hit, a quoted message, or a message of a thread.
         case message
-        /// A day that begins with the message.
+        /// To a day that begins with the message.
         case time
         case firstUnread
     }
 
-    /// Messages at the ends of the chat, of a page that the server is asked for, and of one that is read.
+    /// Messages at the ends of the chat, of a requested page, and of a visible page.
     static let places: [(count: Int, place: Int)] =
         [(1, 0), (2, 0), (2, 1)]
         + [0, 1, 24, 25, 26, 49, 50, 51, 99, 100, 101, 229, 238, 239].map { (240, $0) }
@@ -35,7 +35,7 @@ struct ScreenPlacesTests {
             let all = try Self.history(desk)
             try #require(all.count == count)
             try await desk.openBob()
-            // First of what is not on this device, then of what is.
+            // First with messages that are not on this device, then with messages that are.
             for way in Way.allCases + Way.allCases {
                 let wanted = try go(way, to: place, of: all, desk)
                 try await desk.display.wait(for: "\(way) \(wanted + 1) of \(count)") { display in
@@ -43,7 +43,7 @@ struct ScreenPlacesTests {
                     guard Self.shows(wanted, of: count, lines) else { return false }
                     guard way == .firstUnread else { return true }
                     let first = Self.row(of: "number \(wanted + 1).", lines) ?? 0
-                    // Whose messages they are may stand between.
+                    // A line with the author's name may be in between.
                     return (1...2).contains(first - (Self.row(of: "─ new ─", lines) ?? first))
                 }
                 desk.screen.queue.sync { desk.screen.follow() }
@@ -71,7 +71,7 @@ struct ScreenPlacesTests {
         }
     }
 
-    /// - Returns: the place of the message that is to be on the screen.
+    /// - Returns: The index of the message that must be on the screen.
     private func go(
         _ way: Way,
         to place: Int,
@@ -88,7 +88,7 @@ struct ScreenPlacesTests {
                 desk.screen.go(to: MessageID(timeMs: target.timeMs, counter: 0), in: desk.chat)
                 return try #require(all.firstIndex { $0.timeMs >= target.timeMs })
             case .firstUnread:
-                // Several may be of one millisecond.
+                // Several messages may share one millisecond.
                 let wanted = try #require(all.firstIndex { $0.timeMs == target.timeMs })
                 desk.screen.state.newAfterMs = wanted == 0 ? 0 : all[wanted - 1].timeMs
                 desk.screen.goToFirstUnread()
@@ -97,7 +97,7 @@ struct ScreenPlacesTests {
         }
     }
 
-    /// What the server has, oldest first.
+    /// Returns the messages on the server, oldest first.
     private static func history(_ desk: Desk) throws -> [(id: MessageID, timeMs: Int64)] {
         var all: [Message] = []
         var from: Int64?
@@ -114,18 +114,18 @@ struct ScreenPlacesTests {
         return all.sorted { $0.id < $1.id }.map { ($0.id, $0.time) }
     }
 
-    /// Where the pane of messages says something.
+    /// Returns the row of a text in the message pane.
     private static func row(of text: String, _ lines: [String]) -> Int? {
         lines.firstIndex { $0.drop { $0 != "│" }.contains(text) }
     }
 
-    /// Whether a message is in the middle of the pane, or as near to it as the ends of the chat let it be, and nothing
-    /// is missing around it.
+    /// Returns whether a message is in the middle of the pane, or as close to it as the ends of the
+    /// chat permit, with no missing messages around it.
     private static func shows(_ place: Int, of count: Int, _ lines: [String]) -> Bool {
         guard let row = row(of: "number \(place + 1).", lines),
             Self.row(of: "missing", lines) == nil
         else { return false }
-        // The last three are the rule, the line that is written and the status.
+        // The last three lines are the rule, the input line and the status.
         let middle = (lines.count - 3) / 2
         if abs(row - middle) <= 3 { return true }
         let ends = row < middle ? 1 : count

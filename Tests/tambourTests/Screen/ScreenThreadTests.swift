@@ -6,10 +6,10 @@ import Testing
 @testable import TerminalKit
 @testable import tambour
 
-/// What a message answers and what answers it, in a panel.
+/// A panel with the message that is answered, and the answers to it.
 @Suite("Threads at the screen", .serialized)
 struct ScreenThreadTests {
-    /// Bob answers a message, or says something.
+    /// Sends a message of Bob's, optionally as an answer.
     @discardableResult
     private static func say(
         _ text: Text,
@@ -23,7 +23,8 @@ struct ScreenThreadTests {
         return try bob.call(MsgSendRequest(chatID: chat, message: message)).message.id
     }
 
-    /// A question, an answer to it with an answer of its own, and another one, with something between.
+    /// A question with two answers, one of which has an answer, and an unrelated message in
+    /// between.
     private static var talk: Before {
         Before { world in
             let (bob, chat) = (world.bob, world.chat)
@@ -35,7 +36,7 @@ struct ScreenThreadTests {
         }
     }
 
-    /// Opens the dialog with Bob, of which so many messages are there.
+    /// Opens the dialog with Bob and waits for `count` messages.
     private static func open(_ count: Int, at desk: Desk) async throws {
         try await desk.openBob()
         try await desk.display.wait(for: "all of it") { _ in
@@ -69,7 +70,8 @@ struct ScreenThreadTests {
             try await desk.openBob()
             try await desk.display.waits(for: "answer")
             desk.press(KeyPress(.escape), KeyPress(.up), KeyPress(.character("t")))
-            // What is answered may not be here yet; it comes while the panel is open, or is gone to.
+            // The answered message may not be here yet; it arrives while the panel is open, or when
+            // the user goes to it.
             try await desk.display.wait(for: "both") { _ in Self.texts(at: desk).count == 2 }
             #expect(Self.chosen(at: desk) == "answer")
             try await desk.display.waits(for: "this one, ")
@@ -118,7 +120,7 @@ struct ScreenThreadTests {
             #expect(Self.chosen(at: desk) == nil)
             desk.press(KeyPress(.enter))
             #expect(desk.look { $0.panel != nil })
-            // The one that it was opened on goes: its thread stays.
+            // The message on which the panel was opened is deleted, but its thread stays.
             try desk.bob.call(MsgDeleteRequest(chatID: desk.chat, messageIDs: [ids[4]]))
             try await Self.wait(for: ["question", "first", "above"], at: desk)
         }

@@ -213,7 +213,7 @@ struct ScreenViewTests {
         }
         #expect(accent == [false, false, true, true])
         let query = row - 3
-        // The line runs to the left from the right edge of the panel.
+        // The line runs from the right edge of the panel to the left.
         #expect(rows[query].contains(" לש│"))
         let end = rows[query].prefix { $0 != "ל" }.count
         #expect(surface.cursor == Position(column: end - 1, row: query))

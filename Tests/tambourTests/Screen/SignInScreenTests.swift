@@ -29,7 +29,7 @@ struct SignInScreenTests {
         let outcome = Task { try await screen.run(on: display) }
         try await display.waits(for: "Welcome to Tambour")
         let phone = server.freshPhone()
-        // The line begins with a plus; whoever writes one all the same means the same.
+        // The line already begins with a plus; a typed plus changes nothing.
         type("+\(phone)\n")
         try await display.waits(for: "127.0.0.1:1 refuses the connection")
 
@@ -42,7 +42,7 @@ struct SignInScreenTests {
             !display.lines.contains { $0.contains("Checking") }
         }
         #expect(screen.queue.sync { screen.form.error } != nil)
-        // The refused code is gone from the field.
+        // The field no longer contains the refused code.
         type("\(code)\n")
         try await display.waits(for: "what are you called?")
         type("Carol Newcomer\n")

@@ -9,7 +9,7 @@ import Testing
 @testable import TerminalKit
 @testable import tambour
 
-/// Somebody at a screen, and a real server with others on it.
+/// A user at a screen, and a real server with other users.
 final class Desk {
     let server: TestServer
     let directory: String
@@ -18,16 +18,16 @@ final class Desk {
     let client: Client
     let display = LookedAtDisplay()
     private let left = DispatchSemaphore(value: 0)
-    /// What is to be done after a while.
+    /// Actions that wait for time to pass.
     private let passing = Passing()
     private var isServerStopped = false
     let screen: ScreenController
-    /// The dialog of the two.
+    /// The dialog of Alice and Bob.
     let chat: ChatID
 
     /// - Parameters:
-    ///   - before: what happened before the screen is opened.
-    ///   - keys: those that the person has chosen.
+    ///   - before: The events before the screen opens.
+    ///   - keys: The keys that the user has chosen.
     init(after before: Before, keys: [String: String]) async throws {
         directory = try TestServer.temporaryDirectory()
         server = try TestServer(dataDirectory: "\(directory)/server")
@@ -60,7 +60,7 @@ final class Desk {
         try await display.waits(for: "online")
     }
 
-    /// `Mutex` cannot be captured.
+    /// A class, because closures cannot capture a `Mutex`.
     private final class Passing: Sendable {
         private let bodies = Mutex<[@Sendable () -> Void]>([])
 
@@ -81,7 +81,7 @@ final class Desk {
         let chat: ChatID
     }
 
-    /// Waits until the screen has let its owner go on.
+    /// Waits until the screen has ended.
     func waitForEnd() async {
         let left = left
         await withCheckedContinuation { continuation in
@@ -95,21 +95,21 @@ final class Desk {
 
     func close() async {
         screen.queue.sync { screen.end(0) }
-        // The draft is saved before the client may be stopped.
+        // The screen saves the draft before the client may stop.
         await waitForEnd()
         await client.stop()
         stopServer()
         try? FileManager.default.removeItem(atPath: directory)
     }
 
-    /// The server goes away, once.
+    /// Stops the server; a second call has no effect.
     func stopServer() {
         guard !isServerStopped else { return }
         isServerStopped = true
         server.stop()
     }
 
-    /// The server goes away, and the screen knows.
+    /// Stops the server and waits until the screen shows it.
     func loseServer() async throws {
         stopServer()
         try await display.wait(for: "offline") { _ in look { $0.connection != .online } }
@@ -130,12 +130,12 @@ final class Desk {
         screen.queue.sync { display.handlers.input(events) }
     }
 
-    /// Several keys at once, as from somebody who is faster than the store.
+    /// Presses several keys at once, as a user does who is faster than the store.
     func press(_ keys: [KeyPress]) {
         screen.queue.sync { display.handlers.input(keys.map { InputEvent.key($0) }) }
     }
 
-    /// The terminal has another size, and what is there is drawn in it.
+    /// Changes the size of the terminal and draws the screen again.
     func resize(to size: Size) async throws {
         display.state.withLock { $0.size = size }
         screen.queue.sync { display.handlers.resize(size) }
@@ -148,7 +148,7 @@ final class Desk {
         screen.queue.sync { display.handlers.input([event]) }
     }
 
-    /// Something of the screen's state.
+    /// Returns a part of the screen's state.
     func look<Value: Sendable>(_ body: (ScreenState) -> Value) -> Value {
         screen.queue.sync { body(screen.state) }
     }
@@ -165,18 +165,18 @@ final class Desk {
         }
     }
 
-    /// What was to be drawn is.
+    /// Waits until pending drawing is done.
     func waitForDrawing() {
-        // Drawing is put behind what made it necessary.
+        // Drawing is queued behind the event that causes it.
         screen.queue.sync {}
     }
 
-    /// As long passes as anybody waits for.
+    /// Lets so much time pass that all waiting actions run.
     func passTime() {
         screen.queue.sync { for body in passing.takeAll() { body() } }
     }
 
-    /// All that was asked of the library until now is stored.
+    /// Waits until all earlier requests to the library are stored.
     func waitForWishes() async {
         await withCheckedContinuation { continuation in
             screen.perform { _ in continuation.resume() }
@@ -186,7 +186,7 @@ final class Desk {
     /// Opens the dialog with Bob.
     func openBob() async throws { try await open("Bob") }
 
-    /// Opens a chat in which something was said.
+    /// Opens a chat that contains messages.
     func open(_ title: String) async throws {
         press(.alt("g"))
         type(title.lowercased())
@@ -198,7 +198,7 @@ final class Desk {
     }
 }
 
-/// What happened before the screen is opened.
+/// The events before the screen opens.
 struct Before {
     let happen: (Desk.World) throws -> Void
 
@@ -207,7 +207,7 @@ struct Before {
     static var nothing: Before { Before { _ in } }
 }
 
-/// Runs `body` at a desk of its own.
+/// Runs `body` at a new desk.
 func atDesk(
     after before: Before = .nothing,
     keys: [String: String] = [:],

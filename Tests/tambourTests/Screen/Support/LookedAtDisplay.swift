@@ -4,9 +4,9 @@ import Synchronization
 @testable import TerminalKit
 @testable import tambour
 
-/// A display that a test looks at and types on.
+/// A display that a test reads and types on.
 ///
-/// `@unchecked Sendable`: the handlers are touched on the screen's queue only.
+/// `@unchecked Sendable`: only the screen's queue uses the handlers.
 final class LookedAtDisplay: Display, @unchecked Sendable {
     struct State {
         var size: Size
@@ -22,9 +22,9 @@ final class LookedAtDisplay: Display, @unchecked Sendable {
     }
 
     var handlers = TerminalDevice.Handlers()
-    /// What the editor makes of a text; nil fails.
+    /// The editor's result for a text; nil makes it fail.
     let editor = Mutex<(@Sendable (String) -> String?)?>(nil)
-    /// A key that was pressed while the editor had the terminal.
+    /// A key pressed while the editor had the terminal.
     let typedAhead = Mutex<KeyPress?>(nil)
     let state: Mutex<State>
     private let changed = DispatchSemaphore(value: 0)
@@ -35,15 +35,16 @@ final class LookedAtDisplay: Display, @unchecked Sendable {
 
     var size: Size { state.withLock(\.size) }
 
-    /// What is on the screen, a line each.
+    /// The lines on the screen.
     var lines: [String] {
         guard let surface = state.withLock(\.surface) else { return [] }
         return (0..<surface.size.rows).map { surface.text(ofRow: $0) }
     }
 
-    /// Waits until the screen is as it should be; whatever else is to happen meanwhile has its threads.
+    /// Waits until the screen shows the expected state. Other work runs on its own threads in the
+    /// meantime.
     ///
-    /// - Throws: `NeverShown` with the screen when that takes two minutes.
+    /// - Throws: `NeverShown`, with the screen, after two minutes.
     func wait(for what: String, until holds: (LookedAtDisplay) -> Bool) async throws {
         let deadline = DispatchTime.now() + 120
         while !holds(self) {
@@ -92,7 +93,7 @@ final class LookedAtDisplay: Display, @unchecked Sendable {
     func edit(_ text: String, maxBytes: Int, completion: @escaping @Sendable (String?) -> Void) {
         change { $0.edited.append(text) }
         completion(editor.withLock { $0?(text) })
-        // The terminal passes on what was typed meanwhile before anything else gets its turn.
+        // The terminal delivers keys typed in the meantime before any other event.
         if let key = typedAhead.withLock({ $0.take() }) { handlers.input([.key(key)]) }
     }
 
