@@ -143,7 +143,7 @@ def record(program):
             alice, receiver = Client(server.address), Client(server.address)
             alice.log_in(token)
             receiver.log_in(bobs_token)
-            # The first message makes the chat.
+            # The first message creates the chat.
             alice.send(bob, "hello")
             receiver.wait_for_push(NOTIF_MESSAGE)
 

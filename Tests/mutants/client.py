@@ -14,7 +14,7 @@ import sys
 
 from switch import ROOT
 
-#: By part: which tests look at it, and title, file, what stands there once, what the mutant makes of it.
+#: By part: the tests to run, and mutants as title, file, original text (found once), mutated text.
 PARTS = {
     'history': (
         '^TambourClientTests\\.',

@@ -17,9 +17,9 @@ from switch import ROOT, Mutant, switched
 
 MESSENGER = "Sources/TambourMessenger/"
 STORE = "Sources/TambourStore/"
-#: How often the server is killed for each mutant; TAMBOUR_KILLS plays more or fewer.
+#: How often the server is killed for each mutant; TAMBOUR_KILLS sets another number.
 KILLS = int(os.environ.get("TAMBOUR_KILLS", 30))
-# name, file, what stands there (once), what the mutant makes of it (@ is its number)
+# name, file, original text (found once), mutated text (@ is the mutant's number)
 MUTANTS = [
     ("answers leave before the commit", MESSENGER + "Engine/EngineCore.swift",
      "            let events = counters + (try writer.commit())\n            clock.end(committed: true)\n",

@@ -26,8 +26,8 @@ POLLS = STORE + "Messages/Polls.swift"
 DRAFTS = STORE + "Messages/Drafts.swift"
 ERASURE = STORE + "Accounts/Erasure.swift"
 MORE = "Sources/TambourMessenger/Sync/SyncMore.swift"
-# name, file, what stands there (once), what the mutant makes of it (@ is its number), and for a write
-# that another one covers: why nobody can notice.
+# name, file, original text (found once), mutated text (@ is the mutant's number), and the reason why no test can notice
+# the mutant when another write covers the removed one.
 MUTANTS = [
     ("append: the members of the chat",
      MESSAGES, "        touch(chat)\n        touch(member, in: chat)\n        return (record, previous)",
@@ -244,7 +244,7 @@ MUTANTS = [
 ]
 
 
-# Suites that look at what is too rare in random play, and what their output calls them.
+# Suites that cover events too rare for random play, with their names in the output.
 BESIDE = {
     "ContactUpdateTests": "CONTACT_UPDATE",
     "DelayedTests": "Scheduled messages",

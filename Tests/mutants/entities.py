@@ -33,7 +33,7 @@ STORED = "Sources/TambourStore/Entities/StoredEntity.swift"
 PAGE = "Sources/TambourStore/Entities/EntityPage.swift"
 DELETION = "Sources/TambourStore/Entities/StoredEntities+Deletion.swift"
 
-#: What is run, until something notices: values, devices in random play, the server, clients of it.
+#: The tests, in stages until one notices: values, random play of devices, the server, clients.
 STAGES = [
     r"TambourClientTests\.Entity(Change|Pull|Push|Reply|Resolve|Restore)Tests|Entity(Rules|Batch)Tests|HonestTime|FieldValue",
     r"^EntityTests\.",
@@ -42,7 +42,7 @@ STAGES = [
     r"EntityClientTests",
 ]
 
-# name, file, what stands there (once), what the mutant makes of it (@ is its number).
+# name, file, original text (found once), mutated text (@ is the mutant's number)
 MUTANTS = [
     ("creation + deletion is a deletion", CHANGE,
      "            return nil\n        case (.update, .update):",
@@ -236,7 +236,7 @@ MUTANTS = [
     ("a patch leaves what it removes", VALUE,
      "fields[name] = value == .null ? nil : value",
      "fields[name] = value == .null && mutant != @ ? nil : value"),
-    # Losses, of a server or of a file.
+    # Losses of a server or of a file.
     ("another state of the same version is no news", PULL,
      "let isOther = copy.modified != known.modified || isBack",
      "let isOther = (mutant != @ && copy.modified != known.modified) || isBack"),

@@ -25,23 +25,23 @@ SERVER = "Sources/TambourServer/"
 HANDLERS = MESSENGER + "Handlers/"
 RULES = MESSENGER + "Rules/"
 TAMBOURD = "Sources/tambourd/"
-#: How long one run may take, in seconds.
+#: The longest time of one run, in seconds.
 TIMEOUT = 180
 
 
 @dataclass
 class Finding:
-    #: As `README.md` lists them.
+    #: The id in `README.md`.
     id: str
     name: str
-    #: What is run: a regular expression of tests.
+    #: The tests to run, as a regular expression.
     tests: str
     file: str
-    #: What stands there, once.
+    #: The original text, found once in the file.
     old: str
-    #: What the mutant makes of it; @ is its number.
+    #: The mutated text; @ is the mutant's number.
     new: str
-    #: Whether a test that does not end notices this mutant.
+    #: Whether a test that does not end counts as noticing this mutant.
     hangs: bool = False
 
 
@@ -77,7 +77,7 @@ MUTANTS = [
             "            guard payload.count <= mostBytes || mutant == @ else {\n"
             "                return .tooLong(payload.count)\n"
             "            }\n"),
-    # C3: anybody locks any account out for ever.
+    # C3: anybody can lock any account out forever.
     Finding("C3", "the content of a message may be of any size", r"ServerTests.MessageSizeTests",
             RULES + "MessageSizeRules.swift",
             "        guard bytes <= limits.maxMessageContentBytes else {\n",
@@ -99,7 +99,7 @@ MUTANTS = [
             "        guard let original = known?.fitting(limits), original.status != .removed\n",
             "        guard let original = mutant == @ ? known : known?.fitting(limits),\n"
             "            original.status != .removed\n"),
-    # C4: strangers without an account stop everybody.
+    # C4: strangers without an account can stop everybody.
     Finding("C4", "strangers do not pay", r"ServerTests.FloodTests/(ofConnection|ofAddress)",
             GATEWAY + "SessionCharges.swift",
             "        guard info.kind != .login else { return nil }\n",
@@ -140,7 +140,7 @@ MUTANTS = [
             PROTOCOL + "MessagePack/AnyValue.swift",
             "        let levels = reader.limits.maxAnyDepth\n",
             "        let levels = mutant == @ ? 64 : reader.limits.maxAnyDepth\n"),
-    # H3: one account blocks all reads by searching its own messages.
+    # H3: one account can block all reads by searching its own messages.
     Finding("H3", "a search in a chat has no budget", r"StoreTests.ScanBudgetTests",
             STORE + "Search/Search.swift",
             "            if budget.isSpent { break }\n",
@@ -163,7 +163,7 @@ MUTANTS = [
             "            case .query: state.queries.add(job, of: subject)\n",
             "            case .query: state.queries.add(job, of: mutant == @ ? .server : subject)\n",
             hangs=True),
-    # H4: what is in no bucket.
+    # H4: requests without a rate limit.
     Finding("H4", "commands are in no bucket", r"ServerTests.FloodTests/ofUser",
             GATEWAY + "Request.swift",
             "            case .command(let command): RateRules.charges(for: command, limits: limits)\n",
@@ -193,7 +193,7 @@ MUTANTS = [
             STORE + "Chats/Members+Reading.swift",
             "            if scan.isSpent, let lastSeen {\n",
             "            if scan.isSpent, mutant != @, let lastSeen {\n"),
-    # H5: disk by the hundred megabytes.
+    # H5: requests that fill the disk by hundreds of megabytes.
     Finding("H5", "answers to refused operations are kept", r"ServerTests.EntityPurgeTests",
             HANDLERS + "EntitiesHandler.swift",
             "            try apply(stored, in: &push, tx)\n"
@@ -221,7 +221,7 @@ MUTANTS = [
             HANDLERS + "ReportsHandler.swift",
             "            guard count + new <= limits.maxReports else {\n",
             "            guard count + new <= limits.maxReports || mutant == @ else {\n"),
-    # H6: passwords are hashed before anything is checked.
+    # H6: passwords are hashed before any check.
     Finding("H6", "a new password is hashed before its track is looked at", r"ServerTests.PasswordCostTests/notHashed",
             HANDLERS + "AuthHandler+Password.swift",
             "                _ = try change(by: request, from: caller, in: snapshot, now: now)\n",
@@ -236,7 +236,7 @@ MUTANTS = [
             MESSENGER + "Accounts/PasswordLine.swift",
             "        guard held < share else { return .refused }\n",
             "        guard held < share || mutant == @ else { return .refused }\n"),
-    # M1: history that was withheld leaks.
+    # M1: withheld history leaks.
     Finding("M1", "an answer brings what its reader does not see", r"ServerTests.WithheldReplyTests",
             STORE + "Messages/Messages+Reading.swift",
             "            if let viewpoint {\n",
@@ -245,7 +245,7 @@ MUTANTS = [
             HANDLERS + "ChatNews.swift",
             "        guard !outsiders.isEmpty else { return emit(to: readers) }\n",
             "        guard !outsiders.isEmpty, mutant != @ else { return emit(to: readers) }\n"),
-    # M2: descriptors.
+    # M2: running out of descriptors.
     Finding("M2", "an acceptor without descriptors does not rest", r"ServerTests.ExhaustedAcceptorTests",
             NET + "Acceptor.swift",
             "                rest()\n",
@@ -268,7 +268,7 @@ MUTANTS = [
             MESSENGER + "Operator/AdminFilter.swift",
             "        guard Self.dayRange.contains(days) else {\n",
             "        guard Self.dayRange.contains(days) || mutant == @ else {\n"),
-    # M4: programs for codes.
+    # M4: programs that deliver codes.
     Finding("M4", "any number of code programs runs at once", r"SystemTests.CodeProgramTests/hanging",
             TAMBOURD + "CodeProgram.swift",
             "                state.running.count < limits.maxCodeProgramsRunning\n",
@@ -291,7 +291,7 @@ MUTANTS = [
             "            try mutant == @\n"
             "                || tx.reader.emailCodes(of: user, since: hourAgo)\n"
             "                    < limits.maxEmailCodesPerUserPerHour\n"),
-    # M5: an account shuts itself out within the limits.
+    # M5: an account can lock itself out within the limits.
     Finding("M5", "settings have no bound of bytes", r"ServerTests.LoginSettingsTests",
             HANDLERS + "SessionHandler.swift",
             "            guard bytes <= limits.maxSettingsBytes else {\n",
@@ -300,7 +300,7 @@ MUTANTS = [
             STORE + "Accounts/Settings.swift",
             "            guard size <= room else { return }\n",
             "            guard size <= room || mutant == @ else { return }\n"),
-    # M6: the whole directory for the asking.
+    # M6: anybody can read the whole directory.
     Finding("M6", "CONTACT_INFO shows everybody", r"ServerTests.SightTests",
             HANDLERS + "ContactsHandler.swift",
             "            guard try state.sight.sees(id, as: known, in: snapshot), let contact = known else {\n",
@@ -340,7 +340,7 @@ MUTANTS = [
             RULES + "FoundPeople.swift",
             "                if ring.people.count < perFinder {\n",
             "                if ring.people.count < perFinder || mutant == @ {\n"),
-    # Low.
+    # Findings of low severity.
     Finding("L1", "a throttle admits every line", r"ServerTests.(LogThrottleTests|FairnessTests/brokenFrames)",
             MESSENGER + "Operator/LogThrottle.swift",
             "            if let last = state.lastMs, nowMs >= last, nowMs - last < intervalMs {\n",
@@ -450,7 +450,7 @@ MUTANTS = [
             HANDLERS + "AuthHandler.swift",
             "        let subject = address.description\n",
             "        let subject = mutant == @ ? requester.origin.address : address.description\n"),
-    # Mended since: pages and logins inside one millisecond.
+    # Fixed later: pages and logins inside one millisecond.
     Finding("pages", "a page that ends inside a millisecond goes on after it", r"StoreTests.ChatPageTests",
             STORE + "Chats/ChatPages.swift",
             "        return (chats, ChatCursor(at: cut, remaining: Int64(remaining)).marker)\n",
@@ -515,7 +515,7 @@ MUTANTS = [
             "            if !forLoginsOnly || mutant == @, let (subject, job) = queries.take() {\n"
             "                return (.query, subject, job)\n"
             "            }\n"),
-    # Logins under way when sessions are taken away.
+    # Logins in flight when sessions are taken away.
     Finding("sign-ins", "a QR code outlives the session that approved it", r"ServerTests.SignInsUnderWayTests",
             STORE + "Accounts/Accounts+Writing.swift",
             "        for session in sessions { try voidSignIns(approvedBy: session, of: user) }\n",

@@ -29,7 +29,7 @@ SIGN_IN = CLIENT + "Session/ClientCore+SignIn.swift"
 
 TESTS = r"TambourClientTests\.(Photo(Tests|FileTests|ClientTests)|Task(Rules|Play)Tests)"
 
-# name, file, what stands there (once), what the mutant makes of it (@ is its number).
+# name, file, original text (found once), mutated text (@ is the mutant's number)
 MUTANTS = [
     ("a photo is copied only when somebody is logged in", TASKS,
      "var requires: TaskConditions { [] }",

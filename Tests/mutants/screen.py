@@ -18,9 +18,9 @@ import tempfile
 from switch import ROOT, Mutant, switched
 
 SCREEN = "Sources/tambour/Screen/"
-#: What is played, the likeliest first.
+#: The scenarios, those most likely to notice first.
 SCENARIOS = ["typed", "typed_in_sign_in", "typed_while_resized", "kept", "kept_over_paste", "acts", "first_minutes"]
-# name, what is played first to notice it, file, what stands there (once), what the mutant makes of it (@ is its number)
+# name, the scenario to play first, file, original text (found once), mutated text (@ is the mutant's number)
 MUTANTS = [
     ("the line has no cursor", "typed", SCREEN + "ScreenView+Chat.swift",
      "        if state.focus == .input {\n            surface.cursor",

@@ -20,9 +20,9 @@ CLIENT = "Sources/TambourClient/"
 MESSENGER = "Sources/TambourMessenger/"
 GATEWAY = "Sources/TambourGateway/"
 STORE = "Sources/TambourStore/"
-#: Seeds that are played for each mutant, until one fails; TAMBOUR_SEED and TAMBOUR_RUNS play others.
+#: The seeds played for each mutant until one fails; TAMBOUR_SEED and TAMBOUR_RUNS select others.
 SEED, RUNS = int(os.environ.get("TAMBOUR_SEED", 7_000_000)), int(os.environ.get("TAMBOUR_RUNS", 2000))
-# name, file, what stands there (once), what the mutant makes of it (@ is its number)
+# name, file, original text (found once), mutated text (@ is the mutant's number)
 MUTANTS = [
     ("client: a message takes another cid at each attempt", CLIENT + "Tasks/MessageTasks.swift",
      "                cid: cid,\n                text: text.isEmpty",
@@ -130,7 +130,7 @@ def noticed(number, first=SEED, runs=RUNS):
 def main():
     chosen = sorted({int(number) for number in sys.argv[1:]} or range(1, len(MUTANTS) + 1))
     missed = 0
-    # Of the modules that all of these import.
+    # All mutated modules import this module.
     with switched(mutants(), module="Sources/TambourProtocol"):
         subprocess.run(["swift", "build", "--build-tests", "--traits", "PostgreSQL"], cwd=ROOT, check=True, stdout=sys.stderr)
         print("| mutant: what is broken | noticed by |\n| --- | --- |", flush=True)

@@ -15,12 +15,12 @@ package let mutant = getenv("TAMBOUR_MUTANT").map { atoi($0) } ?? 0
 @dataclass
 class Mutant:
     name: str
-    #: What is run first to notice it.
+    #: The tests to run first.
     hints: list[str]
     file: str
-    #: What stands there, once.
+    #: The original text, found once in the file.
     old: str
-    #: What the mutant makes of it; @ is its number.
+    #: The mutated text; @ is the mutant's number.
     new: str
 
 

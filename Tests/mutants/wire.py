@@ -25,8 +25,8 @@ RULES = "Sources/TambourMessenger/Rules/"
 SYNC = "Sources/TambourMessenger/Sync/LoginSync.swift"
 STORE = "Sources/TambourStore/"
 
-# What is broken, the cases that are likely to notice, and where: the text that stands there once, and what the mutant makes of
-# it (@ is its number).
+# The broken rule, the cases likely to notice, the file, the original text (found once), and the mutated text (@ is the
+# mutant's number).
 MUTANTS = [
     # Framing
     Mutant("any version is read", ["HDR"], FRAMING + "FrameDecoder.swift",
@@ -203,7 +203,7 @@ def main():
         print("| mutant: what is broken | noticed by |\n| --- | --- |", flush=True)
         for number in chosen:
             mutant = MUTANTS[number - 1]
-            # First the cases that are made for it; all of them only when those see nothing.
+            # Run the cases made for the mutant first, and all cases only if those notice nothing.
             failed = noticed(number, python, mutant.hints) or noticed(number, python, [])
             missed += not failed
             more = f" and {len(failed) - 3} more" if len(failed) > 3 else ""
