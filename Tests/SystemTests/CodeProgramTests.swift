@@ -13,7 +13,7 @@ struct CodeProgramTests {
         let client: WireClient
 
         /// - Parameter body: The body of a shell script, run after the script has read `recipient`
-        /// and `code`.
+        ///   and `code`.
         init(_ body: String, limits: [String: Int] = [:]) async throws {
             let directory = URL(fileURLWithPath: try TestServer.temporaryDirectory())
             let settings = directory.appendingPathComponent("limits.yaml").path

@@ -65,7 +65,7 @@ final class FuzzPeer {
     /// Queues a request; the next `exchange` sends it.
     ///
     /// - Parameter isCut: Whether to send only the first half of the packet and end the stream
-    /// there.
+    ///   there.
     func send(_ request: FuzzRequest, compressed: Bool = false, isCut: Bool = false) {
         guard isOpen else { return }
         let start = outbox.count

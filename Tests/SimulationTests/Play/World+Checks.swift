@@ -178,7 +178,7 @@ extension World {
     /// Compares every device with the server.
     ///
     /// - Parameter isFresh: Whether all devices have just logged in. Otherwise changes without a
-    /// push are not compared.
+    ///   push are not compared.
     func checkAll(isFresh: Bool) {
         guard violations.isEmpty, let server else { return }
         noteSlowReaders()

@@ -33,11 +33,11 @@ final class CommandPlay {
     private let after: (Int) -> [Int]
 
     /// - Parameters:
-    /// - change: Makes the request of a change.
-    /// - learn: Reads ids from the reply to a change.
-    /// - read: Returns the query results as numbers.
-    /// - after: Returns the numbers that `read` must find when this change was the last; 0 is the
-    /// initial state.
+    ///   - change: Makes the request of a change.
+    ///   - learn: Reads ids from the reply to a change.
+    ///   - read: Returns the query results as numbers.
+    ///   - after: Returns the numbers that `read` must find when this change was the last; 0 is the
+    ///     initial state.
     init(
         _ name: String,
         _ mark: CommandMark,

@@ -98,7 +98,7 @@ final class CommandWorld: @unchecked Sendable {
     /// Plays until the server is killed, and verifies the stored state.
     ///
     /// - Parameter opcodes: Commands that the server must acknowledge at least once before the
-    /// kill.
+    ///   kill.
     func cycle(with opcodes: Set<Opcode> = []) async throws {
         let changes = Int.random(in: 1...800, using: &random)
         for player in players { player.shuffle(using: &random) }
@@ -168,8 +168,8 @@ final class CommandLoad: Sendable {
     private let isOver = DispatchSemaphore(value: 0)
 
     /// - Parameters:
-    /// - changes: The load ends after this many acknowledged changes ...
-    /// - opcodes: ... that include each of these opcodes.
+    ///   - changes: The load ends after this many acknowledged changes ...
+    ///   - opcodes: ... that include each of these opcodes.
     init(_ changes: Int, with opcodes: Set<Opcode>) {
         state = Mutex(State(left: changes, missing: opcodes))
     }

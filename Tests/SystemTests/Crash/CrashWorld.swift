@@ -53,8 +53,8 @@ final class CrashWorld: @unchecked Sendable {
     private var limits: String { directory.appendingPathComponent("limits.yaml").path }
 
     /// - Parameters:
-    /// - synchronous: `NORMAL` weakens a debug build of the server; nil keeps the default.
-    /// - firstCut: The file operation at which to cut the first start; the start takes about 80.
+    ///   - synchronous: `NORMAL` weakens a debug build of the server; nil keeps the default.
+    ///   - firstCut: The file operation at which to cut the first start; the start takes about 80.
     init(seed: UInt64, synchronous: String? = nil, firstCut: Int? = nil) async throws {
         self.seed = seed
         self.synchronous = synchronous

@@ -57,7 +57,7 @@ final class DeviceWorld: Sendable {
     }
 
     /// - Parameter typicalBytes: The number of bytes after which about half of the connections are
-    /// cut.
+    ///   cut.
     init(
         on server: TambourdProcess,
         directory: URL,

@@ -22,12 +22,12 @@ final class TambourdProcess: Sendable {
     /// directory.
     ///
     /// - Parameters:
-    /// - limits: Limits to override, by their names in `protocol-spec/limits.yaml`. Rate limits are
-    /// off unless named.
+    ///   - limits: Limits to override, by their names in `protocol-spec/limits.yaml`. Rate limits
+    ///     are off unless named.
     ///   - arguments: Further arguments of `serve`.
-    /// - descriptors: The maximum number of descriptors; nil for the system's limit.
+    ///   - descriptors: The maximum number of descriptors; nil for the system's limit.
     /// - Throws: Any error of `body`, and `ChildProcess.Failed` if the server does not start or
-    /// stop.
+    ///   stop.
     static func run<Result: Sendable>(
         limits: [String: Int] = [:],
         arguments: [String] = [],

@@ -240,7 +240,7 @@ struct EntitySyncTests {
 @Suite("What was done below a deleted profile")
 struct EntityBelowDeletionTests {
     /// - Parameter isTold: Whether the editing device learns of the deletion before it sends its
-    /// changes.
+    ///   changes.
     @Test("waits for the user, who can take it elsewhere", arguments: [true, false])
     func deletedFirst(isTold: Bool) async throws {
         try await withWorld { world in

@@ -196,7 +196,7 @@ struct LostChatTests {
     }
 
     /// - Parameter unread: The account's unread count in the push; nil if all members get the same
-    /// push.
+    ///   push.
     @Test(
         "what comes of a group between leaving it and the answer does not bring it back",
         arguments: [nil, 1] as [Int64?]

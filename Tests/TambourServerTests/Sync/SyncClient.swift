@@ -42,14 +42,14 @@ final class SyncClient {
     /// Logs in with the client's mark and merges the reply.
     ///
     /// - Parameters:
-    /// - count: The number of chats on the first page; the rest come by CHATS_LIST or SYNC_MORE.
-    /// - pages: The number of SYNC_MORE pages to read before the connection is lost.
+    ///   - count: The number of chats on the first page; the rest come by CHATS_LIST or SYNC_MORE.
+    ///   - pages: The number of SYNC_MORE pages to read before the connection is lost.
     func login(_ machine: SyncMachine, count: Int64, pages: Int = .max) throws {
         while let session, try loginOnce(session, machine, count: count, pages: pages) {}
     }
 
     /// - Returns: Whether the reply may have had no room for some drafts, which the next login then
-    /// contains.
+    ///   contains.
     private func loginOnce(
         _ session: (token: String, caller: Caller),
         _ machine: SyncMachine,

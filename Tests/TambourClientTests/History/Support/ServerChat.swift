@@ -78,7 +78,7 @@ struct ServerChat {
     /// Answers CHAT_HISTORY.
     ///
     /// - Parameter room: The number of messages that fit in a reply; each direction returns at
-    /// least one.
+    ///   least one.
     func page(_ request: HistoryRequest, room: Int = .max) -> (found: [Found], more: Bool) {
         var pivot = request.fromMs.map { Position.last(at: $0) } ?? .max
         if pivot.timeMs >= wall, messages.last(where: { $0.id <= pivot })?.id.timeMs != pivot.timeMs
