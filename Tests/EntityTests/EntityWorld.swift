@@ -294,7 +294,7 @@ struct EntityWorld {
             for (text, token) in tokens where token.device == index {
                 tokens[text]?.deletedAbove.remove(update.id)
             }
-        // The entity is below a deleted entity, or was already restored behind the frozen deletion.
+        // The entity is below a deleted entity, or was already restored after the frozen deletion.
         case .notFound, .notDeleted: break
         case .some(let error): throw Fault("restore: \(error)")
         }
@@ -354,7 +354,7 @@ struct EntityWorld {
         }
     }
 
-    // MARK: What the user wrote
+    // MARK: Texts of the user
 
     private mutating func text(_ step: Step) -> FieldValue {
         nextToken += 1

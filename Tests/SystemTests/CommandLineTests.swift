@@ -530,7 +530,7 @@ struct CommandLineTests {
 
     @Test("it stops when it is asked to the moment it listens")
     func stopAtOnce() async throws {
-        // Start many servers at once: a busy machine makes the server slower to get ready.
+        // Start many servers at once, because a busy machine slows down each start.
         try await withThrowingTaskGroup { group in
             for _ in 0..<24 {
                 group.addTask {

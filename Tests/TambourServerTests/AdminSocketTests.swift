@@ -21,7 +21,7 @@ struct AdminSocketTests {
         }
     }
 
-    /// An administrator who connects and sends what the test says.
+    /// An administrator who connects and sends the test's commands.
     private final class Visitor {
         private let socket: Int32
 

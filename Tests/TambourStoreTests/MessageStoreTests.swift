@@ -364,7 +364,7 @@ struct MessageStoreTests {
         #expect(abs(try cost(changed: 200) - few) < 50)
     }
 
-    // MARK: - Sending twice
+    // MARK: - Sending a cid twice
 
     @Test(
         "a cid is found again under its sender, device and chat only",
@@ -757,7 +757,7 @@ struct MessageStoreTests {
         #expect(try raise(times[2]) == [false, true])
         #expect(try marks() == [times[0], times[2]])
 
-        // The setting reveals no earlier mark, and the next mark reveals only itself.
+        // The setting reveals no earlier mark. Afterwards, a new mark reveals only itself.
         try show(true)
         #expect(try marks() == [times[0], times[2]])
         #expect(try raise(times[1]) == [true, false])

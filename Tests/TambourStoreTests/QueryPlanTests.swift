@@ -3,8 +3,8 @@ import TambourSQL
 import TambourStore
 import Testing
 
-/// SQLite's plan for each statement. A statement that scans a table or all rows of a user to find a
-/// few rows passes every test, but stalls a server with many users.
+/// SQLite's plan for each statement. A statement that scans a whole table to find a few rows passes
+/// every test, but stalls a server with many users. So does a scan of all rows of a user.
 @Suite("Query plans")
 struct QueryPlanTests {
     /// Records the prepared statements.

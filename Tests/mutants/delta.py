@@ -26,8 +26,8 @@ POLLS = STORE + "Messages/Polls.swift"
 DRAFTS = STORE + "Messages/Drafts.swift"
 ERASURE = STORE + "Accounts/Erasure.swift"
 MORE = "Sources/TambourMessenger/Sync/SyncMore.swift"
-# name, file, original text (found once), mutated text (@ is the mutant's number), and the reason why no test can notice
-# the mutant when another write covers the removed one.
+# name, file, original text (found once), mutated text (@ is the mutant's number), reason.
+# A reason is given only when another write covers the removed one, so that no test can notice the mutant.
 MUTANTS = [
     ("append: the members of the chat",
      MESSAGES, "        touch(chat)\n        touch(member, in: chat)\n        return (record, previous)",

@@ -2,7 +2,7 @@ import Glibc
 import TambourProtocol
 import TambourTesting
 
-/// One connection between a device and the server: a socket pair on the server's side, and a
+/// One connection between a device and the server. It has a socket pair on the server's side, and a
 /// simulated network that splits the stream anywhere, delays bytes and loses the connection.
 final class Link {
     /// The delays after which each side notices a lost connection.

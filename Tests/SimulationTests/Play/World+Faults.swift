@@ -140,7 +140,7 @@ extension World {
 
     // MARK: - Devices
 
-    /// Stores tasks in a later version's format; the program can read them only a while later.
+    /// Stores tasks in a later version's format, which the program cannot read for a while.
     private func changeCodec(on device: Device) {
         let changed = device.rewrite { tx in
             try tx.execute(

@@ -75,8 +75,8 @@ struct Photos {
     /// Records that a device has received the photo's token.
     mutating func told(_ key: String, of file: PhotoFile) { toldKeys[number(of: file)] = key }
 
-    /// Returns whether the device's earlier upload has expired when it starts one with a new key;
-    /// nil without an earlier upload or with the same key.
+    /// Returns whether the device's earlier upload has expired when it starts one with a new key.
+    /// Nil means no earlier upload, or the same key.
     func isRenewed(_ key: String, of file: PhotoFile, nowMs: Int64) -> Bool? {
         guard let told = toldKeys[number(of: file)], told != key else { return nil }
         return uploads[told].map { $0.untilMs <= nowMs } ?? false
@@ -153,8 +153,8 @@ extension World {
         if let what = photos.name(token, by: caption, cid: cid) { violated(what) }
     }
 
-    /// Checks that each photo was sent or waits with its steps for a user's decision, and that a
-    /// cancelled photo that was never sent leaves nothing behind.
+    /// Checks that each photo was sent, or waits with its steps for a user's decision. A cancelled
+    /// photo that was never sent must leave nothing behind.
     func checkPhotos() {
         for (place, device) in devices.enumerated() {
             let rows = device.read { reader in

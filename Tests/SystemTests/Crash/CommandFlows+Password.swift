@@ -2,9 +2,10 @@ import TambourProtocol
 import TambourTesting
 
 extension CommandFlow {
-    /// AUTH_CREATE_TRACK, AUTH_VERIFY_EMAIL, AUTH_CHECK_EMAIL, AUTH_SET_2FA, AUTH_CHECK_PASSWORD,
-    /// AUTH_LOGIN_CHECK_PASSWORD, AUTH_LOGIN_RESTORE_PASSWORD, PHONE_BIND_REQUEST, PHONE_BIND_CONFIRM:
-    /// each round sets a password, changes it, signs in with it, forgets it, and moves to another phone.
+    /// Plays AUTH_CREATE_TRACK, AUTH_VERIFY_EMAIL, AUTH_CHECK_EMAIL, AUTH_SET_2FA,
+    /// AUTH_CHECK_PASSWORD, AUTH_LOGIN_CHECK_PASSWORD, AUTH_LOGIN_RESTORE_PASSWORD,
+    /// PHONE_BIND_REQUEST and PHONE_BIND_CONFIRM. Each round sets a password, changes it, signs in
+    /// with it, forgets it, and moves to another phone.
     static func password(
         of user: CommandUser,
         at address: String,

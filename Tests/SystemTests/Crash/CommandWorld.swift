@@ -43,7 +43,7 @@ final class CommandWorld: @unchecked Sendable {
         for flow in flows { flow.close() }
     }
 
-    // MARK: - Making it
+    // MARK: - Setup
 
     func setUp() throws {
         let own = 2 + Self.strangersOfEach

@@ -5,10 +5,10 @@ import TambourTesting
 ///
 /// ```swift
 /// try ChildProcess(program, [], environment: PowerCut(directory: data, seed: 7).environment)
-/// process.signal(SIGUSR2)   // cuts; or `afterOperations:` says when
+/// process.signal(SIGUSR2)   // cuts now; `afterOperations:` sets another moment
 /// ```
 struct PowerCut {
-    /// Which unsynced data a cut removes; see `powercut.c`.
+    /// The unsynced data that a cut removes; see `powercut.c`.
     enum Policy: String, CaseIterable {
         case drop, prefix, blocks, sectors, keep
     }

@@ -41,7 +41,7 @@ from wire import (
 
 HERE = Path(__file__).parent
 
-#: Keep everybody online, because presence would depend on the duration of a run. One scenario is about presence.
+#: Keep everybody online, except in the scenario about presence. Otherwise presence would depend on the run's duration.
 LIMITS = {"presenceOfflineDelayMs": 3_600_000}
 OWN_LIMITS = {"presence": {"presenceOfflineDelayMs": 50}}
 

@@ -72,8 +72,8 @@ private struct Pair {
 
 @Suite("Entities that are brought together")
 struct EntitySyncTests {
-    /// Makes a client's file look as an older version would leave it: without entities of some
-    /// types, and without the names of these types next to the sync mark.
+    /// Makes a client's file look as an older version would leave it. The file then lacks entities
+    /// of some types, and the names of these types next to the sync mark.
     private func forget(
         _ types: [EntityType],
         named known: String?,

@@ -6,8 +6,8 @@ import TambourTesting
 
 @testable import TambourClient
 
-/// A client's core and a server that says only what the test tells it to say. It answers only
-/// handshakes and logins by itself, logins with `login`.
+/// A client's core, and a server that sends only the test's packets. By itself it answers only
+/// handshakes and logins, and logins with `login`.
 final class ScriptedServer: ClientHost {
     struct Asked {
         let opcode: Opcode

@@ -434,7 +434,7 @@ struct EntityRulesTests {
         #expect(rules(.cas).decide(root, in: situation(nil)) == refusal)
     }
 
-    // MARK: The rest
+    // MARK: Other rules
 
     @Test("an operation that is known gets its first result, whatever has happened since")
     func known() {

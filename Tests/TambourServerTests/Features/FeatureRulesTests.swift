@@ -178,7 +178,7 @@ struct FeatureRulesTests {
         #expect(together.allSatisfy { abs($0 - 5_000) < 370 }, "\(together)")
     }
 
-    // MARK: - What a rise may do
+    // MARK: - Raising a percentage
 
     /// Returns random rules that pass the check.
     private func randomPlan(_ random: inout SeededGenerator) -> FeaturePlan {

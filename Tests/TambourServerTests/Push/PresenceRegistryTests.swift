@@ -75,7 +75,7 @@ struct PresenceRegistryTests {
         let desk = try PresenceDesk()
         desk.registry.watch([user], by: UserID(2))
         desk.come()
-        // Together longer than the delay: mostly away, but never for long.
+        // The absences exceed the delay in total, but each one is short.
         for _ in 0..<30 {
             desk.wait(50)
             desk.go()

@@ -108,7 +108,7 @@ struct RoleTableTests {
                     post = try owner.send("post", to: chat, cid: cid).message.id
                     cid += 1
                 }
-                // If others exist in the chat, the owner must act on a message of another author.
+                // Where other members exist, the owner must act on a message of another author.
                 let isFound = cell.action == .editOthers && client === owner
                 let author = isFound && cell.kind != .saved ? admin : owner
                 let said = try author.call(

@@ -168,8 +168,8 @@ struct BlockedDialogTests {
             && $0.opcode != .ping
     }
 
-    /// Requests that take back something of the caller. They are pushed to others and work only
-    /// once.
+    /// Requests that undo an action of the caller. The server pushes them to other users, and they
+    /// work only once.
     private static let takingBack: [Opcode] = [
         .msgDelete, .msgDeleteRange, .msgDeleteUserComments, .msgCancelReaction,
     ]

@@ -22,8 +22,8 @@ private final class EngineHold: Sendable {
                 return .done
             }
         )
-        // Wait until the command runs: commands queued behind it in the same turn would run after
-        // those of others.
+        // Wait until the command runs. Commands queued behind it in the same turn would run after
+        // the commands of other accounts.
         isRunning.wait()
     }
 

@@ -213,7 +213,7 @@ private final class Race: @unchecked Sendable {
         snapshots.append((time, lastID.isNull(0) ? 0 : lastID.int(0)))
     }
 
-    /// Returns how many logins missed a commit whose clock is not above their time.
+    /// Returns how many logins missed a commit whose clock is at or below their time.
     func missed() -> Int {
         snapshots.count { time, lastID in
             lastID < clocks.count && clocks[Int(lastID)] <= time

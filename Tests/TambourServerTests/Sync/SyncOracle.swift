@@ -98,7 +98,7 @@ struct SyncOracle {
             wrote(event.sender, at: event.id.timeMs)
         }
 
-        /// A user who writes has read everything, and others see this.
+        /// Records that a user who writes has read everything, visibly to all members.
         mutating func wrote(_ user: UserID, at time: Int64) {
             marks[user] = time
             shownMarks[user] = time

@@ -109,8 +109,8 @@ struct DissectorTests {
         if example == .error, case .string(let code)? = value["error"] {
             row["tambour.error"] = code
         }
-        // The dissector shows a refused payload as far as possible; for accepted ones, the tree
-        // test compares every value.
+        // The dissector shows as much of a refused payload as it can. For accepted payloads, the
+        // tree test compares every value.
         var found: [String: [String]] = [:]
         FieldValues(specification: specification).collect(value, specimen.type, into: &found)
         for (key, values) in found {
@@ -344,7 +344,7 @@ struct DissectorTests {
         for bytes in [reply.packet, send.packet, Array("GET / HTTP/1.1\r\n\r\n".utf8)] {
             #expect(try kinds([Segment(isToServer: true, bytes: bytes)]) == [])
         }
-        // A single changed byte among the significant ones prevents recognition.
+        // Changing any one of the significant bytes prevents recognition.
         for index in [0, 1, 4, 5, 6, 10, 11] {
             var bytes = hello.packet
             bytes[index] ^= 0xE0

@@ -3,8 +3,8 @@
 /// A strict terminal that follows the renderer's output.
 ///
 /// Unknown sequences, control characters and marks without a base are violations. Where real
-/// terminals differ, cells become poison, which matches no surface: the other half of an
-/// overwritten wide glyph, and the contents after a resize.
+/// terminals differ, cells become poison, which matches no surface. This concerns the other half of
+/// an overwritten wide glyph, and the contents after a resize.
 struct TestTerminal {
     enum Widths {
         /// Forms grapheme clusters, with the same widths as `Glyph`.

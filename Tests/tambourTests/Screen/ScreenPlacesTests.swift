@@ -119,8 +119,8 @@ struct ScreenPlacesTests {
         lines.firstIndex { $0.drop { $0 != "│" }.contains(text) }
     }
 
-    /// Returns whether a message is in the middle of the pane, or as close to it as the ends of the
-    /// chat permit, with no missing messages around it.
+    /// Returns whether a message is near the middle of the pane, or as near as the ends of the chat
+    /// permit. No messages may be missing around it.
     private static func shows(_ place: Int, of count: Int, _ lines: [String]) -> Bool {
         guard let row = row(of: "number \(place + 1).", lines),
             Self.row(of: "missing", lines) == nil

@@ -488,7 +488,7 @@ struct HistoryWorld {
         }
     }
 
-    /// I2.
+    /// I2: chunks are intervals in order, apart from each other, and contain no tombstone.
     private func checkShape() throws {
         for chunk in history.chunks where chunk.lower > chunk.upper {
             throw Violation("I2: \(chunk) is no interval")
