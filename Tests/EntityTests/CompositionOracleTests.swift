@@ -131,8 +131,8 @@ struct CompositionOracleTests {
             tree[key] = Node(type: type, parent: parent, fields: fields)
         }
 
-        /// Restores only leaves. What a restored parent brings back depends on whether the server
-        /// has received the deletion.
+        /// Restores only leaves. Restoring a parent also restores children, but which ones depends
+        /// on whether the server has received the deletion.
         private mutating func restore(_ step: Step) throws {
             let leaves = deleted.filter { $0.node.type == .note }
             guard !leaves.isEmpty else { return }

@@ -55,7 +55,7 @@ struct ChannelStoreTests {
         var written: [Int64] = []
         for size in sizes {
             let channel = try channel(Array(users.prefix(size)), in: store)
-            // The first post touches extra rows of the creation, so measure the second one too.
+            // Measure two posts, because the first one after the creation might touch other rows.
             for _ in 0..<2 {
                 try store.batch { tx in
                     let chat = try #require(try tx.group(channel, for: users[0]))

@@ -143,7 +143,7 @@ struct SearchStoreTests {
             defer { statement.reset() }
             return try statement.step() ? statement.int(0) : -1
         }
-        // One row for the block with too many words, and five words for each of 32 messages.
+        // One row for the two blocks with 8,000 words each, and five rows for each of 32 messages.
         #expect(try rows() == 1 + 32 * 5)
         #expect(try store.unexpectedWords() == [])
         func isFound(_ message: Int) throws -> Bool {

@@ -255,7 +255,8 @@ class Proxy:
         self._server = (host, int(port))
         self._recorder = recorder
         self._count = 0
-        #: Held while a connection is being closed. Packets sent earlier still reach it; packets sent later do not.
+        #: Held while a request is passed on, and while a connection is being closed. So every request comes clearly
+        #: before or after a close.
         self._turn = asyncio.Lock()
         self._open: set[asyncio.Task[None]] = set()
 

@@ -172,7 +172,7 @@ def kept_over_paste(world: World) -> None:
 
         def missing() -> list[str]:
             words = found + "\n" + heard(bob, "Alice")
-            # Earlier lines consist of the same words.
+            # The first 60 lines were sent before with the same words, so skip them.
             return [line for line in lines[60:] if line not in words]
 
         # The status line reports a waiting message only a moment after the client stores it.

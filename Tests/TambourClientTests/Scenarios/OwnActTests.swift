@@ -110,8 +110,8 @@ struct OwnActTests {
         try await withWorld { world in
             let (alice, bob, _) = try world.aliceAndBob()
             let carol = try world.server.signUp("Carol")
-            // The device holds only a part of the first group, and has only a login's description
-            // of the second.
+            // The devices hold only a part of the first group. The second group has only its
+            // creation event.
             let long = try alice.createGroup("Friends", with: [bob], cid: 1)
             for number in 1...90 { try bob.send("n \(number)", to: long, cid: Int64(number)) }
             let phone = try await world.onlineClient(of: alice, device: "phone")

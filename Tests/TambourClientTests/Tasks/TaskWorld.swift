@@ -387,7 +387,7 @@ final class TaskWorld {
         processes[owner] = Process(name: "\(owner == 0 ? "A" : "B")\(lives)", seenVersion: -1)
     }
 
-    /// Lets everything work again and finish: every task must end, and no rows may remain.
+    /// Restores all conditions and runs until every task has ended; then no rows may remain.
     private func drain() throws {
         conditions = [.connected, .loggedIn, .unmetered]
         var rounds = 0

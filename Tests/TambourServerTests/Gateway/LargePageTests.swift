@@ -138,7 +138,7 @@ struct LargePageTests {
             server.poke()
             while !stage.bob.hasReply(to: number), server.scheduler.step() {}
             #expect(stage.bob.hasReply(to: number))
-            // The crowd may have half a page each written before Bob's page is read.
+            // Only half of the crowd's eight pages in flight may be written before Bob's is read.
             #expect(stage.written - before <= 4 * stage.pageBytes + stage.pageBytes / 2)
         }
     }

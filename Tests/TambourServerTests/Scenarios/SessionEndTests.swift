@@ -90,7 +90,7 @@ struct SessionEndTests {
         try withPair { server, alice, bob, chat in
             let laptop = try server.signIn(phoneOf: alice, device: "laptop")
             let first = try bob.send("hi", to: chat, cid: 1).message
-            // Makes the dialog known before the session ends.
+            // Make sure that the dialog is open and listed before the session ends.
             try alice.send("hello", to: chat, cid: 1)
             let user = alice.userID
             func traces() throws -> [Int64] {
