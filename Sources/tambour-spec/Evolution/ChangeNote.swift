@@ -53,7 +53,7 @@ struct ChangeNote: Sendable {
     ) -> (notes: [ChangeNote], problems: [Problem]) {
         let folder = root.appending(path: "protocol-spec/changes")
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
-        // Lists the folders instead of counting versions: a release from elsewhere may claim any
+        // Lists the folders instead of counting versions, because a foreign release may claim any
         // number.
         let versions = names.compactMap { Int($0) }.filter { $0 > old && $0 <= new }.sorted()
         let loaded = versions.map { load($0, root: root) }
@@ -134,8 +134,8 @@ struct ChangeNote: Sendable {
 }
 
 extension CompatibilityCheck {
-    /// Returns the name that a note uses to explain a change: the opcode, the type, or the thing
-    /// itself.
+    /// Returns the name under which a note explains a change: the opcode, the type, or the changed
+    /// item.
     func subject(of item: Promise) -> String {
         if let owner = item.owner.flatMap({ after[$0] ?? before[$0] }) { return subject(of: owner) }
         switch item.kind {

@@ -1,4 +1,4 @@
-/// Compares two specifications by the rules of `CompatibilityRule.table`.
+/// Compares two specifications with the rules of `CompatibilityRule.table`.
 struct CompatibilityCheck {
     /// A change that breaks clients of the old release.
     struct Breakage: Sendable {
@@ -14,7 +14,7 @@ struct CompatibilityCheck {
     struct Difference: Sendable {
         var old: Promise?
         var new: Promise?
-        /// The facts that changed; empty when the thing was added or removed.
+        /// The changed facts; empty if the item was added or removed.
         var facts: [Promise.Fact] = []
 
         var item: Promise {
@@ -66,8 +66,8 @@ struct CompatibilityCheck {
         }
     }
 
-    /// Returns everything that was removed or changed, in the order of the old specification, then
-    /// everything that was added.
+    /// Returns the removed or changed items in the order of the old specification, followed by the
+    /// added items.
     ///
     /// Omits the parts of an added or removed item.
     func differences() -> [Difference] {
@@ -149,7 +149,7 @@ extension CompatibilityCheck {
     /// Returns added items that an earlier release already had, because their name or number may
     /// still be in use.
     ///
-    /// An error, state or effect of an opcode may come back, because it is still the same thing.
+    /// An error, state or effect of an opcode may return, because it still means the same.
     private func reused(from earlier: [Promises]) -> [(item: Promise, version: Int)] {
         let added = after.items.filter {
             before[$0.id] == nil

@@ -32,7 +32,7 @@ extension CompatibilityRule.Case {
 
     // MARK: Fields
 
-    /// Whether a value written with one of the two types is read the same with the other.
+    /// Whether a value written with one of the two types is read identically with the other type.
     func typeIsReadAlike(_ flow: Promise.Flow) -> Bool {
         guard let was = was(.type).flatMap(WireType.init),
             let becomes = becomes(.type).flatMap(WireType.init)
@@ -40,8 +40,8 @@ extension CompatibilityRule.Case {
         return becomes.isReadAlike(was, flow)
     }
 
-    /// Whether the field's new limit allows less than the old one. Changes of a limit itself have
-    /// their own rules.
+    /// Whether the field's new limit permits less than the old limit. Changes of a limit itself
+    /// have their own rules.
     func narrows(_ fact: Promise.Fact) -> Bool {
         guard let becomes = becomes(fact) else { return false }
         guard let was = was(fact) else { return true }
@@ -119,7 +119,7 @@ extension CompatibilityRule.Case {
 }
 
 extension Promise {
-    /// The name without its kind; for an error, including one of an opcode, its code.
+    /// The name without its kind; for an error, including an error of an opcode, its code.
     var lastWord: String { String(id.split(separator: " ").last ?? "") }
 }
 
@@ -127,8 +127,8 @@ extension WireType {
     /// Returns whether this type reads values of an older type identically. This is always true if
     /// both types have the same wire meaning.
     ///
-    /// Values from clients may also be read with a wider type; values to clients must not be
-    /// written with one.
+    /// Values from clients may also be read with a wider type. Values to clients must not be
+    /// written with a wider type.
     func isReadAlike(_ older: WireType, _ flow: Promise.Flow) -> Bool {
         switch (older, self) {
         case (self, older): true

@@ -3,7 +3,8 @@ struct ReleaseNotes {
     private let check: CompatibilityCheck
     private let notes: [ChangeNote]
 
-    /// - Parameter notes: The reasons for the changes; the notes of every release after `before`.
+    /// - Parameter notes: The reasons for the changes, from the notes of every release after
+    ///   `before`.
     init(from before: Specification, to after: Specification, notes: [ChangeNote] = []) {
         check = CompatibilityCheck(from: before, to: after)
         self.notes = notes
@@ -104,7 +105,7 @@ struct ReleaseNotes {
         }
     }
 
-    /// Returns the line of a thing and, below it, the lines of its parts.
+    /// Returns the line of an item, followed by the lines of its parts.
     private func added(_ item: Promise) -> [String] {
         let head = [name(item) + traits(of: item), item.doc].filter { !$0.isEmpty }
         let parts = check.after.items.filter { $0.owner == item.id }

@@ -7,7 +7,7 @@ import Foundation
 /// The release with the number `version:` in `protocol.yaml` is a draft and may be rewritten;
 /// earlier releases are frozen.
 struct Releases {
-    /// A line for every frozen release: its number and the SHA-256 of its files.
+    /// The file with one line for every frozen release: its number and the SHA-256 of its files.
     static let digestFile = "digests"
 
     struct Failure: Error, CustomStringConvertible {
@@ -58,20 +58,20 @@ struct Releases {
         return specification
     }
 
-    /// Returns the newest release below a version; nil before the first.
+    /// Returns the newest release below a version; nil if there is none.
     func newest(below version: Int = .max) throws -> Specification? {
         try versions.last { $0 < version }.map { try release($0) }
     }
 
-    /// Copies the files of the draft release; the first copy also records the digest of the release
-    /// before it.
+    /// Copies the files of the draft release. The first copy also records the digest of the
+    /// previous release.
     ///
     /// - Parameters:
-    ///   - specification: What the files of the repository say.
+    ///   - specification: The specification in the files of the repository.
     ///   - again: Whether an existing copy may be replaced.
     /// - Returns: Whether anything changed.
-    /// - Throws: `Failure` if a different copy exists, if a frozen release was modified, or if the
-    ///   draft breaks one.
+    /// - Throws: `Failure` if a different copy exists, if a frozen release was modified, or if
+    ///   the draft breaks a frozen release.
     func write(_ specification: Specification, again: Bool) throws -> Bool {
         let version = specification.version
         if let problem = problemsOfFolders(for: version).first(where: { !$0.isOfWhatIsWritten }) {
@@ -92,7 +92,7 @@ struct Releases {
                     + "if it is not out yet, --again replaces it"
             )
         }
-        // The first copy of a release seals the one before it, which is then never written again.
+        // The first copy of a release seals the previous release, which is never written afterwards.
         if version > 1, present.isEmpty { try seal(version - 1) }
         for path in present.keys where files[path] == nil {
             try FileManager.default.removeItem(at: place.appending(path: path))
