@@ -9,7 +9,7 @@ struct Promise: Sendable {
         case requirement
     }
 
-    /// A property of a thing; its kind determines which of these it has.
+    /// A property of a promise. The kind of a promise determines its properties.
     enum Fact: String, CaseIterable, Sendable {
         case since, written
         case number, name, direction, kind, idempotency, key, capability, form
@@ -21,28 +21,28 @@ struct Promise: Sendable {
         case replacement, sunset
     }
 
-    /// Who reads the thing.
+    /// The direction in which the declared value travels.
     struct Flow: OptionSet, Sendable {
         let rawValue: Int
-        /// Clients send it: what they send today must stay readable.
+        /// From clients: the server must still read the values that they send today.
         static let toServer = Flow(rawValue: 1)
-        /// The server sends it: today's clients must be able to read it.
+        /// From the server: today's clients must be able to read the value.
         static let toClient = Flow(rawValue: 2)
         static let both: Flow = [.toServer, .toClient]
     }
 
     var kind: Kind
-    /// Identifies the thing across all releases.
+    /// Identifies the promise in all releases.
     var id: String
     /// The name for people.
     var title: String
-    /// The id of the thing it belongs to; when that was added or removed, its parts are not
-    /// compared.
+    /// The id of the promise that contains this one. If the containing promise was added or removed,
+    /// its parts are not compared.
     var owner: String?
     var facts: [Fact: String]
     var flow = Flow.both
     var doc: String
-    /// Where the specification declares it, or the thing it belongs to.
+    /// The place of the declaration in the specification, or of the containing declaration.
     var origin: Origin
 
     subscript(fact: Fact) -> String? { facts[fact] }
