@@ -1,6 +1,7 @@
 /// The promises of a specification, in order and by id.
 ///
-/// Examples, flows, rate limits and costs are not promises. Edge cases are promises, as requirements.
+/// Examples, flows, rate limits and costs are not promises. Edge cases are requirements, and these
+/// are promises.
 struct Promises: Sendable {
     let version: Int
     let ranges: [Specification.IDRange]
@@ -61,7 +62,8 @@ struct Promises: Sendable {
 
     subscript(id: String) -> Promise? { positions[id].map { items[$0] } }
 
-    /// Returns the line of a promise. For a removed promise, returns the line of its owner, or the file.
+    /// Returns the line of a promise. For a removed promise, returns the line of its owner, or the
+    /// file.
     func origin(of item: Promise) -> Origin {
         let found = self[item.id] ?? item.owner.flatMap { self[$0] }
         return found?.origin ?? Origin(file: item.origin.file, line: 0)

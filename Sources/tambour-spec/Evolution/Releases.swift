@@ -92,7 +92,7 @@ struct Releases {
                     + "if it is not out yet, --again replaces it"
             )
         }
-        // The first copy of a release seals the previous release, which is never written afterwards.
+        // The first copy of a release seals the previous release. No command writes that again.
         if version > 1, present.isEmpty { try seal(version - 1) }
         for path in present.keys where files[path] == nil {
             try FileManager.default.removeItem(at: place.appending(path: path))
