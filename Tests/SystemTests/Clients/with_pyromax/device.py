@@ -87,8 +87,7 @@ class PyromaxParty(Party):
         never = CircuitBreakerConfig(enabled=False)
         options = {
             "device_type": DeviceType.Android,
-            # With a plus the library does not find its stored session, because it stores the number as the profile has
-            # it.
+            # With a plus, the library does not find its session: it stores the number as in the profile.
             "phone": (phone or self.phone).removeprefix("+"),
             "use_telemetry": False,
             "request_timeout": REQUEST_TIMEOUT,
