@@ -288,7 +288,7 @@ extension LocalEntities {
         EntitySchema.standard(.standard).types.map(\.rawValue).sorted().joined(separator: " ")
     }
 
-    /// The types whose entities a full pull lists.
+    /// The types whose entities the reply to a full pull contains.
     fileprivate static var listedTypes: [EntityType] {
         EntitySchema.standard(.standard).types.filter {
             EntitySchema.standard(.standard)[$0]?.policy != .append

@@ -5,8 +5,8 @@ import TambourProtocol
 /// Converts a session's requests, replies and pushes from and to packets with a header of ten
 /// bytes.
 ///
-/// Only this codec handles sequence numbers and compression. The rest of a session handles requests
-/// and payloads.
+/// Only this codec, `EncodedPush` and `Reply` know sequence numbers. Whether a packet is compressed
+/// is decided in `TambourFraming/FrameEncoder.swift`.
 enum PacketCodec {
     /// Returns the limit of MessagePack bytes in one page.
     static func replyBudget(_ limits: Limits) -> Int { limits.maxReplyBytes }

@@ -44,7 +44,7 @@ package final class RateLimiter: Sendable {
             return isTooLong ? RateLimiter.longestDepth : min(depth, RateLimiter.longestDepth)
         }
 
-        /// The price of units in microseconds, at most the bucket's whole depth.
+        /// Returns the price of `units`, in microseconds; at most the depth of the bucket.
         func price(of units: Int) -> Int64 {
             interval * min(max(0, Int64(units)), depth / max(1, interval))
         }

@@ -54,8 +54,8 @@ extension ReadTransaction {
         }
     }
 
-    /// The number of rows read per statement, because PostgreSQL sends all rows that a statement
-    /// selects.
+    /// The number of rows that one statement selects. PostgreSQL sends all of them, also when the
+    /// reader stops early.
     private static let rowsPerLook = 64
 
     /// - Parameter range: returns the id range beyond the last scanned message.

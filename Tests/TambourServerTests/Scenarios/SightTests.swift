@@ -126,7 +126,8 @@ private struct Pair {
         case .ownsChannel:
             let channel = try bob.createGroup("News", with: [carol], type: "CHANNEL", cid: 1)
             try alice.call(joining(channel, of: bob))
-            // Forget what the link has shown, so that only the channel itself can connect them.
+            // Alice has seen Bob through the channel's link. The server forgets that, so that only
+            // the channel itself makes Bob visible to her.
             let many = (1...400).map { UserID($0) }
             server.server.messenger.foundPeople.note(many, by: alice.userID)
         case .readsHerChannel:
