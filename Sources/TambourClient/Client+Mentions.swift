@@ -56,7 +56,7 @@ extension Message {
 }
 
 extension [Client.Mention] {
-    /// The elements in wire format; nil when there are none.
+    /// The elements in wire format; nil without mentions.
     var storedElements: Data? {
         guard !isEmpty else { return nil }
         return map(\.element).storedBytes

@@ -195,7 +195,7 @@ struct Outbox {
 
     // MARK: - Back-pressure
 
-    /// Whether so many bytes wait for the client that no further query or LOGIN may start.
+    /// Whether the backlog is above the limit. Then no further query or LOGIN starts.
     var isBehind: Bool { backlog.isBehind }
 
     /// The time when the session is closed unless the client reads something, milliseconds; nil for

@@ -54,7 +54,7 @@ package final class Connection {
     var input: ByteStore?
     var isReadingPaused = false
     var isResuming = false
-    /// Whether the peer closed its side, so that no more bytes arrive.
+    /// Whether the peer has closed its side of the connection.
     var hasInputEnded = false
     /// Whether the end of the input is still to be reported. Bytes left from a pause are presented
     /// first.
@@ -152,7 +152,7 @@ package final class Connection {
     ///
     /// Call it during `received`. The bytes that the delegate does not consume are presented again
     /// in the connection's next turn, after the turns of other ready connections. Until then the
-    /// lane reads no more bytes from the peer.
+    /// lane reads nothing from the peer.
     package func endTurn() {
         lane.preconditionOnLane()
         if phase == .open { hasEndedTurn = true }

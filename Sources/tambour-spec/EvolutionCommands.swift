@@ -42,7 +42,7 @@ struct Breaking: ParsableCommand {
         try root.report(releases.folderProblems(for: specification.version))
         let chosen = try against.map(releases.release(named:))
         try root.report(
-            chosen.map { try releases.problems(of: specification, against: $0) }
+            chosen.map { releases.problems(of: specification, against: $0) }
                 ?? releases.compatibilityProblems(of: specification)
         )
         guard let release = try chosen ?? releases.newest() else { return }

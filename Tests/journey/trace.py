@@ -131,6 +131,7 @@ def wait(condition):
     while not condition():
         if time.monotonic() > deadline:
             raise RuntimeError("the server is never quiet, or answers no signal")
+        # The traced program reports neither its rest nor its end, so poll.
         time.sleep(0.05)
 
 

@@ -35,7 +35,7 @@ struct connection {
     uint32_t user;
     uint32_t sends; // the number of its last message
     bool is_known, is_blocked, is_listed, is_doomed;
-    // The output that waits to be sent; NULL if there is none.
+    // The output that waits to be sent, or NULL.
     char *out;
     uint32_t out_start, out_end, out_capacity;
     // The start of an incomplete frame; usually NULL.

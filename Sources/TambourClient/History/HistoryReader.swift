@@ -147,7 +147,7 @@ package struct HistoryViewport: Equatable, Sendable {
     /// The number of stored rows after `position` in the direction of reading, up to the end of its
     /// chunk.
     package var rowsAhead: Int
-    /// The last of these rows; nil when there are none.
+    /// The last of these rows; nil without rows ahead.
     package var lastRowAhead: Position?
 
     package init(

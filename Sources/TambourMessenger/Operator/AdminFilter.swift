@@ -47,7 +47,7 @@ package struct AdminFilter: Equatable, Sendable {
         return number
     }
 
-    /// Returns a number of days of at most a century, so that the time so many days ago is valid.
+    /// Returns a number of days. The limit of a century keeps the resulting time in range.
     ///
     /// - Throws: when the value is present and not between 0 and a century.
     func days(_ key: Key) throws -> Int64? {

@@ -2,7 +2,7 @@ import TambourProtocol
 import TambourStore
 
 extension LoginSync {
-    /// Returns drafts as sent to clients; nil when there are none.
+    /// Returns drafts as sent to clients; nil without drafts.
     ///
     /// - Parameter since: the recipient's cursor; nil for a recipient without a cursor.
     func drafts(_ records: [DraftRecord], of caller: Caller, since: Int64?) -> Drafts? {

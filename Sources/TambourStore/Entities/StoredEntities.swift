@@ -299,8 +299,8 @@ extension ReadTransaction {
         } ?? EntityCounts()
     }
 
-    /// Returns the stored reply to an operation of a device; nil if there is none, or it has been
-    /// deleted.
+    /// Returns the stored reply to an operation of a device; nil for a new operation and for a
+    /// deleted reply.
     package func entityReply(
         to operation: Int64,
         of device: DeviceID,

@@ -414,7 +414,7 @@ extension WriteTransaction {
         }
     }
 
-    /// Deletes the oldest keys of deleted messages, so that no more than `maxDelayed` remain.
+    /// Deletes all but the newest `maxDelayed` keys of deleted messages.
     private func forgetOldestKeys(of user: UserID) throws {
         try store.delayed.forgetKeys.run {
             $0.bind(1, user.rawValue)

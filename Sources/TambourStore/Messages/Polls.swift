@@ -89,7 +89,7 @@ package struct PollMark: Hashable, Sendable {
         self.rawValue = rawValue
     }
 
-    /// - Parameter right: the right answer of a quiz, from 1 to 62; nil if there is none.
+    /// - Parameter right: the right answer of a quiz, from 1 to 62; nil in other polls.
     package init(right: Int64?) {
         rawValue = 1 | (right.map { 1 << $0 } ?? 0)
     }

@@ -7,7 +7,7 @@ package enum StoreCheck {
     private static let maxDriftMs: Int64 = 5_000
 
     /// - Parameter wall: Unix milliseconds.
-    /// - Returns: the problems, one line each; empty if there are none.
+    /// - Returns: the problems, one line each; empty for a sound store.
     package static func problems(of store: StoreConnection, wall: Int64) throws -> [String] {
         var problems: [String] = []
         if let file = store.sql as? any SQLFileConnection {

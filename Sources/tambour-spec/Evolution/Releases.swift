@@ -58,10 +58,8 @@ struct Releases {
         return specification
     }
 
-    /// Returns the newest release below a version; nil if there is none.
-    func newest(below version: Int = .max) throws -> Specification? {
-        try versions.last { $0 < version }.map { try release($0) }
-    }
+    /// Returns the newest release; nil before the first release.
+    func newest() throws -> Specification? { try versions.last.map(release) }
 
     /// Copies the files of the draft release. The first copy also records the digest of the
     /// previous release.
@@ -74,11 +72,12 @@ struct Releases {
     ///   the draft breaks a frozen release.
     func write(_ specification: Specification, again: Bool) throws -> Bool {
         let version = specification.version
-        if let problem = problemsOfFolders(for: version).first(where: { !$0.isOfWhatIsWritten }) {
+        let (found, releases) = read(for: version)
+        if let problem = found.first(where: { !$0.isOfWhatIsWritten }) {
             throw Failure(description: "\(problem.problem)")
         }
-        if let frozen = try newest(below: version),
-            let broken = try problems(of: specification, against: frozen).first
+        if let frozen = releases.last(where: { $0.version < version }),
+            let broken = problems(of: specification, against: frozen).first
         {
             throw Failure(description: "\(broken)")
         }
@@ -182,10 +181,13 @@ struct Releases {
     ///
     /// A missing folder is always a problem, because comparison needs the folders.
     func folderProblems(for version: Int) -> [Problem] {
-        problemsOfFolders(for: version).map(\.problem)
+        read(for: version).problems.map(\.problem)
     }
 
-    private func problemsOfFolders(for version: Int) -> [FolderProblem] {
+    /// Reads the releases, ascending, and reports the problems of their folders.
+    private func read(
+        for version: Int
+    ) -> (problems: [FolderProblem], releases: [Specification]) {
         let versions = versions
         let newest = versions.last ?? 0
         func problem(_ text: String, _ isOfWhatIsWritten: Bool = false) -> FolderProblem {
@@ -224,14 +226,16 @@ struct Releases {
                 problem("there is no release to compare with; make release-spec writes it", true)
             )
         }
-        guard found.isEmpty else { return found }
+        guard found.isEmpty else { return (found, []) }
+        var releases: [Specification] = []
         for release in versions {
             do {
-                let stated = try self.release(release).version
-                if stated != release {
+                let read = try self.release(release)
+                releases.append(read)
+                if read.version != release {
                     found.append(
                         problem(
-                            "\(release)/protocol.yaml is of release \(stated)",
+                            "\(release)/protocol.yaml is of release \(read.version)",
                             release == version
                         )
                     )
@@ -267,7 +271,7 @@ struct Releases {
         } catch {
             found.append(problem("\(error)"))
         }
-        return found
+        return (found, releases)
     }
 
     /// Reports the changes of a specification that break a release, considering the notes since
@@ -276,7 +280,7 @@ struct Releases {
         of specification: Specification,
         against release: Specification,
         after earlier: [Specification] = []
-    ) throws -> [Problem] {
+    ) -> [Problem] {
         let notes = ChangeNote.load(
             after: release.version,
             through: specification.version,
@@ -294,10 +298,17 @@ struct Releases {
     /// break the last frozen release. Two steps that are allowed separately may break the frozen
     /// release together.
     func compatibilityProblems(of specification: Specification) throws -> [Problem] {
-        var releases = try versions.map(release)
+        compatibilityProblems(of: specification, with: try versions.map(release))
+    }
+
+    private func compatibilityProblems(
+        of specification: Specification,
+        with releases: [Specification]
+    ) -> [Problem] {
+        var releases = releases
         var problems: [Problem] = []
         while let release = releases.popLast() {
-            for problem in try self.problems(of: specification, against: release, after: releases)
+            for problem in self.problems(of: specification, against: release, after: releases)
             where !problems.contains(problem) {
                 problems.append(problem)
             }
@@ -308,18 +319,9 @@ struct Releases {
 
     /// Reports problems of the releases, and of the specification in comparison with the releases.
     func problems(of specification: Specification) -> [Problem] {
-        var problems = folderProblems(for: specification.version)
-        guard problems.isEmpty else { return problems }
-        do {
-            problems = try compatibilityProblems(of: specification)
-        } catch {
-            return [
-                Problem(
-                    origin: Origin(file: "protocol-spec/released", line: 0),
-                    text: "\(error)"
-                )
-            ]
-        }
+        let (found, releases) = read(for: specification.version)
+        guard found.isEmpty else { return found.map(\.problem) }
+        var problems = compatibilityProblems(of: specification, with: releases)
         if !problems.isEmpty, versions.last == specification.version {
             problems.append(
                 Problem(
@@ -329,13 +331,17 @@ struct Releases {
                 )
             )
         }
-        return problems + problemsOfNotes(specification)
+        let frozen = releases.last { $0.version < specification.version }
+        return problems + problemsOfNotes(specification, since: frozen)
     }
 
     /// Checks that a note explains every difference from the last frozen release.
-    private func problemsOfNotes(_ specification: Specification) -> [Problem] {
+    private func problemsOfNotes(
+        _ specification: Specification,
+        since frozen: Specification?
+    ) -> [Problem] {
         let (notes, problems) = ChangeNote.load(specification.version, root: root)
-        guard let frozen = try? newest(below: specification.version) else { return problems }
+        guard let frozen else { return problems }
         return problems
             + ChangeNote.problems(
                 of: notes,

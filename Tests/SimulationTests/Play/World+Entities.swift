@@ -262,7 +262,7 @@ extension World {
         return isDone ?? false
     }
 
-    /// Makes the user resolve conflicts until there are none.
+    /// Makes the user resolve all conflicts.
     func resolveEverything() {
         for _ in 0..<30 {
             var isResolved = true

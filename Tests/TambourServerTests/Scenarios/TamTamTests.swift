@@ -22,7 +22,7 @@ private struct Fields {
 
     var keys: Set<String> { Set(values.keys) }
 
-    /// Returns the value of a key; nil if there is none.
+    /// Returns the value of a key; nil for a missing key.
     subscript(_ key: String) -> AnyValue? { values[key] }
 
     func map(_ key: String) throws -> Fields {

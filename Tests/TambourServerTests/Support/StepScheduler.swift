@@ -32,7 +32,7 @@ final class StepScheduler: SimulatedScheduler, @unchecked Sendable {
 
     /// Runs the next piece of a queue that is not running already, as another thread would.
     ///
-    /// - Returns: false when there is none.
+    /// - Returns: whether a piece ran.
     @discardableResult
     func step() -> Bool {
         let next = waiting.firstIndex { piece in !running.contains { $0 === piece.queue } }

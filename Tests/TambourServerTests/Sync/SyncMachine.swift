@@ -9,7 +9,7 @@ import TambourTesting
 import Testing
 
 extension SeededGenerator {
-    /// Returns one of the values; nil if there is none.
+    /// Returns one of the values; nil for an empty list.
     mutating func any<Value>(of values: [Value]) -> Value? { values.randomElement(using: &self) }
 }
 

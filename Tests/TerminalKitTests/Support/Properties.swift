@@ -11,7 +11,7 @@ struct Property<Step> {
     var soak: Int
     /// Returns the steps of one play.
     var generate: (inout SeededGenerator) -> [Step]
-    /// Returns the error after these steps; nil if there is none. The seed determines all other
+    /// Returns the error after these steps, or nil. The seed determines all other
     /// choices.
     var failure: ([Step], UInt64) -> String?
 

@@ -191,7 +191,7 @@ struct Stanza {
         between(" \(name)='", "'") ?? between(" \(name)=\"", "\"")
     }
 
-    /// The text of a message, still escaped; nil if there is none.
+    /// The text of a message, still escaped; nil without a text.
     var body: UnsafeRawBufferPointer? {
         let tag: StaticString = "<body>"
         guard let place = place(of: tag) else { return nil }
