@@ -1,6 +1,6 @@
 import Synchronization
 package import TambourMessenger
-package import TambourSQL
+import TambourSQL
 
 /// The cost of a server's transactions, counted by the database.
 package struct StoreCost: Sendable {

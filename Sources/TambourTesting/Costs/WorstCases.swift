@@ -507,7 +507,7 @@ extension WorstCaseWorld {
         try run { tx in
             for owner in owners {
                 guard let contact = try tx.reader.contact(known, of: owner) else { continue }
-                try tx.change(contact, of: owner, by: ContactChange(isAdded: true))
+                _ = try tx.change(contact, of: owner, by: ContactChange(isAdded: true))
             }
         }
         try bob.call(ContactUpdateRequest(contactID: known, action: .add))

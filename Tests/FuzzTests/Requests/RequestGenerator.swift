@@ -216,7 +216,6 @@ struct RequestGenerator {
                 return .map([])
             }
             return object(inner, depth: depth + 1)
-        default: return .null
         }
     }
 

@@ -71,8 +71,8 @@ struct PhotoChainTests {
     private mutating func runUpload() throws {
         let run = try desk.start(Self.upload)
         let key = try #require(desk.scheduler[Self.upload]?.requestKey)
-        let token = server.put(key, upTo: Self.fileBytes)
-        try desk.complete(run, output: #require(token))
+        let token = try #require(server.put(key, upTo: Self.fileBytes))
+        try desk.complete(run, output: token)
     }
 
     private mutating func runSend() throws {
