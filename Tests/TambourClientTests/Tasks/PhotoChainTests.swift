@@ -71,7 +71,8 @@ struct PhotoChainTests {
     private mutating func runUpload() throws {
         let run = try desk.start(Self.upload)
         let key = try #require(desk.scheduler[Self.upload]?.requestKey)
-        let token = try #require(server.put(key, upTo: Self.fileBytes))
+        let stored = server.put(key, upTo: Self.fileBytes)
+        let token = try #require(stored)
         try desk.complete(run, output: token)
     }
 
