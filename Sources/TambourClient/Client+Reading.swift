@@ -13,6 +13,27 @@ extension Client {
         try store.read { try $0.value(of: .server) }
     }
 
+    /// The phone number that signed in on this device; nil for a sign-in with a token alone.
+    public func phone() throws(ClientError) -> String? {
+        try store.read { try $0.value(of: .phone) }
+    }
+
+    /// The chat that `keepOpenChat` stored; nil if there is none, or if the account has lost it.
+    public func openChat() throws(ClientError) -> ChatID? {
+        let chat = try store.read { try $0.value(of: .openChat) as Int64? }.map { ChatID($0) }
+        guard let chat, let summary = try self.chat(chat), !summary.isGone else { return nil }
+        return chat
+    }
+
+    /// Stores the open chat, so that the program can open it at its next start.
+    ///
+    /// - Parameter chat: nil when no chat is open.
+    public func keepOpenChat(_ chat: ChatID?) async throws(ClientError) {
+        try await call { core throws(ClientError) in
+            try core.attempt { tx in try tx.set(.openChat, chat?.rawValue) }
+        }
+    }
+
     /// The time of this device's last login, in Unix milliseconds of the server's clock; nil before
     /// the first login.
     public func lastLoginMs() throws(ClientError) -> Int64? {

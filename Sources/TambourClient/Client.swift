@@ -104,6 +104,13 @@ public final class Client: Sendable {
         return (both?[0] ?? 0, both?[1] ?? 0)
     }
 
+    /// Returns the pause before the next attempt to connect; nil when the client does not wait for
+    /// one.
+    public func pauseBeforeRetry() async -> Duration? {
+        let pause = try? await driver.call { $0.pauseBeforeRetryMs }
+        return pause.flatMap { $0 }.map { .milliseconds($0) }
+    }
+
     // MARK: - Streams
 
     /// Returns a stream of later changes to the local store. A slow reader receives several changes

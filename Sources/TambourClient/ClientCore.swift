@@ -57,6 +57,12 @@ package final class ClientCore {
     package var bytesSent: Int { wire.bytesSent }
     package var bytesReceived: Int { wire.bytesReceived }
 
+    /// The rest of the pause after a failed connection; nil outside of a pause.
+    package var pauseBeforeRetryMs: Int64? {
+        guard case .waiting(let until) = link.phase else { return nil }
+        return max(0, until - environment.nowMs())
+    }
+
     // MARK: - Lifecycle
 
     /// Connects, and stays connected from now on.

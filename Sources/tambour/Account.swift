@@ -64,12 +64,12 @@ struct AccountOptions: ParsableArguments {
         return nil
     }
 
-    /// Returns the server of the account's last connection.
-    func knownServer() async throws -> String? {
-        guard let client = try knownClient() else { return nil }
-        let server = try client.server()
+    /// Returns the server and the phone of the account's last sign-in.
+    func lastSignIn() async throws -> (server: String?, phone: String?) {
+        guard let client = try knownClient() else { return (nil, nil) }
+        let known = (try client.server(), try client.phone())
         await client.stop()
-        return server
+        return known
     }
 
     private func knownClient(tapsFrames: Bool = false) throws -> Client? {

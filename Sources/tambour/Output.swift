@@ -150,12 +150,12 @@ func jsonLine(_ json: Data) -> String {
 }
 
 /// Returns a time as `2026-11-23 14:05`, in this device's time zone.
-func clock(_ ms: Int64) -> String {
+func clock(_ ms: Int64, _ format: String = "%Y-%m-%d %H:%M") -> String {
     var seconds = time_t(clamping: ms / 1000)
     var parts = tm()
     localtime_r(&seconds, &parts)
     var text = [CChar](repeating: 0, count: 32)
-    let count = strftime(&text, text.count, "%Y-%m-%d %H:%M", &parts)
+    let count = strftime(&text, text.count, format, &parts)
     return String(decoding: text[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }
 

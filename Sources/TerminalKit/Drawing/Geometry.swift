@@ -96,7 +96,7 @@ package struct Rect: Hashable, Sendable {
     }
 
     /// Cuts the `count` columns at the right off and returns them.
-    mutating func takeRight(_ count: Int) -> Rect {
+    package mutating func takeRight(_ count: Int) -> Rect {
         let count = min(max(0, count), columns)
         columns -= count
         return Rect(column: endColumn, row: row, columns: count, rows: rows)

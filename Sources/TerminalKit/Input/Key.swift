@@ -71,4 +71,7 @@ package struct MouseEvent: Hashable, Sendable {
     var button: Int
     package var position: Position
     package var modifiers: KeyPress.Modifiers = []
+
+    /// Whether the left button was pressed.
+    package var isClick: Bool { action == .press && button == 0 }
 }

@@ -20,7 +20,7 @@ struct Open: AsyncParsableCommand {
     @Option(help: "Another file of preferences than that of all accounts: theme, alerts and keys.")
     var preferences: String?
 
-    @Flag(help: "Scrolls with the wheel; the terminal then selects text with shift only.")
+    @Flag(help: "Lets the mouse click and scroll. The terminal selects text while Shift is held.")
     var mouse = false
 
     func run() async throws {
@@ -52,8 +52,9 @@ struct Open: AsyncParsableCommand {
     {
         if let client = try await account.clientIfSignedIn(tapsFrames: true) { return client }
         let account = account
-        let server = try await account.knownServer() ?? Self.usualServer
-        let screen = SignInScreen(server: server, theme: theme) {
+        let known = try await account.lastSignIn()
+        let server = known.server ?? Self.usualServer
+        let screen = SignInScreen(server: server, phone: known.phone, theme: theme) {
             try account.client(server: $0, tapsFrames: true)
         }
         switch try await screen.run(on: try terminal(options, screen.queue)) {

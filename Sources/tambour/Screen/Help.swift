@@ -57,26 +57,26 @@ enum Help {
         (
             "Chats",
             [
-                .actions([.mute, .pin], "mute, pin the open chat, or the chosen one of the list"),
+                .actions([.mute, .pin], "mute, pin the open chat"),
                 .action(.contacts), .action(.queue),
             ]
         ),
         (
-            "A message: Esc chooses one, Esc goes back",
+            "A message: Esc selects one, Esc returns to the line",
             [
                 .actions([.above, .below], "the message above, below"),
                 .actions([.reply, .edit, .forwardMessage], "reply, edit, forward"),
                 .actions([.delete, .deleteForMe], "delete for all, for me"),
-                .actions([.react, .unreact], "react, take the reaction back"),
+                .actions([.react, .unreact], "react, remove the reaction"),
                 .action(.quoted), .action(.thread), .action(.copy), .action(.openLink),
-                .actions([.olderHit, .newerHit], "older, newer message that the search found"),
+                .actions([.olderHit, .newerHit], "older, newer match of the search"),
                 .action(.unreadFromHere), .action(.pinMessage), .action(.retry),
             ]
         ),
         ("Everywhere", [.action(.help), .action(.redraw), .action(.suspend), .action(.leave)]),
     ]
 
-    private static let states = "States of a message:  … waits   ✓ sent   ✓✓ read   ✗ refused"
+    private static let states = "States of a message:  … waiting   ✓ sent   ✓✓ read   ✗ refused"
 
     private static func line(_ keys: String, _ summary: String) -> String {
         let padding = String(repeating: " ", count: max(1, 16 - Width.of(keys)))

@@ -150,7 +150,7 @@ final class MessageLayouts {
 
     private static func sender(of row: HistoryRow) -> String {
         guard let source = row.forwardedFrom else { return row.senderName }
-        return row.senderName + (source.isEmpty ? " · forwards" : " · from \(source)")
+        return row.senderName + (source.isEmpty ? " · forwarded" : " · forwarded from \(source)")
     }
 
     /// Returns the beginnings of words that match one of `words`, as ranges in UTF-16 units.

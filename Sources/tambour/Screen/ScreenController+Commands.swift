@@ -15,6 +15,7 @@ extension ScreenController {
         case "theme": changeTheme(rest)
         case "notify": changeNotification(rest)
         case "find": find(rest)
+        case "saved": if let me { open(.dialog(me, me), name: "Saved messages") }
         case "new", "new-channel": create(rest, isChannel: parts.first == "new-channel")
         case "name":
             if rest.isEmpty { usage("/name FIRST LAST") } else { rename(rest) }
@@ -34,7 +35,7 @@ extension ScreenController {
         // Offline, the connection state does not show whether an account is signed in, so the store
         // is checked.
         guard (try? client.isSignedIn()) == false else {
-            state.notice = ("you are signed in; `tambour open --account NAME` is for others", true)
+            state.notice = ("you are signed in; `tambour open --account NAME` signs in another account", true)
             return
         }
         wantsSignIn = true
@@ -45,7 +46,7 @@ extension ScreenController {
     private func chatCommand(_ name: String, _ rest: String) {
         guard ScreenCommand.all.contains(where: { $0.name == name }) else {
             state.notice = (
-                "no such command: /\(name); a message that begins so takes two slashes", true
+                "there is no command /\(name); type // to begin a message with a slash", true
             )
             return
         }
@@ -94,7 +95,7 @@ extension ScreenController {
     }
 
     private func usage(_ text: String) {
-        state.notice = ("as in \(text)", true)
+        state.notice = ("usage: \(text)", true)
     }
 
     private func changeTheme(_ name: String) {
@@ -110,25 +111,31 @@ extension ScreenController {
         guard let kind = TerminalMessage.Notification(name: name) else {
             return usage("/notify bell|osc9|osc777|off")
         }
-        display?.notify(kind, title: "Tambour", body: "like this")
-        state.notice = ("messages are told of so: \(name)", false)
+        display?.notify(kind, title: "Tambour", body: "This is an alert.")
+        state.notice = ("new messages alert you with: \(name)", false)
         keep(name, as: \.notify)
     }
 
     private func keep(_ name: String, as member: WritableKeyPath<Preferences, String?>) {
         if let reason = preferences.change(member, to: name) {
-            state.notice = ("this holds until you leave, preferences.json: \(reason)", true)
+            state.notice = (
+                "the choice lasts until you leave; preferences.json cannot be written: \(reason)", true
+            )
         }
     }
 
-    private func find(_ phone: String) {
-        guard !phone.isEmpty else { return usage("/find +79990000002") }
+    /// Opens the dialog with a person, who is named by a phone number or as in the contacts.
+    private func find(_ who: String) {
+        guard !who.isEmpty else { return usage("/find +79990000002") }
         guard let me else { return }
-        fetch {
-            try await $0.find(phone: phone)
-        } then: { screen, person in
+        fetch { client in
+            let person = try await client.somebody(who)
+            return (person, try client.chat(.dialog(me, person.id)) == nil)
+        } then: { screen, found in
+            let (person, isNew) = found
             screen.open(.dialog(me, person.id), name: person.name)
-            screen.state.notice = ("\(person.name): write something to begin", false)
+            guard isNew else { return }
+            screen.state.notice = ("\(person.name): your first message begins the chat", false)
         }
     }
 
@@ -140,7 +147,7 @@ extension ScreenController {
         fetch { client in
             var members: [UserID] = []
             for who in parts.dropFirst() where !who.isEmpty {
-                members.append(try await client.somebody(who))
+                members.append(try await client.somebody(who).id)
             }
             let before = Set(try client.chats(includingHidden: true).map(\.id))
             try await client.createChat(title: title, members: members, isChannel: isChannel)

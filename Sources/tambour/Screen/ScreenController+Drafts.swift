@@ -127,6 +127,7 @@ extension ScreenController {
     /// Shows the draft of a chat when the chat opens.
     func arriveAtLine(of chat: ChatID) {
         writing.generation += 1
+        writing.underCommand = nil
         let draft = writing.unstored[chat]?.draft ?? (try? client.draft(in: chat)) ?? .empty
         show(draft, of: chat)
         guard let edit = writing.edits.removeValue(forKey: chat) else { return }
@@ -181,6 +182,32 @@ extension ScreenController {
             state.suggestions = nil
         }
         draw()
+    }
+
+    // MARK: - Commands beside a draft
+
+    /// Puts a loaded draft aside, because the slash that the user types begins a command.
+    func beginCommand() {
+        guard state.open != nil, !state.input.isEmpty, !state.intent.isEdit, isUntouched,
+            state.input.cursor == state.input.clusters.count
+        else { return }
+        writing.underCommand = Writing.Aside(line: state.input.draft, intent: state.intent)
+        state.input.load(.empty)
+        state.intent = .new
+    }
+
+    /// Restores the draft that a command replaced.
+    ///
+    /// - Returns: Whether there was one.
+    @discardableResult
+    func endCommand() -> Bool {
+        guard let aside = writing.underCommand else { return false }
+        writing.underCommand = nil
+        state.input.load(aside.line)
+        state.intent = aside.intent
+        state.suggestions = nil
+        takeDraft()
+        return true
     }
 
     // MARK: - Editing a message

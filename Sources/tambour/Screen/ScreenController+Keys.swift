@@ -14,6 +14,10 @@ extension ScreenController {
             if case .connecting = state.connection { client.hurry() }
             if handleAlways(press) { return }
             if state.help != nil, handleHelp(press) { return }
+            if state.frames != nil, press == KeyPress(.escape) {
+                state.frames = nil
+                return
+            }
             switch state.focus {
             case .prompt: handlePrompt(press)
             case .panel: handlePanel(press)
@@ -23,10 +27,28 @@ extension ScreenController {
         case .mouse(let mouse):
             if mouse.action == .wheelUp { scroll(by: 3) }
             if mouse.action == .wheelDown { scroll(by: -3) }
+            if mouse.isClick { click(at: mouse.position) }
         case .focusGained:
             isLookedAt = true
             lookAgain()
         case .focusLost: isLookedAt = false
+        }
+    }
+
+    /// Opens the chat or selects the item under the mouse. A click on the selected item of a panel
+    /// is like Enter.
+    private func click(at position: TerminalKit.Position) {
+        state.notice = nil
+        switch seen.target(at: position) {
+        case .chat(let chat)?: open(chat)
+        case .message(let row)?:
+            state.selected = row
+            state.focus = .messages
+        case .item(let index)?:
+            if state.panel?.selected == index { return handlePanel(KeyPress(.enter)) }
+            state.panel?.selected = index
+        case .input?: state.focus = .input
+        case .nothing?, nil: break
         }
     }
 

@@ -1,4 +1,5 @@
 import Dispatch
+import Foundation
 import TambourClient
 import TambourProtocol
 import TerminalKit
@@ -22,6 +23,7 @@ struct Loading {
         var thread: MessageThread?
         var queueLength = 0
         var traffic = (sent: 0, received: 0)
+        var pauseBeforeRetry: Duration?
     }
 
     var stale = Stale()
@@ -121,6 +123,7 @@ extension ScreenController {
             }
             read.queueLength = (try? client.queueLength()) ?? 0
             read.traffic = await client.traffic()
+            read.pauseBeforeRetry = await client.pauseBeforeRetry()
             let result = read
             self?.later { screen in
                 if let panel, let thread = result.thread { screen.show(thread, in: panel) }
@@ -145,6 +148,9 @@ extension ScreenController {
         }
         state.queueLength = read.queueLength
         state.traffic = read.traffic
+        state.nextTryMs = read.pauseBeforeRetry.map {
+            Int64((Date().timeIntervalSince1970 + $0 / .seconds(1)) * 1000)
+        }
         if let page = read.page {
             if open == state.open, anchor == self.anchor {
                 show(page)

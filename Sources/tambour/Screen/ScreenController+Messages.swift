@@ -74,7 +74,7 @@ extension ScreenController {
 
     private func edit(_ row: HistoryRow) {
         guard row.isOwn, row.forwardedFrom == nil else {
-            state.notice = ("only own messages can be changed", true)
+            state.notice = ("you can edit only your own messages", true)
             return
         }
         beginEdit(.edit(row.id), text: row.text)
@@ -82,7 +82,7 @@ extension ScreenController {
     }
 
     private func tellNotSent(_ row: HistoryRow) {
-        state.notice = ("only what was refused can be tried again", true)
+        state.notice = ("only a refused message can be sent again", true)
     }
 
     private func delete(_ row: HistoryRow, in chat: ChatID, onlyForMe: Bool) {

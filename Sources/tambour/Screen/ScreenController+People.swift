@@ -161,7 +161,7 @@ extension ScreenController {
         _ who: String,
         _ body: @escaping @Sendable (Client, UserID) async throws -> Void
     ) {
-        changeMembers(of: chat) { try await body($0, try await $0.somebody(who)) }
+        changeMembers(of: chat) { try await body($0, try await $0.somebody(who).id) }
     }
 
     private func changeMembers(
@@ -251,15 +251,17 @@ extension Person {
 
 extension Client {
     /// Returns a person, given by phone number or by the beginning of a contact's name.
-    func somebody(_ who: String) async throws -> UserID {
-        if who.contains(where: \.isNumber) { return try await find(phone: who).id }
+    func somebody(_ who: String) async throws -> Person {
+        if who.contains(where: \.isNumber) { return try await find(phone: who) }
         let wanted = FoldedText(who)
         let fitting = try people().filter { FoldedText($0.name).hasPrefix(wanted) }
         guard fitting.count == 1 else {
             throw Failure(
-                fitting.isEmpty ? "no contact is called “\(who)”" : "several are called “\(who)”"
+                fitting.isEmpty
+                    ? "no contact is called “\(who)”; give a phone number"
+                    : "several contacts are called “\(who)”; give a phone number"
             )
         }
-        return fitting[0].id
+        return fitting[0]
     }
 }

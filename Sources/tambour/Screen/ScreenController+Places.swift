@@ -19,6 +19,7 @@ extension ScreenController {
     func close() {
         guard let old = state.open else { return }
         client.lookAway(from: old)
+        perform { try await $0.keepOpenChat(nil) }
         state.open = nil
         state.openName = nil
         state.rows = []
@@ -27,6 +28,7 @@ extension ScreenController {
         state.intent = .new
         state.focus = .input
         writing.generation += 1
+        writing.underCommand = nil
         seen = ScreenView.Seen()
         follow()
     }
@@ -35,12 +37,15 @@ extension ScreenController {
         leaveLine()
         if let old = state.open { client.lookAway(from: old) }
         state.open = chat
+        perform { try await $0.keepOpenChat(chat) }
         state.openName = name ?? (try? client.chat(chat)?.title)
         state.rows = []
         state.typing = nil
         state.suggestions = nil
         if state.focus == .messages { state.focus = .input }
-        let isUnread = (state.openChat?.unread ?? 0) > 0
+        // At the start, the list is not read yet.
+        let summary = state.openChat ?? (try? client.chat(chat))
+        let isUnread = (summary?.unread ?? 0) > 0
         state.newAfterMs = isUnread ? try? client.readMark(of: chat) : nil
         arriveAtLine(of: chat)
         seen = ScreenView.Seen()

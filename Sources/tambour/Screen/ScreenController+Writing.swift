@@ -9,6 +9,7 @@ extension ScreenController {
         if state.open == nil, state.input.isEmpty, chooseChat(press) { return }
         switch press {
         case KeyPress(.escape):
+            if endCommand() { return }
             if state.suggestions != nil {
                 state.suggestions = nil
             } else if state.intent != .new {
@@ -27,14 +28,19 @@ extension ScreenController {
         default: break
         }
         state.input.width = ScreenView.inputWidth(of: display?.size.columns ?? 80)
+        if press == KeyPress(.character("/")) { beginCommand() }
         let before = state.input
         switch state.input.handle(press) {
         case .submitted(let text):
             state.suggestions = nil
             // A line that cannot be sent stays, and the user can change it.
-            if !submit(text) { state.input = before }
+            if !submit(text) { state.input = before } else { endCommand() }
         case .limitReached: tellLimit(of: state.input)
         case .handled:
+            // A second slash means a slash of the draft.
+            if state.input.isEmpty || state.input.text == "//", endCommand() {
+                if press == KeyPress(.character("/")) { _ = state.input.handle(press) }
+            }
             replaceEmojiName(press)
             suggest()
             noteTyping()
@@ -200,7 +206,7 @@ extension ScreenController {
         let text = Writing.message(ofLine: text).trimmingNewlines
         guard let open = state.open else {
             let hint = state.keys.hint(.goToChat, "goes to one", before: ", ")
-            state.notice = ("no chat is open: /find PHONE begins one\(hint)", true)
+            state.notice = ("no chat is open: /find PHONE begins a chat\(hint)", true)
             return false
         }
         if state.isOpenGone {
@@ -247,7 +253,7 @@ extension ScreenController {
                 suggest()
                 noteWriting()
             } else {
-                state.notice = ("the editor failed: the text is as it was", true)
+                state.notice = ("the editor failed; the text is unchanged", true)
             }
             draw()
         }

@@ -122,6 +122,7 @@ final class ScreenController: @unchecked Sendable {
         self.onEnd = onEnd
         scrolledWidth = paneWidth
         loading.stale.allChats = true
+        if let chat = try? client.openChat() { open(chat) }
         load()
         listen()
     }

@@ -50,6 +50,8 @@ struct ScreenState {
     var panel: Panel?
     var prompt: Prompt?
     var connection = ConnectionState.stopped
+    /// The time of the next attempt to connect, in Unix milliseconds; nil when none is planned.
+    var nextTryMs: Int64?
     var queueLength = 0
     var traffic = (sent: 0, received: 0)
     var typing: String?

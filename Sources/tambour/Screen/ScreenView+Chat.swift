@@ -8,8 +8,15 @@ extension ScreenView {
     private static let inputRows = 6
     private static let goneWords = "You are no longer in this chat; /leave deletes it"
 
-    func drawChat(_ state: ScreenState, _ surface: inout Surface, _ whole: Rect) -> Seen {
+    func drawChat(
+        _ state: ScreenState,
+        _ surface: inout Surface,
+        _ whole: Rect,
+        _ seen: inout Seen
+    ) {
         var area = whole
+        // What is drawn above the line takes its clicks.
+        seen.targets.append((whole, .input))
         guard state.open != nil else {
             // Commands can be typed without an open chat. `/find` starts the first chat.
             drawInput(state, &surface, &area)
@@ -22,11 +29,12 @@ extension ScreenView {
                 style: state.theme[.secondary],
                 in: area
             )
-            return Seen()
+            return
         }
         drawTitle(state, &surface, area.takeTop(1))
         drawInput(state, &surface, &area)
-        return drawMessages(state, &surface, area)
+        seen.targets.append((area, .nothing))
+        drawMessages(state, &surface, area, &seen)
     }
 
     func drawInput(_ state: ScreenState, _ surface: inout Surface, _ area: inout Rect) {
@@ -135,9 +143,9 @@ extension ScreenView {
     private func drawMessages(
         _ state: ScreenState,
         _ surface: inout Surface,
-        _ area: Rect
-    ) -> Seen {
-        var seen = Seen()
+        _ area: Rect,
+        _ seen: inout Seen
+    ) {
         seen.paneRows = area.rows
         let lines = lines(of: state, Self.textWidth(of: surface.size.columns))
         seen.lines = lines.count
@@ -168,11 +176,11 @@ extension ScreenView {
                 )
             case .message(let message, let block, let line):
                 draw(message, block, line, state, &surface, place)
+                if message.event == nil { seen.targets.append((place, .message(message.id))) }
                 if let id = message.message, seen.messages.last != id { seen.messages.append(id) }
             }
         }
         seen.rowsOnScreen = max(area.rows, 1)
-        return seen
     }
 
     private func drawRule(
@@ -309,21 +317,25 @@ extension ScreenView {
         let height = min(Suggestions.shown, count, max(0, area.rows - 3))
         let first = min(max(0, suggestions.selected - height + 1), count - height)
         let box = area.takeBottom(height)
-        for (index, entry) in suggestions.entries[first..<first + height].enumerated() {
+        let shown = suggestions.entries[first..<first + height]
+        let widest = shown.map { Width.of($0.text.oneLine + $0.arguments) }.max() ?? 0
+        let column = min(widest + 3, box.columns / 2)
+        for (index, entry) in shown.enumerated() {
             let line = Rect(column: box.column, row: box.row + index, columns: box.columns, rows: 1)
             let isSelected = first + index == suggestions.selected && !suggestions.isHint
             let mark = isSelected ? "▌" : " "
             let end = surface.drawLine(
-                [mark, entry.text.oneLine, " "],
+                [mark, entry.text.oneLine, entry.arguments],
                 in: line,
                 style: state.theme[.accent]
             )
-            let note = Rect(
-                column: end + 1,
-                row: line.row,
-                columns: line.endColumn - end - 1,
-                rows: 1
-            )
+            var note = line
+            _ = note.takeLeft(max(column, end - line.column + 1))
+            if height < count, index == height - 1 {
+                let place = " \(suggestions.selected + 1) of \(count)"
+                let right = note.takeRight(Width.of(place))
+                surface.draw(place, at: right.origin, style: state.theme[.secondary], in: right)
+            }
             surface.drawLine(entry.note.oneLine, in: note, style: state.theme[.secondary])
             if isSelected { surface.restyle(line, with: state.theme[.selection]) }
         }

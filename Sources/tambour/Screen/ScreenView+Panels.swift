@@ -38,7 +38,11 @@ extension ScreenView {
             case .stopped: "offline"
             case .elsewhere: "connected by another tambour"
             case .connecting(let attempt):
-                attempt > 1 ? "offline, trying (\(attempt))" : "connecting"
+                if let next = state.nextTryMs {
+                    "offline, next try at \(clock(next, "%H:%M:%S"))"
+                } else {
+                    attempt > 1 ? "offline, connecting" : "connecting"
+                }
             case .syncing: "updating"
             case .online: "online"
             }
@@ -69,13 +73,13 @@ extension ScreenView {
 
     // MARK: - Panels
 
-    /// - Returns: The number of items shown.
     func drawPanel(
         _ panel: Panel,
         _ state: ScreenState,
         _ surface: inout Surface,
-        _ whole: Rect
-    ) -> Int {
+        _ whole: Rect,
+        _ seen: inout Seen
+    ) {
         // On a small screen, the panel fills the whole width. A visible strip beside it would only
         // confuse.
         let margin = whole.columns < 120 && panel.isLarge ? 0 : 4
@@ -87,7 +91,8 @@ extension ScreenView {
             columns: columns,
             rows: rows
         )
-        guard box.columns >= 8, box.rows >= 3 else { return 0 }
+        seen.targets = [(whole, .nothing)]
+        guard box.columns >= 8, box.rows >= 3 else { return }
         let theme = state.theme
         surface.fill(box)
         let title = panel.title.oneLine
@@ -110,7 +115,7 @@ extension ScreenView {
         }
         let height = panel.items.contains { $0.detail != nil } ? 2 : 1
         let visible = inner.rows / height
-        guard visible > 0 else { return 0 }
+        guard visible > 0 else { return }
         let first = max(0, min(panel.selected - visible / 2, panel.items.count - visible))
         for (index, item) in panel.items.dropFirst(first).prefix(visible).enumerated() {
             let area = Rect(
@@ -120,8 +125,9 @@ extension ScreenView {
                 rows: height
             )
             draw(item, isSelected: first + index == panel.selected, theme, &surface, area)
+            seen.targets.append((area, .item(first + index)))
         }
-        return visible
+        seen.panelRows = visible
     }
 
     /// Draws the panel's keys in its lower border.
@@ -293,11 +299,12 @@ extension ScreenView {
         _ surface: inout Surface,
         _ whole: Rect
     ) {
-        // Drawn at the top, because the input line and its results are at the bottom.
+        // Drawn at the top right, because the input line is at the bottom and the list at the left.
         var area = whole
+        _ = area.takeLeft(Self.listColumns(of: whole.columns))
         let pane = area.takeTop(min(12, whole.rows / 2))
         surface.fill(pane)
-        surface.drawBox(pane, title: "Packets", style: state.theme[.border])
+        surface.drawBox(pane, title: "Packets: Esc closes", style: state.theme[.border])
         let inner = pane.inside
         for (index, frame) in frames.suffix(inner.rows).enumerated() {
             let arrow = frame.direction == .sent ? "→" : "←"

@@ -9,20 +9,25 @@ struct ScreenView {
     /// The width below which only one pane has room.
     private static let narrow = 70
     /// The maximum width of text. Longer lines are hard to read.
-    private static let widestText = 120
+    private static let widestText = 84
 
     private static func listWidth(of columns: Int) -> Int { min(40, max(28, columns / 5)) }
 
+    /// Returns the columns of the list and its border on a screen of the given width; 0 if only one
+    /// pane has room.
+    static func listColumns(of columns: Int) -> Int {
+        columns >= narrow ? listWidth(of: columns) + 1 : 0
+    }
+
     /// Returns the columns for messages on a screen of the given width.
     static func textWidth(of columns: Int) -> Int {
-        let pane = columns >= narrow ? columns - listWidth(of: columns) - 1 : columns
-        return min(widestText, pane - 1)
+        min(widestText, columns - listColumns(of: columns) - 1)
     }
 
     /// Returns the columns for the input line on a screen of the given width. Its mark uses two
     /// columns.
     static func inputWidth(of columns: Int) -> Int {
-        max(1, (columns >= narrow ? columns - listWidth(of: columns) - 1 : columns) - 2)
+        max(1, columns - listColumns(of: columns) - 2)
     }
 
     /// Properties of the drawn screen, used for scrolling and for fetching missing messages.
@@ -36,6 +41,23 @@ struct ScreenView {
         var scroll = 0
         /// The number of items that the panel showed.
         var panelRows = 0
+        /// The parts that react to clicks, those in front last.
+        var targets: [(area: Rect, target: Target)] = []
+
+        /// A part of the screen that reacts to clicks.
+        enum Target: Equatable {
+            case chat(ChatID)
+            case message(HistoryRow.ID)
+            /// An item of the panel, by its index.
+            case item(Int)
+            case input
+            /// A part that only hides the parts behind it.
+            case nothing
+        }
+
+        func target(at position: TerminalKit.Position) -> Target? {
+            targets.last { $0.area.contains(position) }?.target
+        }
     }
 
     func draw(_ state: ScreenState, _ size: Size) -> (surface: Surface, seen: Seen) {
@@ -55,26 +77,32 @@ struct ScreenView {
                 style: state.theme[.border]
             )
             _ = area.takeLeft(1)
-            drawList(state, &surface, list)
+            drawList(state, &surface, list, &seen)
         } else if state.open == nil {
             // Commands can be typed without an open chat. `/find` starts the first chat.
             drawInput(state, &surface, &area)
-            drawList(state, &surface, area)
+            drawList(state, &surface, area, &seen)
             area = Rect(column: 0, row: 0, columns: 0, rows: 0)
         }
-        if !area.isEmpty { seen = drawChat(state, &surface, area) }
+        if !area.isEmpty { drawChat(state, &surface, area, &seen) }
         if let frames = state.frames { drawFrames(frames, state, &surface, Rect(size)) }
         if let panel = state.panel {
-            seen.panelRows = drawPanel(panel, state, &surface, Rect(size))
+            drawPanel(panel, state, &surface, Rect(size), &seen)
         }
         if let prompt = state.prompt { drawPrompt(prompt, state, &surface, Rect(size)) }
         if let line = state.help { drawHelp(from: line, state, &surface, Rect(size)) }
+        if state.prompt != nil || state.help != nil { seen.targets = [] }
         return (surface, seen)
     }
 
     // MARK: - The list
 
-    private func drawList(_ state: ScreenState, _ surface: inout Surface, _ area: Rect) {
+    private func drawList(
+        _ state: ScreenState,
+        _ surface: inout Surface,
+        _ area: Rect,
+        _ seen: inout Seen
+    ) {
         let selected = state.chats.firstIndex { $0.id == state.open } ?? 0
         let visible = area.rows / 2
         guard visible > 0 else { return }
@@ -95,6 +123,7 @@ struct ScreenView {
                 rows: 2
             )
             draw(chat, isOpen: chat.id == state.open, state, &surface, line)
+            seen.targets.append((line, .chat(chat.id)))
         }
     }
 

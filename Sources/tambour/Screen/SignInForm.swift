@@ -24,9 +24,9 @@ struct SignInForm {
     var working: String?
     var error: String?
 
-    init(server: String) {
+    init(server: String, phone: String? = nil) {
         fields = [
-            Self.field("Server", server), Self.field("Phone", "+"),
+            Self.field("Server", server), Self.field("Phone", phone ?? "+"),
         ]
         // A known server seldom changes, so the focus is on the phone number.
         focused = server.isEmpty ? 0 : 1

@@ -40,10 +40,11 @@ final class SignInScreen: @unchecked Sendable {
 
     init(
         server: String,
+        phone: String? = nil,
         theme: Theme,
         makeClient: @escaping @Sendable (String) throws -> Client
     ) {
-        form = SignInForm(server: server)
+        form = SignInForm(server: server, phone: phone)
         self.theme = theme
         self.makeClient = makeClient
     }

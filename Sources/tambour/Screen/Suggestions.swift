@@ -7,6 +7,8 @@ struct Suggestions: Equatable {
     struct Entry: Equatable {
         /// The text that replaces the word.
         let text: String
+        /// The notation of the arguments of a command.
+        var arguments = ""
         /// The explanation beside the text.
         let note: String
     }
@@ -42,7 +44,9 @@ struct Suggestions: Equatable {
         switch token.text.first {
         case "/" where token.isFirst:
             return ScreenCommand.all.filter { $0.name.hasPrefix(rest) }
-                .map { Entry(text: "/\($0.name) ", note: "\($0.arguments)  \($0.summary)") }
+                .map {
+                    Entry(text: "/\($0.name) ", arguments: $0.arguments, note: $0.summary)
+                }
         case "@":
             let word = FoldedText(rest)
             return names.filter { FoldedText($0).hasPrefix(word) }

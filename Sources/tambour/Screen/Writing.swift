@@ -23,6 +23,8 @@ struct Writing {
     var shown = Client.Draft.empty
     /// The text that was put aside for the current edit.
     var aside = Aside()
+    /// The draft that was put aside for a command; nil while no command has replaced a draft.
+    var underCommand: Aside?
     var edits: [ChatID: Edit] = [:]
     /// Drafts whose writes are in progress. Drafts read from the store are older.
     var unstored: [ChatID: (draft: Client.Draft, generation: Int)] = [:]

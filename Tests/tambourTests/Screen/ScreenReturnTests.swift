@@ -1,0 +1,115 @@
+import TambourProtocol
+import TambourTesting
+import Testing
+
+@testable import TambourClient
+@testable import TerminalKit
+@testable import tambour
+
+/// What is on the screen again after a restart, a command or a lost connection.
+@Suite("Coming back at the screen", .serialized)
+struct ScreenReturnTests {
+    private static var hello: Before {
+        Before { try $0.bob.send("hello", to: $0.chat, cid: 1) }
+    }
+
+    @Test("the open chat is open at the next start, unless it is lost")
+    func openChat() async throws {
+        try await atDesk(after: Self.hello) { desk in
+            #expect(try desk.client.openChat() == nil)
+            try await desk.openBob()
+            await desk.waitForWishes()
+            #expect(try desk.client.openChat() == desk.chat)
+            let (display, preferences) = (LookedAtDisplay(), PreferencesFile(path: nil))
+            let next = ScreenController(client: desk.client, preferences: preferences, theme: .none)
+            try next.queue.sync { try next.begin(on: display) { _ in } }
+            try await display.waits(for: " hello")
+            #expect(next.queue.sync { next.state.openTitle } == "Bob")
+            next.queue.sync { next.close() }
+            await withCheckedContinuation { done in next.perform { _ in done.resume() } }
+            #expect(try desk.client.openChat() == nil)
+            next.queue.sync { next.end(0) }
+        }
+    }
+
+    @Test("a command replaces an untouched draft, which then returns")
+    func commandOverDraft() async throws {
+        try await atDesk(after: Self.hello) { desk in
+            try await desk.openBob()
+            desk.type("half a thought")
+            desk.passTime()
+            await desk.waitForWishes()
+            desk.type("/theme none\n")
+            #expect(desk.look(\.notice)?.isError != true)
+            #expect(desk.look(\.input).text == "half a thought")
+            desk.type("/nonsense\n")
+            #expect(desk.look(\.notice)?.isError == true)
+            #expect(desk.look(\.input).text == "/nonsense")
+            desk.press(KeyPress(.escape))
+            #expect(desk.look(\.input).text == "half a thought")
+            // Two slashes are a slash of the draft, and so is one in a text that was just typed.
+            desk.type("//")
+            #expect(desk.look(\.input).text == "half a thought/")
+            desk.type("/x")
+            #expect(desk.look(\.input).text == "half a thought//x")
+            #expect(desk.look(\.rows).map(\.text) == ["hello"])
+        }
+    }
+
+    @Test("a command that is deleted letter by letter brings the draft back")
+    func deletedCommand() async throws {
+        try await atDesk(after: Self.hello) { desk in
+            try await desk.openBob()
+            desk.type("half")
+            desk.passTime()
+            await desk.waitForWishes()
+            desk.type("/m")
+            #expect(desk.look(\.input).text == "/m")
+            desk.press(KeyPress(.backspace), KeyPress(.backspace))
+            #expect(desk.look(\.input).text == "half")
+        }
+    }
+
+    @Test("somebody is found by phone or by name, and only a new chat needs a first message")
+    func found() async throws {
+        try await atDesk(after: Self.hello) { desk in
+            desk.type("/find \(desk.bob.phone)\n")
+            try await desk.display.waits(for: " hello")
+            #expect(desk.look(\.open) == desk.chat)
+            #expect(desk.look(\.notice) == nil)
+        }
+    }
+
+    @Test("the saved messages have a command")
+    func savedMessages() async throws {
+        try await atDesk(after: Self.hello) { desk in
+            desk.type("/saved\n")
+            try await desk.display.waits(for: "Saved messages")
+            desk.type("a note\n")
+            try await desk.display.wait(for: "the note") { _ in
+                desk.look { $0.rows.last.map { $0.text == "a note" && $0.message != nil } == true }
+            }
+            #expect(desk.look(\.open) == ChatID(0))
+        }
+    }
+
+    @Test("Esc closes the packets")
+    func packets() async throws {
+        try await atDesk(after: Self.hello) { desk in
+            try await desk.openBob()
+            desk.type("/debug\n")
+            try await desk.display.waits(for: "Packets: Esc closes")
+            desk.press(KeyPress(.escape))
+            try await desk.display.waitsForEnd(of: "Packets")
+            #expect(desk.look(\.focus) == .input)
+        }
+    }
+
+    @Test("offline, the status says when the next try is")
+    func nextTry() async throws {
+        try await atDesk(after: Self.hello) { desk in
+            try await desk.loseServer()
+            try await desk.display.waits(for: "offline, next try at ")
+        }
+    }
+}
