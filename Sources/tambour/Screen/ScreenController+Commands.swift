@@ -35,7 +35,9 @@ extension ScreenController {
         // Offline, the connection state does not show whether an account is signed in, so the store
         // is checked.
         guard (try? client.isSignedIn()) == false else {
-            state.notice = ("you are signed in; `tambour open --account NAME` signs in another account", true)
+            state.notice = (
+                "you are signed in; `tambour open --account NAME` signs in another account", true
+            )
             return
         }
         wantsSignIn = true
@@ -119,7 +121,8 @@ extension ScreenController {
     private func keep(_ name: String, as member: WritableKeyPath<Preferences, String?>) {
         if let reason = preferences.change(member, to: name) {
             state.notice = (
-                "the choice lasts until you leave; preferences.json cannot be written: \(reason)", true
+                "the choice lasts until you leave; preferences.json cannot be written: \(reason)",
+                true
             )
         }
     }
