@@ -4,19 +4,17 @@ public import TambourProtocol
 extension Client {
     /// Replaces the text of an own message.
     ///
-    /// Unchanged parts of the text keep their formatting and mentions.
-    ///
-    /// - Parameter mentions: the people whom the new text mentions, and the ranges of these
-    ///   mentions.
+    /// - Parameter spans: the formatting of the new text, and the people whom it names. Mentions in
+    ///   unchanged parts of the text stay. nil keeps all formatting of the unchanged parts.
     public func edit(
         _ message: MessageID,
         in chat: ChatID,
         text: String,
-        mentioning mentions: [Mention] = []
+        formatted spans: [MessageSpan]? = nil
     ) async throws(ClientError) {
         try Self.check(text)
         try await wish { core, tx in
-            try core.edit(message, in: chat, EditedText(text, mentions), tx)
+            try core.edit(message, in: chat, EditedText(text: text, spans: spans), tx)
         }
     }
 
@@ -27,15 +25,15 @@ extension Client {
         _ row: HistoryRow.ID,
         in chat: ChatID,
         text: String,
-        mentioning mentions: [Mention] = []
+        formatted spans: [MessageSpan]? = nil
     ) async throws(ClientError) {
         guard case .own(let cid) = row else {
             guard case .message(let message) = row else { return }
-            return try await edit(message, in: chat, text: text, mentioning: mentions)
+            return try await edit(message, in: chat, text: text, formatted: spans)
         }
         try Self.check(text)
         try await wish { core, tx in
-            let text = EditedText(text, mentions)
+            let text = EditedText(text: text, spans: spans)
             let sent = try tx.userID().flatMap { try tx.ownMessage(cid: cid, in: chat, me: $0) }
             if let message = sent {
                 try core.edit(message, in: chat, text, tx)
@@ -49,20 +47,18 @@ extension Client {
 /// The new text of a message.
 struct EditedText {
     let text: String
-    let mentions: [Client.Mention]
+    /// The new formatting; nil keeps the old formatting.
+    let spans: [MessageSpan]?
 
-    init(_ text: String, _ mentions: [Client.Mention]) {
-        self.text = text
-        self.mentions = mentions
-    }
-
-    /// Returns the formatting of the new text: the kept formatting of the old text, and the new
-    /// mentions.
+    /// Returns the formatting of the new text.
     func elements(insteadOf old: String, _ elements: [Element]) -> [Element] {
-        let kept = TextChange(from: old, to: text).moved(elements)
-        let named = kept.filter { $0.isMention }.map(\.range)
-        let new = mentions.filter { mention in
-            !named.contains { $0.overlaps(mention.range) }
+        let moved = TextChange(from: old, to: text).moved(elements)
+        guard let spans else { return moved }
+        // Formatting that the library does not know cannot have been chosen anew.
+        let kept = moved.filter { $0.style?.isMention ?? true }
+        let named = kept.filter { $0.style != nil }.map(\.range)
+        let new = spans.filter { span in
+            !span.style.isMention || !named.contains { $0.overlaps(span.range) }
         }
         return kept + new.map(\.element)
     }
@@ -96,7 +92,7 @@ struct TextChange: Equatable {
     /// Replaced text loses its formatting. A mention whose text changed is dropped.
     func moved(_ elements: [Element]) -> [Element] {
         elements.compactMap { element in
-            guard let moved = moved(element.range, isWhole: element.isMention), !moved.isEmpty
+            guard let moved = moved(element.range, isWhole: element.style?.isMention == true), !moved.isEmpty
             else { return nil }
             var new = element
             new.from = Int64(moved.lowerBound)
@@ -121,8 +117,6 @@ struct TextChange: Equatable {
 }
 
 extension Element {
-    fileprivate var isMention: Bool { "\(type)" == "USER_MENTION" }
-
     /// The range that the element formats. A nonsensical range from the server lies far beyond any
     /// text.
     fileprivate var range: Range<Int> {

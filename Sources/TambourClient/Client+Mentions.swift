@@ -3,18 +3,6 @@ public import TambourProtocol
 
 /// Mentions of this account, and mentions in its own messages.
 extension Client {
-    /// A range of a text that names a person.
-    public struct Mention: Hashable, Sendable {
-        public let user: UserID
-        /// UTF-16 units from the start of the text.
-        public let range: Range<Int>
-
-        public init(user: UserID, range: Range<Int>) {
-            self.user = user
-            self.range = range
-        }
-    }
-
     /// Returns messages on this device that mention this account or answer it, newest first.
     public func mentions(count: Int = 50) throws(ClientError) -> [Found] {
         try store.read { try Reader($0).mentions(count: count) }
@@ -52,25 +40,5 @@ extension Message {
         if isMentioned { return true }
         guard let link = link?.stored, link.type == .reply else { return false }
         return link.message.sender == user
-    }
-}
-
-extension [Client.Mention] {
-    /// The elements in wire format; nil without mentions.
-    var storedElements: Data? {
-        guard !isEmpty else { return nil }
-        return map(\.element).storedBytes
-    }
-}
-
-extension Client.Mention {
-    /// The element in wire format.
-    var element: TambourProtocol.Element {
-        TambourProtocol.Element(
-            type: "USER_MENTION",
-            from: Int64(range.lowerBound),
-            length: Int64(range.count),
-            entityID: user
-        )
     }
 }

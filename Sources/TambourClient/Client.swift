@@ -131,7 +131,8 @@ public final class Client: Sendable {
     /// - Parameters:
     ///   - text: at most 4,000 UTF-16 units.
     ///   - message: the message of the same chat that the new message answers.
-    ///   - mentions: the people whom the text mentions, and the ranges of these mentions.
+    ///   - spans: the formatting of the text, and the people whom it names; at most
+    ///     `MessageSpan.most`.
     ///   - draft: the draft that became this message. The same transaction discards it, unless
     ///     another draft has replaced it.
     /// - Returns: an id for the message until the server assigns one. The message is already stored
@@ -141,14 +142,14 @@ public final class Client: Sendable {
         _ text: String,
         to chat: ChatID,
         replyingTo message: MessageID? = nil,
-        mentioning mentions: [Mention] = [],
+        formatted spans: [MessageSpan] = [],
         isSilent: Bool = false,
         insteadOf draft: Draft = .empty
     ) async throws(ClientError) -> OutgoingID {
         try Self.check(text)
         return try await wish { core, tx in
             try core.send(
-                MessagePart(text: text, mentions: mentions),
+                MessagePart(text: text, spans: spans),
                 to: chat,
                 replyingTo: message,
                 isSilent: isSilent,
@@ -171,11 +172,11 @@ public final class Client: Sendable {
         _ text: String,
         to chat: ChatID,
         replyingTo message: MessageID? = nil,
-        mentioning mentions: [Mention] = [],
+        formatted spans: [MessageSpan] = [],
         isSilent: Bool = false,
         insteadOf draft: Draft = .empty
     ) async throws(ClientError) -> [OutgoingID] {
-        let parts = Self.parts(of: text, mentioning: mentions)
+        let parts = Self.parts(of: text, formatted: spans)
         guard let first = parts.first else { throw .invalid(reason: "there is nothing to send") }
         return try await wish { core, tx in
             let begin = try core.send(
@@ -489,7 +490,7 @@ extension ClientCore {
                 chat: chat.rawValue,
                 cid: nextClientID(),
                 text: part.text,
-                elements: part.mentions.storedElements,
+                elements: part.spans.storedElements,
                 replyTo: message?.rawValue,
                 isSilent: isSilent
             ),

@@ -3,8 +3,8 @@ import TambourProtocol
 /// A part of a text, short enough for one message.
 public struct MessagePart: Hashable, Sendable {
     public let text: String
-    /// The people whom the part mentions, and the ranges of these mentions.
-    public let mentions: [Client.Mention]
+    /// The formatting of the part, and the people whom it names.
+    public let spans: [MessageSpan]
 }
 
 extension Client {
@@ -26,18 +26,19 @@ extension Client {
     ///
     /// - Parameters:
     ///   - text: a text of any length.
-    ///   - mentions: the people whom the text mentions, and the ranges of these mentions.
+    ///   - spans: the formatting of the text, and the people whom it names. Each part gets the
+    ///     formatting of its text.
     ///   - limit: the maximum number of UTF-16 units in a part, at least 2.
     /// - Returns: the parts in order; empty for an empty text.
     public static func parts(
         of text: String,
-        mentioning mentions: [Mention] = [],
+        formatted spans: [MessageSpan] = [],
         limit: Int = maxMessageUnits
     ) -> [MessagePart] {
         guard text.utf16.count > limit else {
-            return text.isEmpty ? [] : [MessagePart(text: text, mentions: mentions)]
+            return text.isEmpty ? [] : [MessagePart(text: text, spans: spans)]
         }
-        return TextCutter(text, mentions, limit).parts()
+        return TextCutter(text, spans, limit).parts()
     }
 }
 
@@ -46,10 +47,11 @@ private struct TextCutter {
     private let characters: [Character]
     /// The start of each character and the end of the text, in UTF-16 units.
     private let offsets: [Int]
-    private let mentions: [Client.Mention]
+    private let spans: [MessageSpan]
+    private let mentions: [Range<Int>]
     private let limit: Int
 
-    init(_ text: String, _ mentions: [Client.Mention], _ limit: Int) {
+    init(_ text: String, _ spans: [MessageSpan], _ limit: Int) {
         // A character with very many combining marks may exceed the limit.
         characters = text.flatMap { character in
             character.utf16.count <= limit
@@ -61,7 +63,8 @@ private struct TextCutter {
                 defer { offset += character.utf16.count }
                 return offset
             } + [text.utf16.count]
-        self.mentions = mentions
+        self.spans = spans
+        mentions = spans.filter(\.style.isMention).map(\.range)
         self.limit = limit
     }
 
@@ -106,7 +109,7 @@ private struct TextCutter {
 
     private func isOutsideOfNames(_ place: Int) -> Bool {
         let offset = offsets[place]
-        return !mentions.contains { $0.range.lowerBound < offset && offset < $0.range.upperBound }
+        return !mentions.contains { $0.lowerBound < offset && offset < $0.upperBound }
     }
 
     /// Returns the start of the part after a cut: after white space, but before the indentation of
@@ -126,14 +129,8 @@ private struct TextCutter {
             return nil
         }
         let units = offsets[range.lowerBound]..<offsets[last + 1]
-        let inside = mentions.compactMap { mention -> Client.Mention? in
-            guard mention.range.lowerBound >= units.lowerBound,
-                mention.range.upperBound <= units.upperBound
-            else { return nil }
-            let start = mention.range.lowerBound - units.lowerBound
-            return Client.Mention(user: mention.user, range: start..<start + mention.range.count)
-        }
-        return MessagePart(text: String(characters[range.lowerBound...last]), mentions: inside)
+        let text = String(characters[range.lowerBound...last])
+        return MessagePart(text: text, spans: spans.compactMap { $0.within(units) })
     }
 }
 

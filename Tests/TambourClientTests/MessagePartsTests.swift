@@ -49,14 +49,14 @@ struct MessagePartsTests {
     func names() {
         let text = "hello @Anna Lee and @Bob"
         let mentions = [
-            Client.Mention(user: UserID(1), range: 6..<15),
-            Client.Mention(user: UserID(2), range: 20..<24),
+            MessageSpan(.mention(UserID(1)), 6..<15),
+            MessageSpan(.mention(UserID(2)), 20..<24),
         ]
-        let parts = Client.parts(of: text, mentioning: mentions, limit: 12)
+        let parts = Client.parts(of: text, formatted: mentions, limit: 12)
         #expect(parts.map(\.text) == ["hello", "@Anna Lee", "and @Bob"])
-        #expect(parts[0].mentions.isEmpty)
-        #expect(parts[1].mentions == [Client.Mention(user: UserID(1), range: 0..<9)])
-        #expect(parts[2].mentions == [Client.Mention(user: UserID(2), range: 4..<8)])
+        #expect(parts[0].spans.isEmpty)
+        #expect(parts[1].spans == [MessageSpan(.mention(UserID(1)), 0..<9)])
+        #expect(parts[2].spans == [MessageSpan(.mention(UserID(2)), 4..<8)])
     }
 
     private static let pieces: [String] = [
@@ -80,7 +80,7 @@ struct MessagePartsTests {
 
     private static func check(_ text: String, _ limit: Int) throws {
         let mentions = Self.mentions(in: text)
-        let parts = Client.parts(of: text, mentioning: mentions, limit: limit)
+        let parts = Client.parts(of: text, formatted: mentions, limit: limit)
         func visible(_ text: String) -> [Unicode.Scalar] {
             text.unicodeScalars.filter { !$0.properties.isWhitespace }
         }
@@ -94,12 +94,12 @@ struct MessagePartsTests {
         for part in parts {
             try require(part.text.utf16.count <= limit, "\(part.text.debugDescription) is too long")
             try require(!visible(part.text).isEmpty, "an empty part of \(text.debugDescription)")
-            for mention in part.mentions {
+            for mention in part.spans {
                 let units = Array(part.text.utf16)[mention.range]
                 try require(String(decoding: units, as: UTF16.self) == "@Bob", "another name")
             }
         }
-        let named = parts.reduce(0) { $0 + $1.mentions.count }
+        let named = parts.reduce(0) { $0 + $1.spans.count }
         // A name whose last letter carries many combining marks may be longer than a short part.
         try require(limit < 16 || named == mentions.count, "names are lost at \(limit)")
         // White space may be missing only at the cuts.
@@ -114,11 +114,11 @@ struct MessagePartsTests {
         }
     }
 
-    private static func mentions(in text: String) -> [Client.Mention] {
+    private static func mentions(in text: String) -> [MessageSpan] {
         let (units, name) = (Array(text.utf16), Array("@Bob".utf16))
         return units.indices.compactMap { start in
             guard units[start...].starts(with: name) else { return nil }
-            return Client.Mention(user: UserID(2), range: start..<start + name.count)
+            return MessageSpan(.mention(UserID(2)), start..<start + name.count)
         }
     }
 

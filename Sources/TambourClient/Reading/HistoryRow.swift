@@ -23,7 +23,7 @@ public struct HistoryRow: Hashable, Sendable, Identifiable {
     public let timeMs: Int64
     public let text: String
     /// Formatting, in UTF-16 units of `text`.
-    public let spans: [TextSpan]
+    public let spans: [MessageSpan]
     /// The answered message.
     public let quote: Quote?
     /// The sender of the original, if this message is a copy.
@@ -54,25 +54,6 @@ public struct HistoryRow: Hashable, Sendable, Identifiable {
         public let count: Int
         /// Whether this is the account's own reaction.
         public let isOwn: Bool
-    }
-
-    /// A range of formatted text.
-    public struct TextSpan: Hashable, Sendable {
-        public enum Style: Hashable, Sendable {
-            case strong
-            case emphasized
-            case underlined
-            case struckThrough
-            case monospaced
-            case link(String)
-            case mention(UserID?)
-            case quote
-            case heading
-        }
-
-        public let style: Style
-        /// UTF-16 units from the start of the text.
-        public let range: Range<Int>
     }
 }
 

@@ -71,46 +71,7 @@ extension Message {
     }
 
     /// The formatting of the text, without ranges outside of the text.
-    var shownSpans: [HistoryRow.TextSpan] {
-        HistoryRow.TextSpan.all(of: elements?.stored ?? [], length: text.utf16Count)
-    }
-}
-
-extension HistoryRow.TextSpan {
-    /// Returns the formatting of a text, without ranges outside of the text.
-    ///
-    /// - Parameter length: the length of the text in UTF-16 units.
-    static func all(of elements: [Element], length: Int) -> [HistoryRow.TextSpan] {
-        elements.compactMap { element in
-            let from = Int(clamping: element.from)
-            let end = from.addingReportingOverflow(Int(clamping: element.length ?? 0)).partialValue
-            guard 0 <= from, from < end, end <= length, let style = element.style else {
-                return nil
-            }
-            return HistoryRow.TextSpan(style: style, range: from..<end)
-        }
-    }
-}
-
-extension Element {
-    fileprivate var style: HistoryRow.TextSpan.Style? {
-        switch "\(type)" {
-        case "STRONG": .strong
-        case "EMPHASIZED": .emphasized
-        case "UNDERLINE": .underlined
-        case "STRIKETHROUGH": .struckThrough
-        case "MONOSPACED", "CODE": .monospaced
-        case "HEADING": .heading
-        case "QUOTE": .quote
-        case "USER_MENTION": .mention(entityID)
-        case "LINK": .link(address ?? "")
-        default: nil
-        }
-    }
-
-    private var address: String? {
-        guard let attributes else { return nil }
-        let names = Packed<NameMap<AnyValue>>(unchecked: attributes.bytes).stored
-        return names?["url"]?.text.map { "\($0)" }
+    var shownSpans: [MessageSpan] {
+        MessageSpan.all(of: elements?.stored ?? [], length: text.utf16Count)
     }
 }

@@ -151,9 +151,9 @@ extension Reader {
     }
 
     /// Returns the formatting of a text written on this device.
-    private static func spans(_ elements: Data?, _ text: String) -> [HistoryRow.TextSpan] {
+    private static func spans(_ elements: Data?, _ text: String) -> [MessageSpan] {
         let stored = elements.flatMap { [Element](stored: $0) } ?? []
-        return HistoryRow.TextSpan.all(of: stored, length: text.utf16.count)
+        return MessageSpan.all(of: stored, length: text.utf16.count)
     }
 
     /// Returns the unconfirmed messages, except those that are also stored from the server. A

@@ -77,7 +77,7 @@ extension ScreenController {
             state.notice = ("you can edit only your own messages", true)
             return
         }
-        beginEdit(.edit(row.id), text: row.text)
+        beginEdit(.edit(row.id), text: Markdown.source(of: row.text, row.spans))
         state.focus = .input
     }
 

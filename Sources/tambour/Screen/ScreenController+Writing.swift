@@ -171,8 +171,8 @@ extension ScreenController {
     }
 
     /// Returns the mentions in a text. Longer names match first: `@Anna Lee` is not `@Anna`.
-    static func mentions(in text: String, of people: [UserID: String]) -> [Client.Mention] {
-        var found: [Client.Mention] = []
+    static func mentions(in text: String, of people: [UserID: String]) -> [MessageSpan] {
+        var found: [MessageSpan] = []
         let units = Array(text.utf16)
         let names = people.sorted {
             ($0.value.utf16.count, $0.key) > ($1.value.utf16.count, $1.key)
@@ -185,7 +185,7 @@ extension ScreenController {
                 if units[range].elementsEqual(wanted),
                     !found.contains(where: { $0.range.overlaps(range) })
                 {
-                    found.append(Client.Mention(user: user, range: range))
+                    found.append(MessageSpan(.mention(user), range))
                     start = range.upperBound
                 } else {
                     start += 1
@@ -213,18 +213,19 @@ extension ScreenController {
             state.notice = ("you are no longer in \(state.openTitle), so nothing can be sent", true)
             return false
         }
-        if state.intent.isEdit, !Client.fitsMessage(text) {
+        let written = Markdown(text)
+        if state.intent.isEdit, !Client.fitsMessage(written.text) {
             let most = Client.maxMessageUnits
-            let length = text.utf16.count
+            let length = written.text.utf16.count
             state.notice = ("one message has room for \(most) characters, this has \(length)", true)
             return false
         }
-        let mentions = Self.mentions(in: text, of: namesHere)
+        let spans = written.spans + Self.mentions(in: written.text, of: namesHere)
         state.newAfterMs = nil
         follow()
         if case .edit(let row) = state.intent {
             endEdit()
-            perform { try await $0.edit(row, in: open, text: text, mentioning: mentions) }
+            perform { try await $0.edit(row, in: open, text: written.text, formatted: spans) }
             return true
         }
         var answered: MessageID?
@@ -233,10 +234,10 @@ extension ScreenController {
         let sent = Client.Draft(text: text, replyTo: answered)
         discardDraft(in: open, bySending: sent) { [answered] client, draft in
             try await client.sendInParts(
-                text,
+                written.text,
                 to: open,
                 replyingTo: answered,
-                mentioning: mentions,
+                formatted: spans,
                 insteadOf: draft
             )
         }

@@ -73,7 +73,9 @@ struct ScreenState {
     var lengthHint: String? {
         let line = input.text
         guard !Writing.isCommand(line) else { return nil }
-        let text = Writing.message(ofLine: line).trimmingNewlines
+        let source = Writing.message(ofLine: line).trimmingNewlines
+        if Client.fitsMessage(source) { return nil }
+        let text = Markdown(source).text
         if Client.fitsMessage(text) { return nil }
         if intent.isEdit {
             return "\(text.utf16.count - Client.maxMessageUnits) characters too many"

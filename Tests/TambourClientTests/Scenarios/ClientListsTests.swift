@@ -123,8 +123,8 @@ struct ClientListsTests {
             #expect(try client.mentions().map(\.row.text) == ["hi @Alice", "me"])
             #expect(try client.mentions(count: 1).map(\.row.text) == ["hi @Alice"])
 
-            let mention = Client.Mention(user: bob.userID, range: 0..<4)
-            try await client.send("@Bob yes", to: group, mentioning: [mention])
+            let mention = MessageSpan(.mention(bob.userID), 0..<4)
+            try await client.send("@Bob yes", to: group, formatted: [mention])
             try await client.until("sent") { try $0.queueLength() == 0 }
             let shown = try #require(try client.history(of: group).rows.last?.spans.first)
             #expect(shown.style == .mention(bob.userID))

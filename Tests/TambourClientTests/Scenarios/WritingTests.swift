@@ -28,7 +28,7 @@ struct WritingTests {
             let message = try #require(try client.history(of: chat).rows.first?.message)
             try await client.edit(message, in: chat, text: "bold and not plain @Bob")
             try await client.until("done") { try $0.queueLength() == 0 }
-            func shown() throws -> [HistoryRow.TextSpan] {
+            func shown() throws -> [MessageSpan] {
                 try client.history(of: chat).rows.first?.spans.sorted {
                     $0.range.lowerBound < $1.range.lowerBound
                 } ?? []
@@ -45,6 +45,12 @@ struct WritingTests {
             let row = try #require(try offline.history(of: chat).rows.first)
             #expect(row.spans.map(\.style) == [.emphasized, .mention(bob.userID)])
             #expect(row.spans.map(\.range) == [11..<16, 17..<21])
+
+            // New formatting replaces the old formatting, but not the mention.
+            let strong = MessageSpan(.strong, 0..<3)
+            try await offline.edit(message, in: chat, text: "and not @Bob", formatted: [strong])
+            let edited = try #require(try offline.history(of: chat).rows.first)
+            #expect(Set(edited.spans) == [strong, MessageSpan(.mention(bob.userID), 8..<12)])
         }
     }
 
@@ -80,8 +86,8 @@ struct WritingTests {
             try await offline.send("one", to: chat)
             try await offline.send("two", to: chat)
             let row = try #require(try offline.history(of: chat).rows.first { $0.text == "one" })
-            let mention = Client.Mention(user: bob.userID, range: 0..<4)
-            try await offline.edit(row.id, in: chat, text: "@Bob one", mentioning: [mention])
+            let mention = MessageSpan(.mention(bob.userID), 0..<4)
+            try await offline.edit(row.id, in: chat, text: "@Bob one", formatted: [mention])
             #expect(try offline.texts(of: chat) == ["hello", "@Bob one", "two"])
             #expect(try offline.history(of: chat).rows.first { $0.id == row.id }?.spans.count == 1)
             // Simulate a lost answer: the server already has the message, and replies with its own

@@ -479,4 +479,29 @@ struct ScreenFlowTests {
             }
         }
     }
+
+    @Test("formatting is written as Markdown, sent as formatting, and edited as Markdown")
+    func formatting() async throws {
+        try await atDesk(after: Before { try $0.bob.send("hello", to: $0.chat, cid: 1) }) { desk in
+            try await desk.openBob()
+            desk.type("this is **bold** and _soft_\n")
+            func wait(for text: String, _ styles: [MessageSpan.Style]) async throws {
+                try await desk.display.wait(for: text) { _ in
+                    desk.look { state in
+                        guard let row = state.rows.last, row.message != nil else { return false }
+                        return row.text == text && row.spans.map(\.style) == styles
+                            && !row.isChanging
+                    }
+                }
+            }
+            try await wait(for: "this is bold and soft", [.strong, .emphasized])
+            desk.press(KeyPress(.escape), KeyPress(.character("e")))
+            #expect(desk.look(\.input).text == "this is **bold** and _soft_")
+            desk.type(" `now`\n")
+            try await wait(
+                for: "this is bold and soft now",
+                [.strong, .emphasized, .monospaced]
+            )
+        }
+    }
 }

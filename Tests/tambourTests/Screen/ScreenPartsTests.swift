@@ -80,7 +80,7 @@ struct ScreenPartsTests {
     func mentions() {
         let people = [UserID(1): "Anna", UserID(2): "Anna Lee", UserID(3): "Боб"]
         let found = ScreenController.mentions(in: "👋 @Anna Lee, @Anna and @Боб", of: people)
-        #expect(found.map(\.user) == [UserID(2), UserID(1), UserID(3)])
+        #expect(found.map(\.style) == [2, 1, 3].map { .mention(UserID($0)) })
         #expect(found.first?.range == 3..<12)
     }
 
