@@ -92,7 +92,8 @@ struct TextChange: Equatable {
     /// Replaced text loses its formatting. A mention whose text changed is dropped.
     func moved(_ elements: [Element]) -> [Element] {
         elements.compactMap { element in
-            guard let moved = moved(element.range, isWhole: element.style?.isMention == true), !moved.isEmpty
+            guard let moved = moved(element.range, isWhole: element.style?.isMention == true),
+                !moved.isEmpty
             else { return nil }
             var new = element
             new.from = Int64(moved.lowerBound)
