@@ -141,7 +141,7 @@ struct ScreenFlowTests {
                 desk.look { $0.rows.first?.text == "the question" }
             }
             desk.type("/date someday\n")
-            try await desk.display.waits(for: "as in /date")
+            try await desk.display.waits(for: "usage: /date")
         }
     }
 
