@@ -1,5 +1,5 @@
 import Foundation
-public import TambourProtocol
+import TambourProtocol
 
 /// Mentions of this account, and mentions in its own messages.
 extension Client {

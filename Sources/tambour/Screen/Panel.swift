@@ -16,6 +16,8 @@ struct Panel {
         case members(ChatID)
         case profile
         case sessions
+        case options(ChatID)
+        case publicSearch
         case queue
         case reactions(MessageID, in: ChatID)
         /// The thread of a message. It was opened from the row of the message itself, or of an
@@ -43,6 +45,9 @@ struct Panel {
         case waiting(OutgoingID, isRefused: Bool)
         case emoji(String)
         case link(String)
+        /// A group or channel to join, by its link.
+        case invitation(String)
+        case option(String, isOn: Bool)
         case none
     }
 
@@ -136,6 +141,7 @@ extension Panel.Target {
         switch (self, other) {
         case (.waiting(let one, _), .waiting(let two, _)): one == two
         case (.member(let one, _), .member(let two, _)): one == two
+        case (.option(let one, _), .option(let two, _)): one == two
         case (.entry(let one, let sent, _), .entry(let two, let other, _)):
             one == two || sent != nil && sent == other
         default: self == other

@@ -27,6 +27,8 @@ extension ScreenController {
         case "queue": openQueue()
         case "mentions": openMentions()
         case "search": openSearch(in: state.open, for: rest)
+        case "join": if rest.isEmpty { usage("/join LINK") } else { join(rest) }
+        case "public": if rest.isEmpty { usage("/public WORDS") } else { searchPublic(rest) }
         default: chatCommand(parts.first ?? "", rest)
         }
     }
@@ -66,6 +68,8 @@ extension ScreenController {
         case "members": openMembers()
         case "mute": if let chat = state.openChat { toggleMute(chat) }
         case "pin": if let chat = state.openChat { togglePin(chat) }
+        case "invite": showInvitation(isNew: rest == "new", of: id)
+        case "options": openOptions(of: id)
         case "hide": perform { try await $0.hide(id) }
         case "leave":
             let title = state.openTitle
@@ -96,7 +100,7 @@ extension ScreenController {
         }
     }
 
-    private func usage(_ text: String) {
+    func usage(_ text: String) {
         state.notice = ("usage: \(text)", true)
     }
 

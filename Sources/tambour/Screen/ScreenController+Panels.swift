@@ -97,6 +97,10 @@ extension ScreenController {
         case (.emoji(let emoji), .reactions(let message, let chat)):
             closePanel()
             perform { try await $0.react(emoji, to: message, in: chat) }
+        case (.invitation(let link), _):
+            closePanel()
+            join(link)
+        case (.option(let name, let isOn), .options(let chat)): set(name, !isOn, of: chat)
         case (.link(let address), _):
             closePanel()
             browse(address)

@@ -237,7 +237,7 @@ struct Names: Equatable, Sendable {
 }
 
 extension Person {
-    fileprivate func item(_ target: Panel.Target) -> Panel.Item {
+    func item(_ target: Panel.Target) -> Panel.Item {
         let phone = phone.map { "+\($0)" }
         let detail = [phone, about].compactMap { $0 }.filter { !$0.isEmpty }.joined(separator: "  ")
         return Panel.Item(
