@@ -16,7 +16,7 @@ extension ScreenController {
             if let known = screen.state.chats.first(where: { $0.id == card.id && !$0.isGone }) {
                 return screen.open(known.id, name: known.title)
             }
-            screen.confirm("Join “\(card.title)”, \(card.members) members?") { screen in
+            screen.confirm("Join “\(card.title)”, \(card.membersInWords)?") { screen in
                 screen.joinAfterQuestion(link)
             }
         }
@@ -61,7 +61,7 @@ extension ScreenController {
                 Panel.Item(
                     title: card.title,
                     detail: card.about.isEmpty ? nil : card.about,
-                    right: "\(card.members) members",
+                    right: card.membersInWords,
                     target: .invitation(card.link)
                 )
             }
@@ -120,4 +120,8 @@ extension ScreenController {
         default: nil
         }
     }
+}
+
+extension Client.ChatCard {
+    fileprivate var membersInWords: String { members == 1 ? "1 member" : "\(members) members" }
 }

@@ -30,7 +30,7 @@ struct ScreenInvitationTests {
         try await atDesk(after: Self.groups) { desk in
             let link = try invitation(to: "Climbers", at: desk)
             desk.type("/join \(link)\n")
-            try await desk.display.waits(for: "Join “Climbers”, 1 members? (y/n)")
+            try await desk.display.waits(for: "Join “Climbers”, 1 member? (y/n)")
             #expect(desk.look(\.open) == nil)
             desk.type("y")
             try await desk.display.wait(for: "the group") { _ in
@@ -114,7 +114,7 @@ struct ScreenInvitationTests {
             let chat = try #require(chats.first { $0.title == "Climbers" })
             try desk.bob.call(ChatUpdateRequest(chatID: chat.id, link: "climbers", access: .public))
             desk.type("/public climb\n")
-            try await desk.display.waits(for: "1 members")
+            try await desk.display.waits(for: "1 member")
             desk.press(KeyPress(.enter))
             try await desk.display.waits(for: "Join “Climbers”")
             desk.press(KeyPress(.escape))
