@@ -13,6 +13,7 @@ extension Client {
             case deletion
             case readMark
             case reaction
+            case vote
             case draft
             case newChat(String)
             case chat
@@ -71,12 +72,13 @@ extension Reader {
     private static func kind(_ kind: String, _ payload: WaitingPayload?) -> Client.Waiting.Kind {
         switch kind {
         case SendTask.kind:
-            payload?.forwardOf == nil ? .message(payload?.text ?? "") : .forward
+            payload?.forwardOf == nil ? .message(payload?.shownText ?? "") : .forward
         case SendPhotoTask.kind: .message(Message.line(ofPhoto: payload?.text ?? ""))
         case EditTask.kind: .edit(payload?.text ?? "")
         case DeleteTask.kind: .deletion
         case MarkTask.kind: .readMark
         case ReactTask.kind, CancelReactionTask.kind: .reaction
+        case VoteTask.kind: .vote
         case SaveDraftTask.kind, DiscardDraftTask.kind: .draft
         case CreateChatTask.kind: .newChat(payload?.title ?? "")
         case UpdateChatTask.kind, UpdateMembersTask.kind, LeaveChatTask.kind, HideChatTask.kind,
@@ -101,4 +103,7 @@ private struct WaitingPayload: Decodable {
     let text: String?
     let title: String?
     let forwardOf: Int64?
+    let poll: NewPoll?
+
+    var shownText: String? { poll.map(\.text) ?? text }
 }

@@ -30,6 +30,8 @@ public struct HistoryRow: Hashable, Sendable, Identifiable {
     public let forwardedFrom: String?
     /// The attachments, described in words.
     public let attachments: [String]
+    /// The poll of a sent message.
+    public let poll: Poll?
     /// The event in the chat, described in words; nil for an ordinary message.
     public let event: String?
     public let reactions: [Reaction]

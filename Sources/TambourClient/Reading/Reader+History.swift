@@ -140,6 +140,7 @@ extension Reader {
             quote: quote,
             forwardedFrom: forwarded,
             attachments: shown.attachmentTexts(name: name),
+            poll: shown.shownAttaches.lazy.compactMap { Poll($0, me: me) }.first,
             event: message.eventText(name: name),
             reactions: message.shownReactions(with: reaction),
             isEdited: edit != nil || message.status == .edited,
@@ -184,7 +185,8 @@ extension Reader {
                 )
             },
             forwardedFrom: send.shown.forwardOf == nil ? nil : "",
-            attachments: send.shown.hasPhoto == true ? [Message.photoText] : [],
+            attachments: send.shown.attachmentTexts,
+            poll: nil,
             event: nil,
             reactions: [],
             isEdited: false,
@@ -192,6 +194,12 @@ extension Reader {
             state: send.failure.map { .failed(reason: $0) } ?? .waiting,
             isGapAfter: false
         )
+    }
+}
+
+extension SendTask.Shown {
+    fileprivate var attachmentTexts: [String] {
+        (hasPhoto == true ? [Message.photoText] : []) + (poll.map { [$0.text] } ?? [])
     }
 }
 

@@ -94,7 +94,7 @@ enum TaskKinds {
         CancelReactionTask.self, SaveDraftTask.self, DiscardDraftTask.self, CreateChatTask.self,
         UpdateChatTask.self, UpdateMembersTask.self, LeaveChatTask.self, HideChatTask.self,
         ConfigureChatTask.self, UpdateContactTask.self, UpdateProfileTask.self,
-        KeepPhotoTask.self, UploadPhotoTask.self, SendPhotoTask.self,
+        VoteTask.self, KeepPhotoTask.self, UploadPhotoTask.self, SendPhotoTask.self,
     ]
 
     /// Reads a stored task.

@@ -14,6 +14,7 @@ struct SendTask: ClientTask {
     var forwardOf: Int64?
     var forwardFrom: Int64?
     var isSilent = false
+    var poll: NewPoll?
     /// Set when the text was changed after the earlier text may have reached the server.
     var hadOtherText: Bool?
 
@@ -29,6 +30,7 @@ struct SendTask: ClientTask {
         var forwardOf: Int64?
         var forwardFrom: Int64?
         var hasPhoto: Bool?
+        var poll: NewPoll?
     }
 
     var shown: Shown {
@@ -37,7 +39,8 @@ struct SendTask: ClientTask {
             elements: elements,
             replyTo: replyTo,
             forwardOf: forwardOf,
-            forwardFrom: forwardFrom
+            forwardFrom: forwardFrom,
+            poll: poll
         )
     }
 
@@ -72,6 +75,7 @@ struct SendTask: ClientTask {
                 cid: cid,
                 text: text.isEmpty ? nil : Text(text),
                 elements: elements.flatMap { [Element](stored: $0) } ?? [],
+                attaches: poll.map { [$0.attach] } ?? [],
                 link: link
             )
         )

@@ -39,6 +39,7 @@ enum KeyAction: String, CaseIterable, Sendable {
     case unreact
     case quoted
     case thread
+    case vote
     case copy
     case openLink = "open-link"
     case olderHit = "older-hit"
@@ -74,7 +75,8 @@ enum KeyAction: String, CaseIterable, Sendable {
         case .leave, .suspend, .redraw, .help: .always
         case .editor: .line
         case .above, .below, .reply, .edit, .forwardMessage, .delete, .deleteForMe, .react,
-            .unreact, .quoted, .thread, .copy, .openLink, .olderHit, .newerHit, .unreadFromHere,
+            .unreact, .quoted, .thread, .vote, .copy, .openLink, .olderHit, .newerHit,
+            .unreadFromHere,
             .pinMessage, .retry:
             .message
         default: .chat
@@ -117,6 +119,7 @@ enum KeyAction: String, CaseIterable, Sendable {
         case .unreact: "-"
         case .quoted: "q"
         case .thread: "t"
+        case .vote: "v"
         case .copy: "y"
         case .openLink: "o"
         case .olderHit: "n"
@@ -162,6 +165,7 @@ enum KeyAction: String, CaseIterable, Sendable {
         case .unreact: "remove your reaction"
         case .quoted: "go to the quoted message"
         case .thread: "show its thread"
+        case .vote: "vote in its poll"
         case .copy: "copy"
         case .openLink: "open its link; 1 to 9 open one of several"
         case .olderHit: "the next older match of the search"

@@ -103,7 +103,8 @@ final class MessageLayouts {
             case .failed: "✗"
             case .received: ""
             }
-        let text = ([row.text] + row.attachments).filter { !$0.isEmpty }.joined(separator: "\n")
+        let attached = row.poll.map { [$0.text] } ?? row.attachments
+        let text = ([row.text] + attached).filter { !$0.isEmpty }.joined(separator: "\n")
         let formatting = row.spans.map { span in
             switch span.style {
             case .strong, .heading: TextSpan(span.range, .bold)

@@ -18,6 +18,8 @@ struct Panel {
         case sessions
         case options(ChatID)
         case publicSearch
+        /// The poll of a message.
+        case poll(MessageID, in: ChatID)
         case queue
         case reactions(MessageID, in: ChatID)
         /// The thread of a message. It was opened from the row of the message itself, or of an
@@ -48,6 +50,8 @@ struct Panel {
         /// A group or channel to join, by its link.
         case invitation(String)
         case option(String, isOn: Bool)
+        /// An answer of a poll.
+        case answer(Int64)
         case none
     }
 

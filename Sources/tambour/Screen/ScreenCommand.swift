@@ -32,6 +32,7 @@ struct ScreenCommand: Equatable {
         .init("open", "NUMBER", "opens a link of the newest message"),
         .init("options", "", "changes what members of the group may do"),
         .init("pin", "", "keeps the chat at the top; repeat to undo"),
+        .init("poll", "QUESTION | ANSWER | ANSWER", "sends a poll; v votes in the selected one"),
         .init("profile", "", "shows your profile"),
         .init("public", "WORDS", "finds people, and public groups and channels"),
         .init("queue", "", "lists what waits to be sent: cancel, retry"),

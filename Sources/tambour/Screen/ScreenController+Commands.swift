@@ -70,6 +70,7 @@ extension ScreenController {
         case "pin": if let chat = state.openChat { togglePin(chat) }
         case "invite": showInvitation(isNew: rest == "new", of: id)
         case "options": openOptions(of: id)
+        case "poll": sendPoll(rest, to: id)
         case "hide": perform { try await $0.hide(id) }
         case "leave":
             let title = state.openTitle

@@ -163,6 +163,7 @@ extension ScreenController {
         if stale.allChats || !stale.chats.isEmpty || stale.history || stale.queue || stale.thread {
             load()
         }
+        if case .poll? = state.panel?.kind { fillPoll() }
         draw()
     }
 

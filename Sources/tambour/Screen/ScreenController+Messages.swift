@@ -33,7 +33,7 @@ extension ScreenController {
             guard let quote = row.quote else { return }
             go(to: quote.message, in: open)
         case .thread: openThread(of: row)
-        case .reply, .forwardMessage, .unreadFromHere, .react, .unreact, .pinMessage:
+        case .reply, .forwardMessage, .unreadFromHere, .react, .unreact, .pinMessage, .vote:
             if let action { handleSent(action, row, open) }
         default:
             guard case .character(let digit) = press.key,
@@ -67,6 +67,7 @@ extension ScreenController {
             state.notice = ("unread from here", false)
         case .react: openReactions(to: message, in: open)
         case .unreact: perform { try await $0.react(nil, to: message, in: open) }
+        case .vote: openPoll(of: row, message, open)
         case .pinMessage: perform { try await $0.update(open, pinned: message) }
         default: break
         }

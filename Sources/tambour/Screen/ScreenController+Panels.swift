@@ -101,6 +101,7 @@ extension ScreenController {
             closePanel()
             join(link)
         case (.option(let name, let isOn), .options(let chat)): set(name, !isOn, of: chat)
+        case (.answer(let answer), .poll(let message, let chat)): vote(answer, message, chat)
         case (.link(let address), _):
             closePanel()
             browse(address)
@@ -333,6 +334,7 @@ extension Client.Waiting {
             case .deletion: "deletion"
             case .readMark: "read mark"
             case .reaction: "reaction"
+            case .vote: "vote"
             case .draft: "draft"
             case .newChat(let title): "new chat “\(title)”"
             case .chat: "change of the chat"
