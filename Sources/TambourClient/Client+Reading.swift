@@ -13,6 +13,11 @@ extension Client {
         try store.read { try $0.value(of: .server) }
     }
 
+    /// Returns the pinned message of a chat as a quote; nil without one.
+    public func pinnedMessage(in chat: ChatID) throws(ClientError) -> HistoryRow.Quote? {
+        try store.read { try Reader($0).pinnedMessage(in: chat) }
+    }
+
     /// The phone number that signed in on this device; nil for a sign-in with a token alone.
     public func phone() throws(ClientError) -> String? {
         try store.read { try $0.value(of: .phone) }
@@ -196,6 +201,16 @@ extension Client {
 }
 
 extension Reader {
+    func pinnedMessage(in chat: ChatID) throws -> HistoryRow.Quote? {
+        guard let message = try store.describedChat(chat)?.pinnedMessage else { return nil }
+        let title = try self.chat(chat)?.title ?? ""
+        return HistoryRow.Quote(
+            message: message.id,
+            sender: message.sender.map(name) ?? title,
+            text: message.line(name: name)
+        )
+    }
+
     func search(_ query: String, in chat: ChatID?, count: Int) throws -> [Client.Found] {
         try store.messages(matching: query, in: chat, limit: count).compactMap { chat, message in
             var overlays = try store.overlays(of: chat)

@@ -25,7 +25,7 @@ public struct HistoryRow: Hashable, Sendable, Identifiable {
     /// Formatting, in UTF-16 units of `text`.
     public let spans: [MessageSpan]
     /// The answered message.
-    public let quote: Quote?
+    public internal(set) var quote: Quote?
     /// The sender of the original, if this message is a copy.
     public let forwardedFrom: String?
     /// The attachments, described in words.
@@ -48,7 +48,7 @@ public struct HistoryRow: Hashable, Sendable, Identifiable {
     public struct Quote: Hashable, Sendable {
         public let message: MessageID
         public let sender: String
-        public let text: String
+        public internal(set) var text: String
     }
 
     public struct Reaction: Hashable, Sendable {

@@ -53,6 +53,12 @@ extension Reader {
         if isEnd {
             for send in try unsent(overlays, in: chat) { rows.append(row(send, context)) }
         }
+        for index in rows.indices {
+            guard let quoted = rows[index].quote?.message,
+                try isGone(quoted, in: chat, held, &overlays)
+            else { continue }
+            rows[index].quote?.text = "deleted message"
+        }
         return HistoryPage(
             rows: rows,
             isGapBefore: isGapBefore,
@@ -60,6 +66,18 @@ extension Reader {
             isStart: !gaps.before && isFirst(messages.first, in: chat),
             isEnd: isEnd
         )
+    }
+
+    /// Returns whether a message is known to be deleted. A reply still carries its text.
+    private func isGone(
+        _ message: MessageID,
+        in chat: ChatID,
+        _ held: ChatHistory,
+        _ overlays: inout Overlays
+    ) throws -> Bool {
+        if overlays.isDeleted(message) { return true }
+        guard held.isGone(Position(message.rawValue)) else { return false }
+        return try store.message(message, in: chat) == nil
     }
 
     private func isGap(behind anchor: Anchor, _ first: Position?, _ held: ChatHistory) -> Bool {

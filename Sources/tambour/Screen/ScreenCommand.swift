@@ -32,6 +32,7 @@ struct ScreenCommand: Equatable {
         .init("open", "NUMBER", "opens a link of the newest message"),
         .init("options", "", "changes what members of the group may do"),
         .init("pin", "", "keeps the chat at the top; repeat to undo"),
+        .init("pinned", "", "goes to the pinned message of the chat"),
         .init("poll", "QUESTION | ANSWER | ANSWER", "sends a poll; v votes in the selected one"),
         .init("profile", "", "shows your profile"),
         .init("public", "WORDS", "finds people, and public groups and channels"),
@@ -44,6 +45,7 @@ struct ScreenCommand: Equatable {
         .init("theme", "NAME", "dark, light, sixteen, mono or none"),
         .init("thread", "", "shows the thread of the message"),
         .init("title", "TEXT", "renames the group"),
+        .init("unpin", "", "removes the pin from the chat's pinned message"),
         .init("unread", "", "goes to the first unread message"),
     ]
 

@@ -71,6 +71,13 @@ extension ScreenController {
         case "invite": showInvitation(isNew: rest == "new", of: id)
         case "options": openOptions(of: id)
         case "poll": sendPoll(rest, to: id)
+        case "pinned":
+            if let pinned = state.pinned {
+                go(to: pinned.message, in: id)
+            } else {
+                state.notice = ("this chat has no pinned message", false)
+            }
+        case "unpin": perform { try await $0.update(id, pinned: MessageID(0)) }
         case "hide": perform { try await $0.hide(id) }
         case "leave":
             let title = state.openTitle

@@ -48,6 +48,7 @@ extension ScreenController {
             if state.panel?.selected == index { return handlePanel(KeyPress(.enter)) }
             state.panel?.selected = index
         case .input?: state.focus = .input
+        case .pinned(let message)?: if let open = state.open { go(to: message, in: open) }
         case .nothing?, nil: break
         }
     }

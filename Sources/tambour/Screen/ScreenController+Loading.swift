@@ -20,6 +20,7 @@ struct Loading {
         /// Lines of the list by chat; nil for chats that have left the list.
         var chats: [ChatID: ChatSummary?] = [:]
         var page: HistoryPage?
+        var pinned: HistoryRow.Quote?
         var thread: MessageThread?
         var queueLength = 0
         var traffic = (sent: 0, received: 0)
@@ -118,6 +119,7 @@ extension ScreenController {
                     count: Loading.page
                 )
             }
+            if let open { read.pinned = try? client.pinnedMessage(in: open) }
             if stale.history || stale.thread, case .thread(let message, _, let chat)? = panel {
                 read.thread = try? client.thread(of: message, in: chat)
             }
@@ -146,6 +148,7 @@ extension ScreenController {
             loading.hasBegun = loading.hasFirst
             loading.hasFirst = true
         }
+        if open == state.open { state.pinned = read.pinned }
         state.queueLength = read.queueLength
         state.traffic = read.traffic
         state.nextTryMs = read.pauseBeforeRetry.map {

@@ -22,6 +22,7 @@ extension ScreenController {
         perform { try await $0.keepOpenChat(nil) }
         state.open = nil
         state.openName = nil
+        state.pinned = nil
         state.rows = []
         state.typing = nil
         state.newAfterMs = nil
@@ -38,6 +39,7 @@ extension ScreenController {
         if let old = state.open { client.lookAway(from: old) }
         state.open = chat
         perform { try await $0.keepOpenChat(chat) }
+        state.pinned = nil
         state.openName = name ?? (try? client.chat(chat)?.title)
         state.rows = []
         state.typing = nil

@@ -31,6 +31,8 @@ struct ScreenState {
     var openName: String?
     /// The loaded messages of the open chat, oldest first.
     var rows: [HistoryRow] = []
+    /// The pinned message of the open chat.
+    var pinned: HistoryRow.Quote?
     var isGapBefore = false
     var isStart = false
     var isEnd = true

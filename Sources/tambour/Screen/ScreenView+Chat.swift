@@ -32,6 +32,12 @@ extension ScreenView {
             return
         }
         drawTitle(state, &surface, area.takeTop(1))
+        if let pinned = state.pinned, area.rows > 8 {
+            let line = area.takeTop(1)
+            let words = [" ^ ", pinned.sender.oneLine, ": ", pinned.text.oneLine]
+            surface.drawLine(words, in: line, style: state.theme[.quote])
+            seen.targets.append((line, .pinned(pinned.message)))
+        }
         drawInput(state, &surface, &area)
         seen.targets.append((area, .nothing))
         drawMessages(state, &surface, area, &seen)

@@ -51,6 +51,7 @@ struct ScreenView {
             /// An item of the panel, by its index.
             case item(Int)
             case input
+            case pinned(MessageID)
             /// A part that only hides the parts behind it.
             case nothing
         }

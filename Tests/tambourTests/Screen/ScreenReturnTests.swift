@@ -112,4 +112,47 @@ struct ScreenReturnTests {
             try await desk.display.waits(for: "offline, next try at ")
         }
     }
+
+    @Test("the pinned message is below the title, and is gone to")
+    func pinned() async throws {
+        try await atDesk(after: Self.hello) { desk in
+            try await desk.openBob()
+            desk.press(KeyPress(.escape), KeyPress(.character("P")))
+            try await desk.display.waits(for: "^ Bob: hello")
+            desk.press(KeyPress(.escape))
+            desk.type("/pinned\n")
+            #expect(desk.look(\.selectedRow)?.text == "hello")
+            desk.press(KeyPress(.escape))
+            desk.type("/unpin\n")
+            try await desk.display.waitsForEnd(of: "^ Bob: hello")
+            desk.type("/pinned\n")
+            #expect(desk.look(\.notice)?.text == "this chat has no pinned message")
+        }
+    }
+
+    @Test("a reply does not quote a deleted message")
+    func deletedQuote() async throws {
+        try await atDesk(after: Self.hello) { desk in
+            try await desk.openBob()
+            desk.type("mine\n")
+            try await desk.display.wait(for: "sent") { _ in
+                desk.look { $0.rows.last.map { $0.text == "mine" && $0.message != nil } == true }
+            }
+            let mine = try #require(desk.look { $0.rows.last?.message })
+            try desk.bob.call(
+                MsgSendRequest(
+                    chatID: desk.chat,
+                    message: NewMessage(
+                        cid: 9,
+                        text: "an answer",
+                        link: NewLink(type: .reply, messageID: mine)
+                    )
+                )
+            )
+            try await desk.display.waits(for: "Alice: mine")
+            desk.press(KeyPress(.escape), KeyPress(.up), KeyPress(.character("d")))
+            desk.press(KeyPress(.character("y")))
+            try await desk.display.waits(for: "Alice: deleted message")
+        }
+    }
 }
