@@ -27,6 +27,9 @@ extension ScreenController {
         case "queue": openQueue()
         case "mentions": openMentions()
         case "search": openSearch(in: state.open, for: rest)
+        case "password": changePassword()
+        case "approve": if rest.isEmpty { usage("/approve LINK") } else { approve(rest) }
+        case "phone": if rest.isEmpty { usage("/phone +79990000002") } else { changePhone(rest) }
         case "join": if rest.isEmpty { usage("/join LINK") } else { join(rest) }
         case "public": if rest.isEmpty { usage("/public WORDS") } else { searchPublic(rest) }
         default: chatCommand(parts.first ?? "", rest)

@@ -138,9 +138,15 @@ extension ScreenController {
         _ question: String,
         _ text: String = "",
         emptyMeans: String? = nil,
+        isSecret: Bool = false,
         then answer: @escaping (ScreenController, String) -> Void
     ) {
-        var prompt = Prompt(question: question, emptyMeans: emptyMeans, answer: answer)
+        var prompt = Prompt(
+            question: question,
+            isSecret: isSecret,
+            emptyMeans: emptyMeans,
+            answer: answer
+        )
         prompt.editor.setText(text)
         show(prompt)
     }
@@ -175,7 +181,8 @@ extension ScreenController {
         switch press.key {
         case .escape: closePrompt()
         case .enter:
-            let text = prompt.editor.text.trimmed
+            // White space at the ends of a password counts.
+            let text = prompt.isSecret ? prompt.editor.text : prompt.editor.text.trimmed
             guard !text.isEmpty || prompt.emptyMeans != nil else { return closePrompt() }
             closePrompt()
             prompt.answer(self, text.isEmpty ? prompt.emptyMeans ?? "" : text)

@@ -96,6 +96,8 @@ struct Prompt {
     var editor = LineEditor(limit: 4_000)
     /// Whether a single key answers: y means yes, any other key means no.
     var isYesOrNo = false
+    /// Whether the answer is a secret, which the screen does not show.
+    var isSecret = false
     /// The meaning of an empty answer; nil when an answer is required.
     var emptyMeans: String?
     /// The focus to restore when the prompt closes.

@@ -256,7 +256,8 @@ extension ScreenView {
         )
         surface.cursor = nil
         if !prompt.isYesOrNo {
-            drawLine(prompt.editor, prompt: " > ", isFocused: true, state.theme, &surface, inner)
+            let editor = prompt.isSecret ? prompt.editor.hidden : prompt.editor
+            drawLine(editor, prompt: " > ", isFocused: true, state.theme, &surface, inner)
         }
     }
 

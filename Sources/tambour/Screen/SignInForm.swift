@@ -151,10 +151,7 @@ extension ScreenView {
             let row = box.row + 4 + index * 2
             let line = Rect(column: left, row: row, columns: inner.columns, rows: 1)
             let isFocused = index == form.focused && form.working == nil
-            var editor = field.editor
-            if field.isSecret {
-                editor.setText(String(repeating: "•", count: editor.clusters.count))
-            }
+            let editor = field.isSecret ? field.editor.hidden : field.editor
             drawLine(
                 editor,
                 prompt: "\(field.label): ",
@@ -184,6 +181,15 @@ extension ScreenView {
             in: inner
         )
         return surface
+    }
+}
+
+extension LineEditor {
+    /// The line with a dot in place of each character.
+    var hidden: LineEditor {
+        var line = self
+        line.setText(String(repeating: "•", count: clusters.count))
+        return line
     }
 }
 
