@@ -22,9 +22,12 @@ package struct Capabilities: OptionSet, Hashable, Sendable {
     package static let syncMore = Capabilities(rawValue: 1 << 3)
     /// The client edits entities, and gets the changes of the user's other devices by NOTIF_OBJ.
     package static let objects = Capabilities(rawValue: 1 << 4)
+    /// The reply to SESSION_INIT says in `registration` who may create an account. Without it the field is
+    /// left out, because no other client knows it.
+    package static let registration = Capabilities(rawValue: 1 << 5)
 
     /// Every known name and what it stands for.
-    package static let table: [(name: String, value: Capabilities)] = [("lz4-large", .lz4Large), ("history-more", .historyMore), ("resync", .resync), ("sync-more", .syncMore), ("objects", .objects)]
+    package static let table: [(name: String, value: Capabilities)] = [("lz4-large", .lz4Large), ("history-more", .historyMore), ("resync", .resync), ("sync-more", .syncMore), ("objects", .objects), ("registration", .registration)]
 
     /// The known ones among names; unknown names are ignored.
     package init(names: [String]) {

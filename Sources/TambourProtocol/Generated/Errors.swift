@@ -47,7 +47,7 @@ package struct RequestError: Error, Hashable, Sendable, CustomStringConvertible 
         case loginFlood = "login.flood"
         /// A rate limit is used up.
         case tooManyRequests = "too.many.requests"
-        /// The phone does not have 5 to 15 digits, or registration is closed and it has no account.
+        /// The phone does not have 5 to 15 digits.
         case errorPhoneWrong = "error.phone.wrong"
         /// The code does not match; some attempts are left.
         case errorCodeWrong = "error.code.wrong"
@@ -57,6 +57,10 @@ package struct RequestError: Error, Hashable, Sendable, CustomStringConvertible 
         /// opened, or too many wrong passwords were given; or AUTH_CONFIRM is for a phone whose account is
         /// blocked.
         case authBlocked = "auth.blocked"
+        /// The code was right, but the invitation has been used up, has ended or was withdrawn since it was
+        /// requested, or the server restricts registration by now. Ask for a new invitation, then for a new
+        /// code.
+        case registrationClosed = "registration.closed"
         /// The chat is unknown, or the caller is not a member. The two look alike.
         case chatNotFound = "chat.not.found"
         /// The user is unknown, or the caller may not see them. The two look alike.
@@ -102,7 +106,7 @@ package struct RequestError: Error, Hashable, Sendable, CustomStringConvertible 
         /// When the same request may be sent again.
         package var retry: Retry {
             switch self {
-                case .protoVer, .protoFrame, .protoOpcode, .protoPayload, .loginToken, .loginBlocked, .errorPhoneWrong, .errorCodeWrong, .chatNotFound, .userNotFound, .notFound, .notAllowed, .linkTaken, .errorMessageInvalid, .errorMessageLikeUnknownReaction, .errorTooManyLikes, .errorReactionsNotAllowed, .errorPasswordWrong, .errorPhoneTaken: .never
+                case .protoVer, .protoFrame, .protoOpcode, .protoPayload, .loginToken, .loginBlocked, .errorPhoneWrong, .errorCodeWrong, .registrationClosed, .chatNotFound, .userNotFound, .notFound, .notAllowed, .linkTaken, .errorMessageInvalid, .errorMessageLikeUnknownReaction, .errorTooManyLikes, .errorReactionsNotAllowed, .errorPasswordWrong, .errorPhoneTaken: .never
                 case .loginFlood, .tooManyRequests, .authBlocked, .internalError, .overloaded: .later
                 case .protoState: .afterLogin
                 case .errorCodeExpired, .trackNotFound: .refresh
@@ -139,6 +143,8 @@ extension RequestError.Code {
             case (.errorCodeExpired, .ru): "Код устарел. Запросите новый"
             case (.authBlocked, .en): "Too many attempts. Please try again later"
             case (.authBlocked, .ru): "Слишком много попыток. Попробуйте позже"
+            case (.registrationClosed, .en): "This server takes new people only by invitation, and this invitation is no longer valid. Please ask for a new one"
+            case (.registrationClosed, .ru): "Этот сервер принимает новых людей только по приглашению, а это приглашение больше не действует. Попросите новое"
             case (.chatNotFound, .en): "Chat not found"
             case (.chatNotFound, .ru): "Чат не найден"
             case (.userNotFound, .en): "User not found"
@@ -182,6 +188,8 @@ extension RequestError.Code {
             case (.tooManyRequests, .ru): "Подождите"
             case (.authBlocked, .en): "Please wait"
             case (.authBlocked, .ru): "Подождите"
+            case (.registrationClosed, .en): "Invitation needed"
+            case (.registrationClosed, .ru): "Нужно приглашение"
             default: nil
         }
     }
@@ -231,7 +239,7 @@ extension RequestError {
     package static func tooManyRequests(_ message: String) -> RequestError {
         RequestError(code: .tooManyRequests, message: message)
     }
-    /// The phone does not have 5 to 15 digits, or registration is closed and it has no account.
+    /// The phone does not have 5 to 15 digits.
     package static let errorPhoneWrong = RequestError(code: .errorPhoneWrong, message: "The phone number is not valid")
     package static func errorPhoneWrong(_ message: String) -> RequestError {
         RequestError(code: .errorPhoneWrong, message: message)
@@ -251,6 +259,12 @@ extension RequestError {
     package static let authBlocked = RequestError(code: .authBlocked, message: "Sign-in is blocked for now")
     package static func authBlocked(_ message: String) -> RequestError {
         RequestError(code: .authBlocked, message: message)
+    }
+    /// The code was right, but the invitation has been used up, has ended or was withdrawn since it was
+    /// requested, or the server restricts registration by now. Ask for a new invitation, then for a new code.
+    package static let registrationClosed = RequestError(code: .registrationClosed, message: "The server does not register this phone")
+    package static func registrationClosed(_ message: String) -> RequestError {
+        RequestError(code: .registrationClosed, message: message)
     }
     /// The chat is unknown, or the caller is not a member. The two look alike.
     package static let chatNotFound = RequestError(code: .chatNotFound, message: "Chat not found")

@@ -285,6 +285,8 @@ package struct SessionInitReply: WirePayload, Hashable {
     /// Answers about the requested features that the server knows, in the order of their names, decided for
     /// the device. Absent when the request had none.
     package var features: [SessionFeature]?
+    /// Who may create an account. Only for clients with the capability `registration`.
+    package var registration: RegistrationMode?
 
     package init(
         callsSeed: Int64,
@@ -295,7 +297,8 @@ package struct SessionInitReply: WirePayload, Hashable {
         lang: Bool? = nil,
         qrAuthEnabled: Bool? = nil,
         capabilities: [String]? = nil,
-        features: [SessionFeature]? = nil
+        features: [SessionFeature]? = nil,
+        registration: RegistrationMode? = nil
     ) {
         self.callsSeed = callsSeed
         self.appUpdateType = appUpdateType
@@ -306,6 +309,7 @@ package struct SessionInitReply: WirePayload, Hashable {
         self.qrAuthEnabled = qrAuthEnabled
         self.capabilities = capabilities
         self.features = features
+        self.registration = registration
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
@@ -318,6 +322,7 @@ package struct SessionInitReply: WirePayload, Hashable {
         var qrAuthEnabled: Bool?
         var capabilities: [String]?
         var features: [SessionFeature]?
+        var registration: RegistrationMode?
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
         do throws(PayloadError) {
@@ -360,6 +365,10 @@ package struct SessionInitReply: WirePayload, Hashable {
                     fieldName = "features"
                     try claim(8, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { features = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> SessionFeature in try SessionFeature.read(from: &reader) } }
+                } else if reader.matches(wireKey, "registration") {
+                    fieldName = "registration"
+                    try claim(9, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { registration = try RegistrationMode.read(from: &reader) }
                 } else {
                     try reader.skip()
                 }
@@ -369,7 +378,7 @@ package struct SessionInitReply: WirePayload, Hashable {
         }
         reader.endContainer()
         guard let callsSeed else { throw missing("callsSeed") }
-        return Self(callsSeed: callsSeed, appUpdateType: appUpdateType, location: location, regCountryCode: regCountryCode, phoneAutoCompleteEnabled: phoneAutoCompleteEnabled, lang: lang, qrAuthEnabled: qrAuthEnabled, capabilities: capabilities, features: features)
+        return Self(callsSeed: callsSeed, appUpdateType: appUpdateType, location: location, regCountryCode: regCountryCode, phoneAutoCompleteEnabled: phoneAutoCompleteEnabled, lang: lang, qrAuthEnabled: qrAuthEnabled, capabilities: capabilities, features: features, registration: registration)
     }
 
     package func write(to writer: inout MessagePackWriter) {
@@ -380,6 +389,7 @@ package struct SessionInitReply: WirePayload, Hashable {
         if qrAuthEnabled != nil { fieldCount += 1 }
         if capabilities != nil { fieldCount += 1 }
         if features != nil { fieldCount += 1 }
+        if registration != nil, writer.capabilities.contains(.registration) { fieldCount += 1 }
         writer.writeMapHeader(fieldCount)
         writer.writeKey("callsSeed")
         writer.writeInt(callsSeed)
@@ -420,7 +430,13 @@ package struct SessionInitReply: WirePayload, Hashable {
                 item.write(to: &writer)
             }
         }
+        if let registration, writer.capabilities.contains(.registration) {
+            writer.writeKey("registration")
+            registration.write(to: &writer)
+        }
     }
+
+    package static var gates: Capabilities { [.registration] }
 }
 
 extension SessionInitRequest: WireRequest {

@@ -254,6 +254,12 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "AUTH_CONFIRM error: an invitation that was used up", type: "ErrorReply", opcode: 23, command: 3, dialect: [], sequence: 4,
+            hex: "0a03000400170000004c82a56572726f72b3726567697374726174696f6e2e636c6f736564a76d657373616765d9275468652073657276657220646f6573206e6f7420726567697374657220746869732070686f6e65",
+            plain: nil,
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "AUTH_CREATE_TRACK request: a track", type: "AuthCreateTrackRequest", opcode: 112, command: 0, dialect: [], sequence: 7,
             hex: "0a00000700700000000781a47479706500",
             plain: nil,
@@ -415,6 +421,14 @@ extension ExampleVector {
             plain: nil,
             accept: [],
             reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_REQUEST request: with an invitation", type: "AuthRequestRequest", opcode: 17, command: 0, dialect: [], sequence: 1,
+            hex: "0a00000100110000004383a570686f6e65ac2b3739393930303030303031a474797065aa53544152545f41555448aa696e7669746174696f6eb34b3751462d394d32582d345442572d3848524e",
+            plain: nil,
+            accept: [],
+            reject: [
+                .init(name: "an invitation that is too long", hex: "0a00000100110000003382a570686f6e65ac2b3739393930303030303031aa696e7669746174696f6eb34b3751462d394d32582d345442572d3848524e", limits: ["maxShortStringBytes": 18], error: "/invitation: 19 bytes, limit 18"),
+            ]))
         all.append(ExampleVector(
             name: "AUTH_REQUEST reply: a code was sent", type: "AuthRequestReply", opcode: 17, command: 1, dialect: [], sequence: 1,
             hex: "0a01000100110000006385a5746f6b656eb2616e3146414b45434f444552455155455354aa636f64654c656e67746806b2726571756573744d61784475726174696f6ecdea60b072657175657374436f756e744c6566740ab1616c74416374696f6e4475726174696f6ecdea60",
@@ -3540,6 +3554,12 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "SESSION_INIT reply: to a client that named what it has code for", type: "SessionInitReply", opcode: 6, command: 1, dialect: [], sequence: 0,
             hex: "0a01000000060000007984a963616c6c735365656401af6170702d7570646174652d7479706500a86c6f636174696f6ea0a866656174757265739283a474797065ac6e65772d636f6d706f736572a7656e61626c6564c3a9766172696174696f6ea56c6172676582a474797065ac70686f6e652d6c6f6f6b7570a7656e61626c6564c2",
+            plain: nil,
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "SESSION_INIT reply: from a server that lets in only invited people", type: "SessionInitReply", opcode: 6, command: 1, dialect: [], sequence: 0,
+            hex: "0a01000000060000005685a963616c6c735365656401af6170702d7570646174652d7479706500a86c6f636174696f6ea0ac6361706162696c697469657391ac726567697374726174696f6eac726567697374726174696f6ea6494e56495445",
             plain: nil,
             accept: [],
             reject: []))
