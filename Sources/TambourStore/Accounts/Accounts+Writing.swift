@@ -161,12 +161,15 @@ extension WriteTransaction {
 
     /// Stores a code request and deletes requests older than `keptSince` (Unix milliseconds).
     ///
-    /// - Parameter user: the user whose phone number the code changes; nil for a sign-in code.
+    /// - Parameters:
+    ///   - user: the user whose phone number the code changes; nil for a sign-in code.
+    ///   - invitation: the invitation that lets a new phone in; nil if none was needed.
     package func createLoginCode(
         tokenHash: [UInt8],
         codeHash: [UInt8],
         phone: Int64,
         user: UserID? = nil,
+        invitation: InvitationID? = nil,
         address: String,
         now: Int64,
         expires: Int64,
@@ -183,6 +186,7 @@ extension WriteTransaction {
             $0.bind(5, now)
             $0.bind(6, expires)
             $0.bind(7, user?.rawValue ?? 0)
+            $0.bind(8, invitation?.rawValue ?? 0)
         }
     }
 
@@ -198,12 +202,18 @@ extension WriteTransaction {
         try store.sessions.spendCode.run { $0.bindBlob(1, tokenHash) }
     }
 
-    package func createRegistration(tokenHash: [UInt8], phone: Int64, expires: Int64) throws {
+    package func createRegistration(
+        tokenHash: [UInt8],
+        phone: Int64,
+        invitation: InvitationID? = nil,
+        expires: Int64
+    ) throws {
         writes += 1
         try store.sessions.insertRegistration.run {
             $0.bindBlob(1, tokenHash)
             $0.bind(2, phone)
             $0.bind(3, expires)
+            $0.bind(4, invitation?.rawValue ?? 0)
         }
     }
 

@@ -116,7 +116,7 @@ struct ErasureStatements {
             "device", "track", "password", "message_hidden", "user_setting", "chat_setting",
             "draft", "delayed_message", "delayed_key", "folder", "folder_order", "account_word",
             "login_code", "join_request", "object_count", "object_purge", "email_code",
-            "introduction", "comment_ban",
+            "introduction", "comment_ban", "invitation", "invitation_use",
         ]
         ofUser =
             try tables.map { try sql.prepare("DELETE FROM \($0) WHERE user_id = $1") }
@@ -142,7 +142,7 @@ struct ErasureStatements {
             WHERE user_id = $1
             """
         )
-        ofPhone = try ["login_code", "registration"].map {
+        ofPhone = try ["login_code", "registration", "invitation"].map {
             try sql.prepare("DELETE FROM \($0) WHERE phone = $1")
         }
         let tablesOfChat = [

@@ -7,7 +7,11 @@ enum SessionColumn: Int, SQLColumn {
 }
 
 enum LoginCodeColumn: Int, SQLColumn {
-    case phone, codeHash, expires, tries, userID
+    case phone, codeHash, expires, tries, userID, invitation
+}
+
+enum RegistrationColumn: Int, SQLColumn {
+    case phone, invitation
 }
 
 struct SessionStatements {
@@ -32,7 +36,7 @@ struct SessionStatements {
     let codesOfAddress: any SQLStatement
     let pruneCodes: any SQLStatement
     let insertRegistration: any SQLStatement
-    let registration: any SQLStatement
+    let registration: SQLQuery<RegistrationColumn>
     let deleteRegistration: any SQLStatement
     let pruneRegistrations: any SQLStatement
 
@@ -64,8 +68,8 @@ struct SessionStatements {
         insertCode = try sql.prepare(
             """
             INSERT INTO login_code
-              (token_hash, phone, code_hash, address, created, expires, tries, user_id)
-            VALUES ($1, $2, $3, $4, $5, $6, 0, $7)
+              (token_hash, phone, code_hash, address, created, expires, tries, user_id, invitation)
+            VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $8)
             """
         )
         code = try sql.query("SELECT \(LoginCodeColumn.list) FROM login_code WHERE token_hash = $1")
@@ -85,10 +89,16 @@ struct SessionStatements {
         )
         pruneCodes = try sql.prepare("DELETE FROM login_code WHERE created < $1")
         insertRegistration = try sql.prepare(
-            "INSERT INTO registration (token_hash, phone, expires) VALUES ($1, $2, $3)"
+            """
+            INSERT INTO registration (token_hash, phone, expires, invitation)
+            VALUES ($1, $2, $3, $4)
+            """
         )
-        registration = try sql.prepare(
-            "SELECT phone FROM registration WHERE token_hash = $1 AND expires > $2"
+        registration = try sql.query(
+            """
+            SELECT \(RegistrationColumn.list) FROM registration
+            WHERE token_hash = $1 AND expires > $2
+            """
         )
         deleteRegistration = try sql.prepare("DELETE FROM registration WHERE token_hash = $1")
         pruneRegistrations = try sql.prepare("DELETE FROM registration WHERE expires < $1")
@@ -104,6 +114,15 @@ package struct LoginCode: Sendable {
     package let tries: Int
     /// The user whose phone number the code changes; nil for a sign-in code.
     package let user: UserID?
+    /// The invitation that lets a new phone in; nil if none was needed.
+    package let invitation: InvitationID?
+}
+
+/// A phone whose owner has proved it and may create an account.
+package struct Registration: Equatable, Sendable {
+    package let phone: Int64
+    /// The invitation that lets the phone in; nil if none was needed.
+    package let invitation: InvitationID?
 }
 
 extension ReadTransaction {
@@ -135,7 +154,8 @@ extension ReadTransaction {
                 codeHash: $0.bytes(.codeHash),
                 expires: $0.int(.expires),
                 tries: $0.count(.tries),
-                user: $0.nonZero(.userID).map { UserID($0) }
+                user: $0.nonZero(.userID).map { UserID($0) },
+                invitation: $0.nonZero(.invitation).map { InvitationID($0) }
             )
         }
     }
@@ -166,11 +186,16 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the phone of a registration token (as its SHA-256); nil if it has expired.
-    package func registrationPhone(tokenHash: [UInt8], now: Int64) throws -> Int64? {
-        try store.sessions.registration.oneInt {
+    /// Returns the registration of a token (as its SHA-256); nil if it has expired.
+    package func registration(tokenHash: [UInt8], now: Int64) throws -> Registration? {
+        try store.sessions.registration.one {
             $0.bindBlob(1, tokenHash)
             $0.bind(2, now)
+        } read: {
+            Registration(
+                phone: $0.int(.phone),
+                invitation: $0.nonZero(.invitation).map { InvitationID($0) }
+            )
         }
     }
 }

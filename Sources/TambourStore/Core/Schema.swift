@@ -229,5 +229,33 @@ package enum Schema {
             ALTER TABLE session ADD COLUMN dialect {text} NOT NULL DEFAULT '';
             """
         ),
+        Migration(
+            24,
+            "invitations",
+            """
+            CREATE TABLE invitation (
+              id {int64} NOT NULL PRIMARY KEY,
+              phone {int64} UNIQUE,
+              code_hash {blob} UNIQUE,
+              max_uses {int64} NOT NULL,
+              uses {int64} NOT NULL,
+              created {int64} NOT NULL,
+              expires {int64} NOT NULL,
+              user_id {int64} NOT NULL
+            );
+            CREATE INDEX invitation_expires ON invitation (expires);
+            CREATE INDEX invitation_user ON invitation (user_id, created);
+
+            CREATE TABLE invitation_use (
+              user_id {int64} NOT NULL PRIMARY KEY,
+              invitation {int64} NOT NULL,
+              used {int64} NOT NULL
+            ) {without_rowid};
+            CREATE INDEX invitation_use_invitation ON invitation_use (invitation, user_id);
+
+            ALTER TABLE login_code ADD COLUMN invitation {int64} NOT NULL DEFAULT 0;
+            ALTER TABLE registration ADD COLUMN invitation {int64} NOT NULL DEFAULT 0;
+            """
+        ),
     ]
 }

@@ -37,6 +37,7 @@ package final class StoreConnection {
     let meta: MetaStatements
     let passwords: PasswordStatements
     let tracks: TrackStatements
+    let invitations: InvitationStatements
     let erasure: ErasureStatements
 
     /// Prepares all statements; the schema must exist (`migrate`).
@@ -70,6 +71,7 @@ package final class StoreConnection {
         meta = try MetaStatements(sql)
         passwords = try PasswordStatements(sql)
         tracks = try TrackStatements(sql)
+        invitations = try InvitationStatements(sql)
         erasure = try ErasureStatements(sql)
     }
 

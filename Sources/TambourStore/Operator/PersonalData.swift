@@ -37,6 +37,10 @@ private enum OwnRequestColumn: Int, SQLColumn {
     case chat, asked
 }
 
+private enum InvitationUseColumn: Int, SQLColumn {
+    case invitation, used
+}
+
 private enum InstallationColumn: Int, SQLColumn {
     case id, installation
 }
@@ -176,6 +180,28 @@ extension ReadTransaction {
             "FROM device WHERE user_id = $1 ORDER BY id",
             user.rawValue
         ) { (DeviceID($0.int(.id)), $0.string(.installation)) }
+    }
+
+    /// Returns the invitation with which `user` registered, and the time of the registration; nil if
+    /// the user needed none.
+    package func invitationUse(
+        by user: UserID
+    ) throws -> (invitation: InvitationID, used: Int64)? {
+        try select(
+            InvitationUseColumn.self,
+            "FROM invitation_use WHERE user_id = $1",
+            user.rawValue
+        ) { (InvitationID($0.int(.invitation)), $0.int(.used)) }.first
+    }
+
+    /// Returns the invitations that the account's user made, and the invitation of its phone.
+    package func invitations(concerning account: Account) throws -> [Invitation] {
+        try select(
+            InvitationColumn.self,
+            "FROM invitation WHERE user_id = $1 OR phone = $2 ORDER BY id",
+            account.id.rawValue,
+            account.phone
+        ) { Invitation(row: $0) }
     }
 
     /// Returns the open reports that `user` made, oldest first.

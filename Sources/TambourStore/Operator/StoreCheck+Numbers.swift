@@ -91,9 +91,25 @@ extension StoreCheck {
         Numbers(
             "login_code",
             [],
-            [(["phone", "user_id"], counts), (["created", "expires"], times), (["tries"], small)]
+            [
+                (["phone", "user_id", "invitation"], counts),
+                (["created", "expires"], times), (["tries"], small),
+            ]
         ),
-        Numbers("registration", [], [(["phone"], counts), (["expires"], times)]),
+        Numbers("registration", [], [(["phone", "invitation"], counts), (["expires"], times)]),
+        Numbers(
+            "invitation",
+            ["id"],
+            [
+                (["id"], ids), (["phone", "user_id"], counts), (["max_uses", "uses"], small),
+                (["created", "expires"], times),
+            ]
+        ),
+        Numbers(
+            "invitation_use",
+            ["user_id"],
+            [(["user_id", "invitation"], ids), (["used"], times)]
+        ),
         Numbers("email_code", [], [(["user_id"], counts), (["created"], times)]),
         Numbers(
             "password",
@@ -267,7 +283,7 @@ extension StoreCheck {
     /// The valid ranges of the numbers in `meta`.
     private static let meta: [String: ClosedRange<Int64>] = [
         "ct": times, "ct_lease": times, "restored": times, "changes_unknown": times, "up": times,
-        "spared_until": times, "last_session": counts,
+        "spared_until": times, "last_session": counts, "last_invitation": counts,
     ]
 
     /// The maximum number of reported rows per table.

@@ -75,6 +75,18 @@ package enum StoreCheck {
             WHERE m.read_n > COALESCE((SELECT max(x.n) FROM message x WHERE x.chat = m.chat), 0)
             """
         ) { "member \($0[0]) of chat \($0[1]): has read \($0[2]), more than there is" }
+        // Erased users leave a use that no row records.
+        problems += try rows(
+            store.sql,
+            """
+            SELECT i.id, i.max_uses, i.uses, count(u.user_id) FROM invitation i
+            LEFT JOIN invitation_use u ON u.invitation = i.id
+            GROUP BY i.id, i.max_uses, i.uses
+            HAVING i.uses > i.max_uses OR count(u.user_id) > i.uses
+            """
+        ) {
+            "invitation \($0[0]): for \($0[1]), \($0[2]) uses recorded, \($0[3]) users found"
+        }
         return problems
     }
 
