@@ -20,6 +20,8 @@ package enum Event: Sendable {
     case delayed(until: Int64)
     /// A code to deliver to a person.
     indirect case code(String, to: CodeRecipient)
+    /// A code was requested for a phone that may not register, so it is not delivered.
+    case codeWithheld
 }
 
 /// The read marks of some members of a chat at the end of a batch.

@@ -280,7 +280,7 @@ final class LaneGateway: @unchecked Sendable {
                 var packets = EncodedPush(push, limits: shared.limits)
                 session.push(&packets)
             }
-        case .code, .delayed:
+        case .code, .codeWithheld, .delayed:
             break
         }
     }

@@ -67,7 +67,7 @@ final class SessionAccount {
         gateway.namedFeatures(session)
         let seed = shared.environment.randomBytes(4)
             .reduce(into: Int64(0)) { $0 = $0 << 8 | Int64($1) }
-        return client.greeting(hello, countries: shared.settings.countries, seed: seed)
+        return client.greeting(hello, shared.settings, seed: seed)
     }
 
     /// Applies a clue to the client's dialect. Ignores it if the dialect is already known.

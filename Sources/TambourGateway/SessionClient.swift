@@ -90,16 +90,21 @@ struct SessionClient {
     }
 
     /// Returns the reply to SESSION_INIT.
-    func greeting(_ hello: SessionInitRequest, countries: [Text], seed: Int64) -> SessionInitReply {
+    func greeting(
+        _ hello: SessionInitRequest,
+        _ settings: ServiceConfig,
+        seed: Int64
+    ) -> SessionInitReply {
         SessionInitReply(
             callsSeed: seed,
-            location: countries.first ?? .empty,
-            regCountryCode: countries.isEmpty ? nil : countries,
+            location: settings.countries.first ?? .empty,
+            regCountryCode: settings.countries.isEmpty ? nil : settings.countries,
             phoneAutoCompleteEnabled: false,
             lang: true,
             qrAuthEnabled: true,
             capabilities: hello.capabilities == nil ? nil : named.names,
-            features: hello.features == nil ? nil : features?.answers ?? []
+            features: hello.features == nil ? nil : features?.answers ?? [],
+            registration: settings.registration.mode
         )
     }
 

@@ -11,6 +11,7 @@ extension Messenger {
         /// The two-letter codes of the countries that apps offer for signing in; empty for all.
         /// Apps preselect the first.
         package var countries: [String]
+        package var registration: RegistrationPolicy
         package var limits: Limits
         package var environment: Environment
         package var logger: Logger
@@ -19,6 +20,7 @@ extension Messenger {
             loginCodes: LoginCodeSource,
             linkPreviews: LinkPreviewSource? = nil,
             countries: [String] = [],
+            registration: RegistrationPolicy = .open,
             limits: Limits = .standard,
             environment: Environment = .live,
             logger: Logger
@@ -26,6 +28,7 @@ extension Messenger {
             self.loginCodes = loginCodes
             self.linkPreviews = linkPreviews
             self.countries = countries
+            self.registration = registration
             self.limits = limits
             self.environment = environment
             self.logger = logger

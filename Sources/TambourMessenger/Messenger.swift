@@ -67,7 +67,11 @@ package final class Messenger: Sendable {
             persistedLeaseEnd: try writer.persistedLeaseEnd(),
             leaseMs: limits.commitLeaseMs
         )
-        let router = EventRouter(codes: configuration.loginCodes, environment: environment)
+        let router = EventRouter(
+            codes: configuration.loginCodes,
+            environment: environment,
+            metrics: metrics
+        )
         let presence = PresenceRegistry(clock: clock, wall: metrics.startedMs, limits: limits)
         let previews = LinkPreviews(
             source: configuration.linkPreviews,
@@ -76,7 +80,11 @@ package final class Messenger: Sendable {
             metrics: metrics,
             logger: logger
         )
-        settings = ServiceConfig(limits: limits, countries: configuration.countries)
+        settings = ServiceConfig(
+            limits: limits,
+            countries: configuration.countries,
+            registration: configuration.registration
+        )
         rates = RateLimiter(limits: limits, wallMs: environment.wallMs)
         dispatcher = Dispatcher(
             limits: limits,

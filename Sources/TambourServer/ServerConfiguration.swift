@@ -25,6 +25,7 @@ package struct ServerConfiguration: Sendable {
         linkPreviews: LinkPreviewSource? = nil,
         lanes: Int,
         countries: [String] = [],
+        registration: RegistrationPolicy = .open,
         limits: Limits = .standard,
         features: FeatureSource = .none,
         environment: Environment = .live,
@@ -40,6 +41,7 @@ package struct ServerConfiguration: Sendable {
             loginCodes: loginCodes,
             linkPreviews: linkPreviews,
             countries: countries,
+            registration: registration,
             limits: limits,
             environment: environment,
             logger: logger

@@ -58,6 +58,7 @@ package final class TestServer: Sendable {
     ///   - environment: its user ids are replaced by `userIDs`.
     /// - userIDs: large ascending ids by default, because tests rely on ids being ordered by
     ///   sign-up.
+    ///   - registration: who may create an account.
     /// - dataDirectory: the directory of a stopped server; nil creates a new one.
     /// - listen: listeners as on the command line; `addresses` contains them in this order.
     ///   - logs: whether the server's errors are printed.
@@ -67,6 +68,7 @@ package final class TestServer: Sendable {
         environment: Environment = .live,
         userIDs: UserIDSource = .rising(),
         linkPreviews: LinkPreviewSource? = nil,
+        registration: RegistrationPolicy = .open,
         dataDirectory: String? = nil,
         listen: [String] = ["127.0.0.1:0"],
         logs: Bool = true
@@ -93,6 +95,7 @@ package final class TestServer: Sendable {
                 loginCodes: LoginCodeSource { codes.deliver($0, $1) },
                 linkPreviews: linkPreviews,
                 lanes: lanes ?? lanesOfRun ?? 2,
+                registration: registration,
                 limits: Limits(overrides: limits),
                 features: FeatureSource(rules: .none, reload: { try features.read() }),
                 environment: environment,

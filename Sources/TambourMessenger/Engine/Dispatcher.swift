@@ -53,6 +53,7 @@ package struct Dispatcher: Sendable {
             limits: limits,
             environment: environment,
             fixedCode: fixedLoginCode,
+            registration: settings.registration,
             hasRoomForCodes: hasRoomForCodes,
             sync: LoginSync(
                 limits: limits,

@@ -12,9 +12,11 @@ package final class EventRouter: Sendable {
     private let delayed = Mutex<DelayedTimer?>(nil)
     private let codes: LoginCodeSource
     private let codeQueue: SerialQueue
+    private let metrics: ServerMetrics
 
-    init(codes: LoginCodeSource, environment: Environment) {
+    init(codes: LoginCodeSource, environment: Environment, metrics: ServerMetrics) {
         self.codes = codes
+        self.metrics = metrics
         codeQueue = SerialQueue(label: "tambour.login-codes", simulated: environment.scheduler)
     }
 
@@ -46,6 +48,9 @@ package final class EventRouter: Sendable {
             case .code(let code, let recipient):
                 let deliver = codes.deliver
                 codeQueue.async { deliver(recipient, code) }
+            case .codeWithheld:
+                // Takes as long here as a code that is delivered.
+                codeQueue.async { [metrics] in metrics.codesWithheld.add(1) }
             case .delayed(let time):
                 delayed.withLock { $0 }?.arm(at: time)
             default:

@@ -23,7 +23,7 @@ enum FanOut {
             (push.comments == nil ? max(users.count, fewestReceivers) : fewestReceivers)
                 * (bytesPerPush + push.sizeEstimate)
         case .settingsChanged: most
-        case .counters, .sessionsClosed, .unfollowed, .delayed, .code: 0
+        case .counters, .sessionsClosed, .unfollowed, .delayed, .code, .codeWithheld: 0
         }
     }
 }

@@ -9,9 +9,15 @@ package struct ServiceConfig: Sendable {
     private let hash: UInt64
     /// The countries that apps offer for signing in; all if empty.
     package let countries: [Text]
+    package let registration: RegistrationPolicy
 
-    package init(limits: Limits, countries: [String] = []) {
+    package init(
+        limits: Limits,
+        countries: [String] = [],
+        registration: RegistrationPolicy = .open
+    ) {
         self.countries = countries.map { Text($0) }
+        self.registration = registration
         var writer = MessagePackWriter()
         let numbers: [(StaticString, Int)] = [
             ("max-msg-length", limits.maxTextUnits),

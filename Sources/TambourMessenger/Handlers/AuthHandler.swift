@@ -8,6 +8,7 @@ struct AuthHandler: Sendable {
     let environment: Environment
     /// The same code for everybody, for tests and demonstrations on loopback; nil for random codes.
     let fixedCode: String?
+    let registration: RegistrationPolicy
     /// Whether another code can be delivered.
     let hasRoomForCodes: @Sendable () -> Bool
     let sync: LoginSync
@@ -18,7 +19,7 @@ struct AuthHandler: Sendable {
     static let resendMs: Int64 = 60_000
 
     /// Answers `AUTH_REQUEST` (17): creates a code and sends it to the phone, whether or not an
-    /// account has it.
+    /// account has it. A phone that may not register gets the same answer, but no code.
     ///
     /// - Throws: `error.phone.wrong`, `auth.blocked` after too many requests for codes,
     ///   `overloaded` when too many codes wait to be delivered.
@@ -28,13 +29,21 @@ struct AuthHandler: Sendable {
         from requester: Requester,
         in tx: WriteTransaction
     ) throws -> AuthRequestReply {
-        try sendCode(to: request.phone, moving: nil, from: requester, in: tx)
+        try sendCode(
+            to: request.phone,
+            invitation: request.invitation,
+            from: requester,
+            in: tx
+        )
     }
 
-    /// - Parameter user: the user who changes to this phone; nil when the code is for sign-in.
+    /// - Parameters:
+    ///   - user: the user who changes to this phone; nil when the code is for sign-in.
+    ///   - invitation: the code of an invitation, as the person wrote it.
     func sendCode(
         to phone: String,
-        moving user: UserID?,
+        moving user: UserID? = nil,
+        invitation: String? = nil,
         from requester: Requester,
         in tx: WriteTransaction
     ) throws -> AuthRequestReply {
@@ -50,20 +59,26 @@ struct AuthHandler: Sendable {
                 < limits.maxCodesPerAddressPerHour,
             try mayAsk(for: phone, from: address, since: windowStart, in: tx.reader)
         else { throw RequestError.authBlocked }
+        let admission =
+            user == nil
+            ? try admission(of: phone, with: invitation, now: now, in: tx.reader) : .free
 
         let token = Tokens.make(environment)
         let code = fixedCode ?? Tokens.makeCode(digits: limits.loginCodeDigits, environment)
+        let codeHash = Tokens.hash(code: code, request: token)
         try tx.createLoginCode(
             tokenHash: Tokens.hash(token),
-            codeHash: Tokens.hash(code: code, request: token),
+            // No code has an empty hash.
+            codeHash: admission == .refused ? [] : codeHash,
             phone: phone,
             user: user,
+            invitation: admission.invitation,
             address: subject,
             now: now,
             expires: now + Int64(limits.loginCodeLifetimeMs),
             keptSince: windowStart
         )
-        tx.emit(.code(code, to: .phone(phone)))
+        tx.emit(admission == .refused ? .codeWithheld : .code(code, to: .phone(phone)))
         return AuthRequestReply(
             token: token,
             codeLength: Int64(code.count),
@@ -136,6 +151,7 @@ struct AuthHandler: Sendable {
         try tx.createRegistration(
             tokenHash: Tokens.hash(token),
             phone: code.phone,
+            invitation: code.invitation,
             expires: tx.ct + Int64(limits.loginCodeLifetimeMs)
         )
         let attribute = TokenAttr(token: token)
@@ -220,7 +236,7 @@ struct AuthHandler: Sendable {
     ///
     /// - Throws: `error.code.expired` when the token is unknown or too old, or when an account took
     ///   the registration's phone after the code was checked. The token is valid only for an
-    ///   unassigned number.
+    ///   unassigned number. `registration.closed` when the phone may no longer register.
     /// - Note: A command.
     func authConfirm(
         _ request: AuthConfirmRequest,
@@ -235,9 +251,10 @@ struct AuthHandler: Sendable {
             try tx.endTrack(tokenHash)
             return try confirmed(account, from: requester, in: tx)
         }
-        guard let phone = try tx.reader.registrationPhone(tokenHash: tokenHash, now: tx.ct) else {
+        guard let pending = try tx.reader.registration(tokenHash: tokenHash, now: tx.ct) else {
             throw RequestError.errorCodeExpired
         }
+        let phone = pending.phone
         let firstName =
             if let name = request.firstName {
                 try PersonName.required(name, "/firstName")
@@ -251,8 +268,10 @@ struct AuthHandler: Sendable {
         if let owner = try tx.reader.account(phone: phone) {
             throw owner.isBlocked ? RequestError.authBlocked : RequestError.errorCodeExpired
         }
+        let invitation = try invitation(for: pending, now: tx.ct, in: tx.reader)
         try tx.spendRegistration(tokenHash: tokenHash)
         let id = try tx.createAccount(phone: phone, firstName: firstName, lastName: lastName)
+        if let invitation { try tx.use(invitation, by: id) }
         guard let account = try tx.reader.account(id) else {
             preconditionFailure("the account was inserted in this transaction")
         }

@@ -51,6 +51,8 @@ package final class ServerMetrics: Sendable {
     package let connectionsRefused = Counter()
     package let acceptPauses = Counter()
     package let passwordsHashed = Counter()
+    /// Requests for a login code for phones that may not register.
+    package let codesWithheld = Counter()
     package let timings: ClientTimings
     package let queueTimes = QueueTimes()
 
@@ -138,6 +140,11 @@ package final class ServerMetrics: Sendable {
         counter("failed_batches_total", "Batches that were rolled back.", failedBatches)
         counter("rerun_batches_total", "Batches run again one by one.", rerunBatches)
         counter("passwords_hashed_total", "Passwords hashed by scrypt.", passwordsHashed)
+        counter(
+            "codes_withheld_total",
+            "Login codes not sent because the phone may not register.",
+            codesWithheld
+        )
         counter("replies_over_limit_total", "Replies too long to send.", repliesOverLimit)
         counter(
             "pushes_over_limit_total",

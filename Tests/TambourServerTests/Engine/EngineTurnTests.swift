@@ -117,7 +117,11 @@ struct EngineTurnTests {
             report: { _ in }
         )
         let lanes = Lanes()
-        let router = EventRouter(codes: LoginCodeSource { _, _ in }, environment: environment)
+        let router = EventRouter(
+            codes: LoginCodeSource { _, _ in },
+            environment: environment,
+            metrics: ServerMetrics(startedMs: 0)
+        )
         router.connect(lanes)
         let engine = Engine(
             core: core,

@@ -1,0 +1,19 @@
+package import TambourProtocol
+
+/// Who may create an account, as the operator decides. Existing accounts always log in.
+package enum RegistrationPolicy: String, CaseIterable, Sendable {
+    case open
+    /// People with an invitation.
+    case invite
+    /// Nobody. Invitations are kept, but do not count.
+    case closed
+
+    /// The policy as clients receive it.
+    package var mode: RegistrationMode {
+        switch self {
+        case .open: .open
+        case .invite: .invite
+        case .closed: .closed
+        }
+    }
+}
