@@ -8,8 +8,8 @@ extension Tambourd {
         static let configuration = CommandConfiguration(
             abstract: "Looks after a data directory, through its server when one runs.",
             subcommands: [
-                Users.self, Chats.self, Sessions.self, Reports.self, Export.self, Erase.self,
-                Stats.self, Metrics.self, Check.self, Vacuum.self, Reload.self,
+                Users.self, Invites.self, Chats.self, Sessions.self, Reports.self, Export.self,
+                Erase.self, Stats.self, Metrics.self, Check.self, Vacuum.self, Reload.self,
             ]
         )
     }
@@ -50,7 +50,10 @@ extension Tambourd {
         }
 
         private static func creates(_ request: AdminService.Request) -> Bool {
-            if case .createUsers = request { true } else { false }
+            switch request {
+            case .createUsers, .createInvitation, .invite: true
+            default: false
+            }
         }
     }
 }

@@ -13,8 +13,8 @@ extension Tambourd {
             abstract: "Serves clients until SIGTERM or SIGINT.",
             discussion: """
                 Every option can also stand in the environment (TAMBOUR_LISTEN, TAMBOUR_DATA, …) or \
-                in a YAML or JSON file named by --config (keys: listen, data, loginCodes, linkPreviews, \
-                lanes, countries, limits, features, logLevel). A flag wins over the environment, the environment over the file.
+                in a YAML or JSON file named by --config (keys: listen, data, loginCodes, registration, \
+                linkPreviews, lanes, countries, limits, features, logLevel). A flag wins over the environment, the environment over the file.
                 """
         )
 
@@ -36,6 +36,14 @@ extension Tambourd {
                 """
         )
         var loginCodes: String?
+
+        @Option(
+            help: """
+                Who may create an account: open (everybody), invite (people with an invitation, see `admin \
+                invites`) or closed. Existing accounts always log in. By default open.
+                """
+        )
+        var registration: String?
 
         @Option(
             help: """

@@ -13,6 +13,7 @@ struct Settings {
     var listen: [ListenEndpoint]
     var data: String
     var loginCodes: String
+    var registration: RegistrationPolicy
     var linkPreviews: String?
     var lanes: Int
     var countries: [String]
@@ -42,6 +43,16 @@ struct Settings {
         }
         data = flags.data ?? reader.string(forKey: "data", default: "./var")
         loginCodes = flags.loginCodes ?? reader.string(forKey: "loginCodes", default: "console")
+        let policy =
+            flags.registration
+            ?? reader.string(
+                forKey: "registration",
+                default: RegistrationPolicy.open.rawValue
+            )
+        guard let registration = RegistrationPolicy(rawValue: policy) else {
+            throw Failure("registration: \"\(policy)\" is none of open, invite, closed")
+        }
+        self.registration = registration
         linkPreviews = flags.linkPreviews ?? reader.string(forKey: "linkPreviews")
         let cores = ProcessInfo.processInfo.activeProcessorCount
         let lanesText = flags.lanes.map(String.init) ?? reader.string(forKey: "lanes")
@@ -82,6 +93,7 @@ struct Settings {
             linkPreviews: try linkPreviews.map { try LinkPreviewSource.parse($0, limits: limits) },
             lanes: lanes,
             countries: countries,
+            registration: registration,
             limits: limits,
             features: features,
             logger: logger
@@ -91,8 +103,8 @@ struct Settings {
     /// Reads a file with a flat map of strings, numbers and lists of strings.
     private static func file(_ path: String) throws -> [String: ConfigValue] {
         let keys: Set = [
-            "listen", "data", "loginCodes", "linkPreviews", "lanes", "countries", "limits",
-            "features", "logLevel",
+            "listen", "data", "loginCodes", "registration", "linkPreviews", "lanes", "countries",
+            "limits", "features", "logLevel",
         ]
         var values: [String: ConfigValue] = [:]
         for (key, value) in try map(path) {

@@ -32,6 +32,7 @@ private struct Export {
 
     func run() throws {
         try profile()
+        try invitations()
         try signIns()
         try settings()
         try contacts()
@@ -87,6 +88,33 @@ private struct Export {
                 ("erasedAfterDays", end.inactiveDays > 0 ? .int(Int64(end.inactiveDays)) : .null),
             ]
         )
+    }
+
+    /// Exports the invitation with which the user registered, the invitations that the user made,
+    /// and the invitation of the user's phone.
+    private func invitations() throws {
+        if let use = try snapshot.invitationUse(by: user) {
+            try line(
+                "invitationUse",
+                [("invitation", .int(use.invitation.rawValue)), ("used", JSON(time: use.used))]
+            )
+        }
+        for invitation in try snapshot.invitations(concerning: account) {
+            try line(
+                "invitation",
+                [
+                    ("id", .int(invitation.id.rawValue)),
+                    ("made", invitation.maker == nil ? .null : .bool(true)),
+                    (
+                        "phone",
+                        invitation.phone.map { .string(PhoneNumber.format($0)) } ?? .null
+                    ),
+                    ("created", JSON(time: invitation.created)),
+                    ("end", JSON(time: invitation.expires)),
+                    ("uses", .int(Int64(invitation.uses))),
+                ]
+            )
+        }
     }
 
     private func signIns() throws {

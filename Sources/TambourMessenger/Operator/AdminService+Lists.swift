@@ -15,7 +15,7 @@ extension AdminService {
     ///   - first: the id to begin after.
     ///   - page: reads a number of rows after an id. Returns each row's id, with its line unless
     ///     the row is filtered out.
-    private func list<ID: Sendable>(
+    func list<ID: Sendable>(
         _ filter: AdminFilter,
         from first: ID,
         _ output: (String) throws -> Void,
@@ -106,12 +106,14 @@ extension AdminService {
                 "id \(account.id)", "state erased", "erasure \(end.isErasing ? ending : "done")",
             ]
         }
+        let invitation = try snapshot.invitationUse(by: account.id)?.invitation
         return [
             "id \(account.id)",
             "phone \(PhoneNumber.format(account.phone))",
             "name \(AdminText.quoted(account.name))",
             "state \(account.state)",
-            "registered \(AdminText.time(account.registered))",
+            "registered \(AdminText.time(account.registered))"
+                + (invitation.map { " with invitation \($0.rawValue)" } ?? ""),
             "seen \(AdminText.time(account.seen))",
             "password \(try snapshot.password(of: account.id) == nil ? "no" : "yes")",
             "erasure \(ending)",

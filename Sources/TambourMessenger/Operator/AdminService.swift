@@ -57,6 +57,10 @@ package struct AdminService: Sendable {
         case reload
         case reports
         case closeReport(String)
+        case createInvitation(uses: Int, days: Int)
+        case invite(phone: Int64, days: Int)
+        case invitations(AdminFilter)
+        case revokeInvitation(String)
 
         package var words: [String] {
             switch self {
@@ -80,6 +84,10 @@ package struct AdminService: Sendable {
             case .reload: ["reload"]
             case .reports: ["reports"]
             case .closeReport(let id): ["close-report", id]
+            case .createInvitation(let uses, let days): ["create-invitation", "\(uses)", "\(days)"]
+            case .invite(let phone, let days): ["invite", "\(phone)", "\(days)"]
+            case .invitations(let filter): ["invitations"] + filter.words
+            case .revokeInvitation(let id): ["revoke-invitation", id]
             }
         }
 
@@ -106,6 +114,15 @@ package struct AdminService: Sendable {
             case ("sessions", _):
                 guard let filter = filter() else { return nil }
                 self = .sessions(filter)
+            case ("create-invitation", 3):
+                guard let uses = Int(words[1]), let days = Int(words[2]) else { return nil }
+                self = .createInvitation(uses: uses, days: days)
+            case ("invite", 3):
+                guard let phone = Int64(words[1]), let days = Int(words[2]) else { return nil }
+                self = .invite(phone: phone, days: days)
+            case ("invitations", _):
+                guard let filter = filter() else { return nil }
+                self = .invitations(filter)
             case ("stats", 2):
                 guard let days = Int(words[1]) else { return nil }
                 self = .stats(sinceDays: days)
@@ -126,6 +143,7 @@ package struct AdminService: Sendable {
             case ("reload", 1): self = .reload
             case ("reports", 1): self = .reports
             case ("close-report", 2): self = .closeReport(words[1])
+            case ("revoke-invitation", 2): self = .revokeInvitation(words[1])
             default: return nil
             }
         }
@@ -170,6 +188,11 @@ package struct AdminService: Sendable {
             try output("sessions told: \(result.told)")
         case .reports: try reports(output)
         case .closeReport(let id): try closeReport(id, output)
+        case .createInvitation(let uses, let days):
+            try createInvitation(uses: uses, days: days, output)
+        case .invite(let phone, let days): try invite(phone, days: days, output)
+        case .invitations(let filter): try listInvitations(filter, output)
+        case .revokeInvitation(let id): try revokeInvitation(id, output)
         }
     }
 
