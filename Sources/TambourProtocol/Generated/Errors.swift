@@ -262,7 +262,7 @@ extension RequestError {
     }
     /// The code was right, but the invitation has been used up, has ended or was withdrawn since it was
     /// requested, or the server restricts registration by now. Ask for a new invitation, then for a new code.
-    package static let registrationClosed = RequestError(code: .registrationClosed, message: "The server does not register this phone")
+    package static let registrationClosed = RequestError(code: .registrationClosed, message: "The server does not register this phone without a new invitation")
     package static func registrationClosed(_ message: String) -> RequestError {
         RequestError(code: .registrationClosed, message: message)
     }
