@@ -34,12 +34,60 @@ extension Client {
         let track: String
     }
 
+    /// Who may create an account on a server. Existing accounts always sign in.
+    public enum RegistrationPolicy: Hashable, Sendable {
+        case open
+        /// People with an invitation, or with an invited phone.
+        case invite
+        /// Nobody.
+        case closed
+
+        /// The policy that a server named; open for older servers, which name none.
+        init(_ mode: RegistrationMode?) {
+            switch mode {
+            case .invite: self = .invite
+            case .closed: self = .closed
+            case nil, .open, .other: self = .open
+            }
+        }
+    }
+
+    /// Returns who may create an account. Waits for the server.
+    public func registrationPolicy() async throws(ClientError) -> RegistrationPolicy {
+        let result: Result<RegistrationPolicy, ClientError> = await withCheckedContinuation {
+            continuation in
+            perform { core in
+                core.whenGreeted { greeted in
+                    continuation.resume(returning: greeted.map { core.greeting.registration })
+                }
+            }
+        }
+        return try result.get()
+    }
+
     /// Requests a login code, which the server sends to the owner of the phone outside of this
     /// protocol.
     ///
-    /// - Parameter phone: 5 to 15 digits, with or without a plus.
-    public func requestCode(phone: String) async throws(ClientError) -> CodeRequest {
-        let reply = try await ask(AuthRequestRequest(phone: phone, type: "START_AUTH"))
+    /// A server that restricts registration sends no code to a phone without an account and without
+    /// an invitation, and does not say so: nobody can find out who has an account.
+    /// - Parameters:
+    ///   - phone: 5 to 15 digits, with or without a plus.
+    ///   - invitation: the code of an invitation; nil for an existing account, an invited phone, or
+    ///     an open server.
+    /// - Throws: `ClientError.invalid` when `invitation` cannot be a code.
+    public func requestCode(
+        phone: String,
+        invitation: String? = nil
+    ) async throws(ClientError) -> CodeRequest {
+        if let invitation, InvitationCode(invitation) == nil {
+            throw .invalid(
+                reason:
+                    "\"\(invitation)\" is not an invitation: it has 16 letters and digits, such as K7QF-9M2X-4TBW-8HRN"
+            )
+        }
+        let reply = try await ask(
+            AuthRequestRequest(phone: phone, type: "START_AUTH", invitation: invitation)
+        )
         return CodeRequest(
             digits: Int(count: reply.codeLength),
             phone: phone,
@@ -81,7 +129,8 @@ extension Client {
     /// Creates the account for a new phone number, and signs in.
     ///
     /// - Throws: `ClientError.invalid` for a name that the server rejects, such as one that is too
-    ///   long.
+    ///   long; `ClientError.refused` with `registration.closed` when the invitation is no longer
+    ///   valid.
     public func register(
         _ registration: Registration,
         firstName: String,

@@ -1,3 +1,5 @@
+import TambourProtocol
+
 /// The state of SESSION_INIT on this connection, and the callers that wait for its reply to sign
 /// in.
 struct Greeting {
@@ -7,15 +9,24 @@ struct Greeting {
     private(set) var isDone = false
     /// The reason why the last connection ended before the server accepted the client.
     private(set) var error: ClientError?
+    /// Who may register on the server, as it said last.
+    private(set) var registration = Client.RegistrationPolicy.open
     private var waiters: [Waiter] = []
 
     /// Adds a caller that waits to sign in. It receives an error if no connection accepts the
     /// client.
     mutating func wait(_ waiter: @escaping Waiter) { waiters.append(waiter) }
 
-    /// Records the reply to SESSION_INIT: nil if the server accepted the client.
-    mutating func answered(_ error: ClientError?) {
-        isDone = error == nil
+    /// Records that the server accepted the client.
+    mutating func accepted(_ reply: SessionInitReply) {
+        isDone = true
+        error = nil
+        registration = Client.RegistrationPolicy(reply.registration)
+    }
+
+    /// Records that the server refused the client.
+    mutating func refused(_ error: ClientError) {
+        isDone = false
         self.error = error
     }
 

@@ -4,7 +4,7 @@ import TambourProtocol
 extension ClientCore {
     /// The capabilities of this client beyond the classic protocol.
     private static let capabilities: Capabilities = [
-        .lz4Large, .historyMore, .resync, .syncMore, .objects,
+        .lz4Large, .historyMore, .resync, .syncMore, .objects, .registration,
     ]
 
     /// Greets the server. If an account is signed in, logs in without waiting for the reply.
@@ -22,8 +22,8 @@ extension ClientCore {
         let isSignedIn = try tx.isSignedIn()
         call(hello) { [self] answer, tx in
             switch answer {
-            case .success:
-                greeting.answered(nil)
+            case .success(let reply):
+                greeting.accepted(reply)
                 // If the sign-in happened after the greeting, no login was sent with the greeting.
                 if !isSignedIn { try logIn(tx) }
                 let waiters = greeting.takeWaiters()
@@ -33,7 +33,7 @@ extension ClientCore {
                 switch error {
                 case .timedOut: try notGreeted(.noAnswer, tx)
                 case .unreadable: try notGreeted(.otherProtocol, tx)
-                default: greeting.answered(error)
+                default: greeting.refused(error)
                 }
                 try breakConnection(tx)
             }

@@ -17,6 +17,9 @@ struct LogIn: AsyncParsableCommand {
     @Argument(help: "The phone: digits, with or without a plus.")
     var phone: String?
 
+    @Option(help: "The code of an invitation, for a server that takes only invited people.")
+    var invite: String?
+
     @Flag(help: "Reads a token from standard input, instead of asking for a code.")
     var token = false
 
@@ -56,7 +59,16 @@ struct LogIn: AsyncParsableCommand {
     }
 
     private func signIn(_ client: Client, _ phone: String) async throws {
-        let request = try await client.requestCode(phone: phone)
+        switch try await client.registrationPolicy() {
+        case .invite where invite == nil:
+            remark(
+                "This server takes only invited people. If no code comes, ask for an invitation and add --invite CODE."
+            )
+        case .closed:
+            remark("This server takes no new people: a code comes only to the phone of an account.")
+        case .open, .invite: break
+        }
+        let request = try await client.requestCode(phone: phone, invitation: invite)
         guard let code = askPerson("Code (\(request.digits) digits): ") else {
             throw Failure("no code")
         }

@@ -6,6 +6,8 @@ import TerminalKit
 struct SignInForm {
     enum Step: Equatable {
         case address
+        /// The server takes only invited people.
+        case invitation
         case code(digits: Int)
         case name
         case password(hint: String?)
@@ -15,6 +17,7 @@ struct SignInForm {
         let label: String
         var editor: LineEditor
         var isSecret = false
+        var isOptional = false
     }
 
     private(set) var step = Step.address
@@ -23,6 +26,8 @@ struct SignInForm {
     /// The request in progress. Until it ends, only Esc and Ctrl-Q work.
     var working: String?
     var error: String?
+    /// Who may create an account on the server.
+    var policy = Client.RegistrationPolicy.open
 
     init(server: String, phone: String? = nil) {
         fields = [
@@ -50,6 +55,8 @@ struct SignInForm {
         case .address:
             fields = [Self.field("Server", server), Self.field("Phone", phone)]
             focused = 1
+        case .invitation:
+            fields = [Field(label: "Invitation", editor: LineEditor(), isOptional: true)]
         case .code(let digits): fields = [Self.field("Code of \(digits) digits")]
         case .name: fields = [Self.field("Your name")]
         case .password: fields = [Field(label: "Password", editor: LineEditor(), isSecret: true)]
@@ -63,13 +70,14 @@ struct SignInForm {
         guard isRefusal else { return }
         switch step {
         case .code, .password: fields[0].editor.setText("")
-        case .address, .name: break
+        case .address, .invitation, .name: break
         }
     }
 
     var title: String {
         switch step {
         case .address: "Welcome to Tambour"
+        case .invitation: "This server takes only invited people"
         case .code: "A code is on its way to you"
         case .name: "A new account: what are you called?"
         case .password: "This account has a password"
@@ -79,7 +87,13 @@ struct SignInForm {
     var hint: String {
         switch step {
         case .address: "HOST:PORT of the server. A new phone gets an account."
-        case .code: "Where it comes is up to the server: a message, its console, a file."
+        case .invitation: "Leave it empty with an account or an invited phone."
+        case .code:
+            switch policy {
+            case .open: "Where it comes is up to the server: a message, its console, a file."
+            case .invite: "No code? Esc goes back to check phone and invitation."
+            case .closed: "The server takes no new people: only accounts get a code."
+            }
         case .name: "Others see it; /name changes it later."
         case .password(let hint): hint.map { "Hint: \($0)" } ?? ""
         }
@@ -93,7 +107,10 @@ struct SignInForm {
         case .down: focused = min(fields.count - 1, focused + 1)
         case .tab: focused = (focused + 1) % fields.count
         case .enter:
-            guard let empty = values.firstIndex(where: { $0.isEmpty || $0 == "+" }) else {
+            let empty = values.indices.first {
+                !fields[$0].isOptional && (values[$0].isEmpty || values[$0] == "+")
+            }
+            guard let empty else {
                 return true
             }
             focused = empty

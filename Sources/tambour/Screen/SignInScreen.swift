@@ -125,7 +125,10 @@ final class SignInScreen: @unchecked Sendable {
     private func submit() {
         let values = form.values
         switch form.step {
-        case .address: askForCode(server: values[0], phone: values[1])
+        case .address: connect(to: values[0], phone: values[1])
+        case .invitation:
+            guard let client else { return }
+            askForCode(client, invitation: values[0].isEmpty ? nil : values[0])
         case .code:
             guard let client, let codeRequest else { return }
             let code = values[0]
@@ -159,7 +162,7 @@ final class SignInScreen: @unchecked Sendable {
         }
     }
 
-    private func askForCode(server: String, phone: String) {
+    private func connect(to server: String, phone: String) {
         if server != self.server, let client, (try? client.isSignedIn()) ?? false {
             // The token is valid only for the server that issued it.
             form.error =
@@ -182,7 +185,21 @@ final class SignInScreen: @unchecked Sendable {
         work("Connecting to \(server)") {
             await old?.stop()
             client.start()
-            return try await client.requestCode(phone: phone)
+            return try await client.registrationPolicy()
+        } then: { screen, policy in
+            screen.form.policy = policy
+            if policy == .invite {
+                screen.form.go(to: .invitation)
+            } else {
+                screen.askForCode(client)
+            }
+        }
+    }
+
+    private func askForCode(_ client: Client, invitation: String? = nil) {
+        let phone = phone
+        work("Asking for a code") {
+            try await client.requestCode(phone: phone, invitation: invitation)
         } then: { screen, request in
             screen.codeRequest = request
             screen.form.go(to: .code(digits: request.digits))
