@@ -215,7 +215,8 @@ let package = Package(
         .testTarget(
             name: "tambourTests",
             dependencies: [
-                "TambourClient", "TambourProtocol", "TambourTesting", "TerminalKit", "tambour",
+                "TambourClient", "TambourMessenger", "TambourProtocol", "TambourServer",
+                "TambourTesting", "TerminalKit", "tambour",
             ]
         ),
         .testTarget(name: "TerminalKitTests", dependencies: ["TambourTesting", "TerminalKit"]),
@@ -266,8 +267,8 @@ let package = Package(
             // what client libraries play, who follows the guide, draws the screen, and replays sessions; who validates
             // output, and who sits before a terminal.
             exclude: [
-                "Captures", "Clients", "Guide", "JSONOutput", "PowerCut/powercut.c",
-                "PowerCut/writer.c", "Sessions", "StockClient", "Terminal",
+                "Captures", "Clients", "CodeExamples", "Guide", "JSONOutput",
+                "PowerCut/powercut.c", "PowerCut/writer.c", "Sessions", "StockClient", "Terminal",
             ]
         ),
     ],

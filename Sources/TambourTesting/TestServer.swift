@@ -34,6 +34,8 @@ package final class TestServer: Sendable {
             arrived.signal()
         }
 
+        func has(_ recipient: CodeRecipient) -> Bool { known.withLock { $0[recipient] != nil } }
+
         func wait(for recipient: CodeRecipient) throws -> String {
             let deadline = DispatchTime.now() + 120
             while true {
@@ -248,6 +250,9 @@ package final class TestServer: Sendable {
     package func receivedCode(of phone: Int64) throws -> String {
         try codes.wait(for: .phone(phone))
     }
+
+    /// Whether there is an unread code sent to `phone`.
+    package func hasCode(of phone: Int64) -> Bool { codes.has(.phone(phone)) }
 
     /// Waits for an unread code sent to an e-mail address, and returns it.
     package func receivedCode(of email: String) throws -> String {

@@ -111,6 +111,7 @@ struct CommandLineTests {
             (["--link-previews", "/bin/true"], "is not exec:PROGRAM"),
             (["--link-previews", "exec:"], "is not exec:PROGRAM"),
             (["--link-previews", "exec:/nowhere/at/all"], "is not a program"),
+            (["--registration", "maybe"], "is none of open, invite, closed"),
             (["--lanes", "0"], "lanes"),
             (["--limits", "/nowhere/at/all"], "cannot read"),
             (["--log-level", "loud"], "loud"),

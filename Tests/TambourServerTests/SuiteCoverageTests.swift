@@ -99,6 +99,7 @@ struct SuiteCoverageTests {
         try withServer(limits: limits) { server in
             let tour = Tour()
             try signingIn(tour, server)
+            try registeringWithoutInvitation(tour)
             let alice = try server.signUp("Alice")
             let bob = try server.signUp("Bob")
             try chatting(tour, server, alice, bob)

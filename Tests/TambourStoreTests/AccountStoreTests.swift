@@ -346,14 +346,14 @@ struct AccountStoreTests {
         }
 
         try store.read { snapshot throws in
-            #expect(try snapshot.registrationPhone(tokenHash: hash(1), now: 4999) == 11)
-            #expect(try snapshot.registrationPhone(tokenHash: hash(1), now: 5000) == nil)
-            #expect(try snapshot.registrationPhone(tokenHash: hash(3), now: 0) == nil)
+            #expect(try snapshot.registration(tokenHash: hash(1), now: 4999)?.phone == 11)
+            #expect(try snapshot.registration(tokenHash: hash(1), now: 5000) == nil)
+            #expect(try snapshot.registration(tokenHash: hash(3), now: 0) == nil)
         }
         try store.batch { try $0.spendRegistration(tokenHash: hash(1)) }
         try store.read { snapshot throws in
-            #expect(try snapshot.registrationPhone(tokenHash: hash(1), now: 0) == nil)
-            #expect(try snapshot.registrationPhone(tokenHash: hash(2), now: 0) == 22)
+            #expect(try snapshot.registration(tokenHash: hash(1), now: 0) == nil)
+            #expect(try snapshot.registration(tokenHash: hash(2), now: 0)?.phone == 22)
         }
     }
 }

@@ -10,7 +10,7 @@ struct BatchTests {
     private func rows(_ store: TestStore) throws -> [String: Int64] {
         let tables = [
             "account", "device", "session", "login_code", "registration", "chat", "member",
-            "message", "message_hidden", "meta",
+            "message", "message_hidden", "invitation", "invitation_use", "meta",
         ]
         var counts: [String: Int64] = [:]
         for table in tables {
@@ -37,6 +37,8 @@ struct BatchTests {
             keptSince: 0
         )
         try tx.createRegistration(tokenHash: [3], phone: 1, expires: 5000)
+        let invitation = try tx.invite(phone: 9, expires: 5000, keptSince: 0)
+        try tx.use(invitation, by: users[0])
         let sent = try store.send("a", from: users[0], to: users[1], in: tx)
         let chat = try #require(try tx.chat(of: users[0], and: users[1]))
         try tx.hide([sent.id], in: chat, for: users[1])

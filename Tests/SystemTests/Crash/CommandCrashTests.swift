@@ -25,7 +25,10 @@ struct CommandCrashTests {
     func kill() async throws {
         // Make password checks fast: their cost has nothing to do with commits.
         let limits = ["loginRefusalDelayMs": 1, "passwordHashLogRounds": 4]
-        let arguments = ["--login-codes", "fixed:\(CommandWorld.code)", "--log-level", "error"]
+        let arguments = [
+            "--login-codes", "fixed:\(CommandWorld.code)", "--log-level", "error",
+            "--registration", "invite",
+        ]
         let start = ContinuousClock.now
         try await TambourdProcess.run(limits: limits, arguments: arguments) { server in
             let world = CommandWorld(server, seed: Self.seed)

@@ -5,9 +5,12 @@ extension CommandFlow {
     // MARK: - Steps of several flows
 
     /// Plays AUTH_REQUEST for a phone.
-    private static func asking(_ phone: @escaping @Sendable (CommandFlow) -> Int64) -> Step {
+    private static func asking(
+        with invitation: String? = nil,
+        _ phone: @escaping @Sendable (CommandFlow) -> Int64
+    ) -> Step {
         Step("AUTH_REQUEST") { flow in
-            let request = AuthRequestRequest(phone: "+\(phone(flow))")
+            let request = AuthRequestRequest(phone: "+\(phone(flow))", invitation: invitation)
             try flow.reconnectStranger()
             flow.token = try flow.call(request, as: flow.stranger).token
         }
@@ -50,8 +53,13 @@ extension CommandFlow {
 
     // MARK: - Registration
 
-    /// Plays AUTH_REQUEST, AUTH and AUTH_CONFIRM; each round creates an account.
-    static func registration(at address: String, _ mark: CommandMark) -> CommandFlow {
+    /// Plays AUTH_REQUEST, AUTH and AUTH_CONFIRM; each round creates an account and uses the
+    /// invitation.
+    static func registration(
+        with invitation: String,
+        at address: String,
+        _ mark: CommandMark
+    ) -> CommandFlow {
         let phone: @Sendable (CommandFlow) -> Int64 = { flow in
             79_100_000_000 + Int64(mark.play % 10) * 10_000_000 + Int64(flow.round)
         }
@@ -60,7 +68,7 @@ extension CommandFlow {
             at: address,
             mark,
             [
-                asking(phone),
+                asking(with: invitation, phone),
                 entering { flow, reply in
                     // No earlier round has registered this phone, even if its requests were in
                     // flight at a kill.

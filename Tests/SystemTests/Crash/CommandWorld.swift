@@ -30,6 +30,8 @@ final class CommandWorld: @unchecked Sendable {
     /// The number of acknowledgements under load, by opcode.
     private(set) var acknowledged: [Opcode: Int] = [:]
     private(set) var pushed = 0
+    /// The number of users that an admin command made.
+    private var madeUsers = 0
     /// The number of changes that were in flight at a kill.
     private(set) var inFlight = (stored: 0, notStored: 0)
 
@@ -47,7 +49,8 @@ final class CommandWorld: @unchecked Sendable {
 
     func setUp() throws {
         let own = 2 + Self.strangersOfEach
-        var users = try makeUsers(Self.playerCount * own + Self.flowsOfEachKind * 2)[...]
+        madeUsers = Self.playerCount * own + Self.flowsOfEachKind * 2
+        var users = try makeUsers(madeUsers)[...]
         for _ in 0..<Self.playerCount {
             let taken = Array(users.prefix(own))
             users = users.dropFirst(own)
@@ -65,9 +68,10 @@ final class CommandWorld: @unchecked Sendable {
             }
             players.append(player)
         }
+        let invitation = try makeInvitation()
         for index in 0..<Self.flowsOfEachKind {
             let mark = CommandMark(play: 1_000_000 + index)
-            flows.append(.registration(at: server.address, mark))
+            flows.append(.registration(with: invitation, at: server.address, mark))
             for make in [CommandFlow.sessions, CommandFlow.password] {
                 if let user = users.popFirst() { flows.append(make(user, server.address, mark)) }
             }
@@ -86,6 +90,26 @@ final class CommandWorld: @unchecked Sendable {
         }
         guard users.count == count else { throw failure("\(users.count) users of \(count)") }
         return users
+    }
+
+    /// Makes an invitation with more uses than the flows need, and returns its code.
+    private func makeInvitation() throws -> String {
+        var code = ""
+        try admin(.createInvitation(uses: 10_000, days: 1)) { line in
+            code = String(line.split(separator: " ")[1])
+        }
+        return code
+    }
+
+    /// Checks that the invitation has as many uses as people registered with it.
+    private func verifyInvitation() throws {
+        var uses = ""
+        try admin(.invitations(AdminFilter())) { uses = String($0.split(separator: " ")[2]) }
+        var registered = -madeUsers
+        try admin(.users(AdminFilter())) { _ in registered += 1 }
+        guard registered > 0, uses == "\(registered)/10000" else {
+            throw failure("\(registered) people registered, the invitation was used \(uses)")
+        }
     }
 
     private func admin(_ request: AdminService.Request, _ output: (String) -> Void) throws {
@@ -143,6 +167,7 @@ final class CommandWorld: @unchecked Sendable {
     func finish() async throws {
         try await blocking { [self] in
             for flow in flows { try flow.verifyAll() }
+            try verifyInvitation()
             var lines: [String] = []
             try admin(.check) { lines.append($0) }
             guard lines == ["ok"] else { throw failure("admin check says: \(lines)") }

@@ -194,6 +194,18 @@ struct AdminCommandTests {
             )
             try alice.call(ChatJoinRequest(link: link))
             try alice.call(PhoneBindRequestRequest(phone: PhoneNumber.format(server.freshPhone())))
+            let id = alice.userID
+            try server.run { tx in
+                let end = tx.ct + 86_400_000
+                let invitation = try tx.createInvitation(
+                    codeHash: Tokens.hash("hers"),
+                    maxUses: 1,
+                    expires: end,
+                    by: id,
+                    keptSince: 0
+                )
+                try tx.use(invitation, by: id)
+            }
             let lines = try server.admin(.export(user: "\(alice.userID)"))
             func has(_ type: String, _ parts: String...) -> Bool {
                 lines.contains { line in
@@ -215,6 +227,8 @@ struct AdminCommandTests {
             #expect(has("hiddenMessage", "\"chat\":\(group),\"message\":\(hidden)}"))
             #expect(has("joinRequest", "\"chat\":\(closed)"))
             #expect(has("attempt", "\"created\":\""))
+            #expect(has("invitationUse", "\"used\":\""))
+            #expect(has("invitation", "\"made\":true", "\"uses\":1"))
             let all = lines.joined(separator: "\n")
             for secret in ["his words", alice.token, "correct horse", bob.token] {
                 #expect(!all.contains(secret), "\(secret)")

@@ -36,6 +36,9 @@ struct AdminNumberTests {
         ["create-users", "#", "79990000100"], ["create-users", "1", "#"],
         ["block", "#"], ["unblock", "#"], ["end-session", "#"], ["end-sessions", "#"],
         ["erase", "#"],
+        ["create-invitation", "#", "1"], ["create-invitation", "1", "#"], ["invite", "#", "1"],
+        ["invite", "79990000200", "#"], ["invitations", "after=#"], ["invitations", "limit=#"],
+        ["revoke-invitation", "#"],
     ]
 
     @Test("every number of every command is refused or answered, and the server goes on")

@@ -2,6 +2,7 @@ import Foundation
 import TambourMessenger
 import TambourProtocol
 import TambourSQL
+import TambourStore
 import TambourTesting
 import Testing
 
@@ -173,8 +174,22 @@ struct EraseTests {
         // She is about to move to another phone.
         let next = server.freshPhone()
         try zoe.call(PhoneBindRequestRequest(phone: PhoneNumber.format(next)))
+        // She came by an invitation, and has made one.
+        let zoeID = zoe.userID
+        try server.run { tx in
+            let expires = tx.ct + 86_400_000
+            let id = try tx.createInvitation(
+                codeHash: Tokens.hash("hers"),
+                maxUses: 1,
+                expires: expires,
+                by: zoeID,
+                keptSince: 0
+            )
+            try tx.use(id, by: zoeID)
+        }
         var traces = Traces(client: zoe)
         traces.add(number: next)
+        traces.words["hash of her invitation"] = Tokens.hash("hers")
         let phone = try zoe.phone
         for text in [
             "Zwetlanova", "zwetlano", "Quarkstein", "quarkste", "Mirabellen", "zwetlanas-phone",

@@ -12,12 +12,14 @@ func withServer(
     limits overrides: [String: Int] = [:],
     environment: Environment = .live,
     linkPreviews: LinkPreviewSource? = nil,
+    registration: RegistrationPolicy = .open,
     _ body: (TestServer) throws -> Void
 ) throws {
     let server = try TestServer(
         overrides: overrides,
         environment: environment,
-        linkPreviews: linkPreviews
+        linkPreviews: linkPreviews,
+        registration: registration
     )
     defer { server.remove() }
     try body(server)

@@ -1,5 +1,7 @@
 import Foundation
 import TambourClient
+import TambourMessenger
+import TambourServer
 import TambourTesting
 import Testing
 
@@ -52,6 +54,61 @@ struct SignInScreenTests {
         }
         let me = try #require(try client.me())
         #expect(try client.person(me)?.name == "Carol Newcomer")
+        await client.stop()
+        server.stop()
+        try? FileManager.default.removeItem(atPath: directory)
+    }
+
+    @Test("asks for an invitation where one is needed, and lets people go back to it")
+    func invitedPerson() async throws {
+        let directory = try TestServer.temporaryDirectory()
+        let server = try TestServer(registration: .invite, dataDirectory: "\(directory)/server")
+        let display = LookedAtDisplay()
+        let address = server.address
+        let screen = SignInScreen(server: address, theme: .none) {
+            try Client(store: "\(directory)/new.db", server: $0)
+        }
+        func press(_ keys: [KeyPress]) {
+            screen.queue.sync { display.handlers.input(keys.map { .key($0) }) }
+        }
+        func type(_ text: String) {
+            press(
+                text.unicodeScalars.map {
+                    $0 == "\n" ? KeyPress(.enter) : KeyPress(.character($0))
+                }
+            )
+        }
+        var code = ""
+        let admin = AdminClient(dataDirectory: server.dataDirectory)
+        _ = try admin.run(.createInvitation(uses: 1, days: 1)) {
+            code = String($0.split(separator: " ")[1])
+        }
+        let outcome = Task { try await screen.run(on: display) }
+        try await display.waits(for: "Welcome to Tambour")
+        let phone = server.freshPhone()
+        type("\(phone)\n")
+        try await display.waits(for: "takes only invited people")
+        // A person with an account leaves the field empty; without one, no code ever comes.
+        type("\n")
+        try await display.waits(for: "No code? Esc goes back")
+        press([KeyPress(.escape)])
+        try await display.waits(for: "Welcome to Tambour")
+        type("\n")
+        try await display.waits(for: "takes only invited people")
+        type("K7QF\n")
+        try await display.waits(for: "16 letters and digits")
+        press([.control("u")])
+        type("\(code)\n")
+        try await display.waits(for: "Code of")
+        type("\(try server.receivedCode(of: phone))\n")
+        try await display.waits(for: "what are you called?")
+        type("Dora Invited\n")
+        guard case .signedIn(let client) = try await outcome.value else {
+            Issue.record("nobody is signed in")
+            return
+        }
+        let me = try #require(try client.me())
+        #expect(try client.person(me)?.name == "Dora Invited")
         await client.stop()
         server.stop()
         try? FileManager.default.removeItem(atPath: directory)
