@@ -49,8 +49,17 @@ class Tambourd:
         lines = [line.split() for line in created.splitlines()]
         self.accounts = [f"{phone}:token={token}" for phone, _, token in lines]
         self.address = "127.0.0.1:0"
+        #: A second server, which takes only invited people.
+        self.invite_only, self.invite_data = "127.0.0.1:0", directory / "invite-only"
         self.failure: RuntimeError | None = None
         self.process = self._start()
+        try:
+            self.invite_process, self.invite_only = self._serve(
+                self.invite_only, self.invite_data, "--registration", "invite"
+            )
+        except RuntimeError:
+            self.stop()
+            raise
 
     @property
     def arguments(self) -> list[str]:
@@ -58,10 +67,12 @@ class Tambourd:
         accounts = [part for each in self.accounts for part in ("--account", each)]
         restart = f"echo > {self.asked} && read line < {self.done}"
         code = f"""awk '$1 == "{{phone}}" {{code = $2}} END {{print code}}' {shlex.quote(str(self.codes))}"""
+        invite = f"phone={{phone}}; {self.program} admin invites create --data {self.invite_data}"
+        invite += " ${phone:+--phone=$phone} | cut -d ' ' -f 2"
         reload = f"cat > {self.features} && {self.program} admin reload --data {self.data}"
         return [self.address, "--limits", str(LIMITS), "--code-cmd", code, *accounts] + [
             "--restart-cmd", restart, "--features-cmd", reload, "--before-restore", str(self.before_restore),
-            "--link-previews",
+            "--link-previews", "--invite-only", self.invite_only, "--invite-cmd", invite,
         ]  # fmt: skip
 
     def _run(self, *command: str | Path) -> str:
@@ -69,34 +80,46 @@ class Tambourd:
         return subprocess.run(arguments, check=True, capture_output=True, text=True, timeout=60).stdout
 
     def _start(self) -> subprocess.Popen[str]:
+        process, self.address = self._serve(
+            self.address, self.data, "--features", self.features, "--link-previews", f"exec:{PREVIEWS}",
+            "--lanes", "4",
+        )  # fmt: skip
+        return process
+
+    def _serve(self, address: str, data: Path, *options: str | Path) -> tuple[subprocess.Popen[str], str]:
         with self.log.open("ab") as errors:
             process = subprocess.Popen(
-                [self.program, "serve", "--listen", self.address, "--data", self.data, "--limits", LIMITS]
-                + ["--login-codes", f"file:{self.codes}", "--features", self.features]
-                + ["--link-previews", f"exec:{PREVIEWS}", "--log-level", "error", "--lanes", "4"],
+                [self.program, "serve", "--listen", address, "--data", data, "--limits", LIMITS]
+                + ["--login-codes", f"file:{self.codes}", "--log-level", "error", *options],
                 stdout=subprocess.PIPE, stderr=errors, text=True,
             )  # fmt: skip
         assert process.stdout is not None
         for line in process.stdout:
             if line.startswith("listening tcp "):
-                self.address = line.split()[2]
-                return process
+                return process, line.split()[2]
         raise RuntimeError(f"{self.program} did not start:\n{self.log.read_text()}")
 
     def stop(self) -> None:
+        """Stops the server under test; raises if it had died before or does not exit cleanly."""
+        self._end(self.process)
+
+    def stop_invite_only(self) -> None:
+        self._end(self.invite_process)
+
+    def _end(self, process: subprocess.Popen[str]) -> None:
         """Sends SIGTERM; raises if the server had died before or does not exit cleanly."""
-        died = self.process.poll() is not None
-        self.process.terminate()
+        died = process.poll() is not None
+        process.terminate()
         try:
-            self.process.wait(20)
+            process.wait(20)
         except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        if self.process.stdout is not None:
-            self.process.stdout.close()
-        if died or self.process.returncode != 0:
+            process.kill()
+            process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+        if died or process.returncode != 0:
             raise RuntimeError(
-                f"{self.program} ended with {self.process.returncode}:\n{self.log.read_text()[-4000:]}"
+                f"{self.program} ended with {process.returncode}:\n{self.log.read_text()[-4000:]}"
             )
 
     def restart_when_asked(self) -> None:
@@ -126,7 +149,10 @@ def tambourd(program: str) -> Iterator[Tambourd]:
         finally:
             server.asked.write_text("end\n")
             restarter.join()
-            server.stop()
+            try:
+                server.stop()
+            finally:
+                server.stop_invite_only()
             if server.failure is not None:
                 raise server.failure
 

@@ -72,6 +72,16 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="previews of links are made by `previews.py`, which stands beside this suite's README",
     )
+    parser.add_argument(
+        "--invite-only",
+        metavar="HOST:PORT",
+        help="another server of the same kind that takes only invited people; its codes come by --code-cmd",
+    )
+    parser.add_argument(
+        "--invite-cmd",
+        metavar="'PROG {phone}'",
+        help="invites a phone to that server; for an empty one, prints an invitation's code for one person",
+    )
     parser.add_argument("--strict", action="store_true", help="a SHOULD that does not hold fails the run")
     parser.add_argument(
         "--list", action="store_true", help="print cases and requirements; fails when one lacks the other"
@@ -103,11 +113,16 @@ def parser() -> argparse.ArgumentParser:
 
 
 def settings_of(arguments: argparse.Namespace) -> Settings:
-    host, _, port = (arguments.address or "localhost:0").rpartition(":")
-    if not host or not port.isdigit():
-        raise ValueError(f"not HOST:PORT: {arguments.address}")
+    def target(address: str) -> Target:
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdigit():
+            raise ValueError(f"not HOST:PORT: {address}")
+        return Target(host.strip("[]"), int(port), arguments.tls, arguments.timeout, arguments.foreign)
+
     return Settings(
-        target=Target(host.strip("[]"), int(port), arguments.tls, arguments.timeout, arguments.foreign),
+        target=target(arguments.address or "localhost:0"),
+        invite_only=target(arguments.invite_only) if arguments.invite_only else None,
+        invite_command=arguments.invite_cmd,
         accounts=[Account.parse(each) for each in arguments.account],
         code_command=arguments.code_cmd,
         restart_command=arguments.restart_cmd,

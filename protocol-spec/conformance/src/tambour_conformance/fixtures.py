@@ -12,7 +12,7 @@ import pytest
 
 from tambour_conformance import bundle, people
 from tambour_conformance.bundle import Bundle
-from tambour_conformance.connection import CaseLog, Connection
+from tambour_conformance.connection import CaseLog, Connection, Target
 from tambour_conformance.people import Account, Device, People
 from tambour_conformance.plugin import LOG, PEOPLE, SETTINGS
 from tambour_conformance.settings import Settings
@@ -96,7 +96,7 @@ def connect(settings: Settings, log: CaseLog) -> Iterator[Connect]:
     """Opens a connection, and sends SESSION_INIT unless `init=False`.
 
     `connect(name="", *, init=True, capabilities=None, features=None, receive_buffer=None, source=None,
-    kind=Connection)`; `source` is the address to connect from.
+    target=None, kind=Connection)`; `source` is the address to connect from, `target` another server.
     """
     opened: list[Connection] = []
 
@@ -108,10 +108,11 @@ def connect(settings: Settings, log: CaseLog) -> Iterator[Connect]:
         features: list[str] | None = None,
         receive_buffer: int | None = None,
         source: str | None = None,
+        target: Target | None = None,
         kind: type[Connection] = Connection,
     ) -> Connection:
         connection = kind(
-            settings.target,
+            target or settings.target,
             log,
             name or f"connection {len(opened) + 1}",
             receive_buffer=receive_buffer,

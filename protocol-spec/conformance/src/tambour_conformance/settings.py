@@ -29,6 +29,10 @@ class Settings:
     features_command: str | None = None
     #: The server makes link previews with the suite's program.
     link_previews: bool = False
+    #: Another server of the same kind, which takes only invited people.
+    invite_only: Target | None = None
+    #: Invites a phone there, or prints the code of an invitation for one person.
+    invite_command: str | None = None
     out: Path | None = None
     #: Every byte of every case in the report, not only of short or failed ones.
     all_bytes: bool = False
