@@ -65,6 +65,29 @@ extension Client {
         return try result.get()
     }
 
+    /// An invitation of another person to the server.
+    public struct Invitation: Hashable, Sendable {
+        /// The code that the other person passes to ``Client/requestCode(phone:invitation:)``.
+        public let code: String
+        /// The end of the invitation, Unix milliseconds.
+        public let expiresMs: Int64
+        /// How many more invitations the user may make now.
+        public let left: Int
+    }
+
+    /// Makes an invitation for one person. Waits for the server, which shows the code only once.
+    ///
+    /// - Throws: `ClientError.refused` with `not.allowed` where users do not invite, and with
+    ///   `too.many.requests` when the user has made as many as the server allows.
+    public func makeInvitation() async throws(ClientError) -> Invitation {
+        let reply = try await askLoggedIn(InvitationCreateRequest())
+        return Invitation(
+            code: reply.invitation,
+            expiresMs: reply.expires,
+            left: Int(count: reply.left)
+        )
+    }
+
     /// Requests a login code, which the server sends to the owner of the phone outside of this
     /// protocol.
     ///

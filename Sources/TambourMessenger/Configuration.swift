@@ -12,6 +12,8 @@ extension Messenger {
         /// Apps preselect the first.
         package var countries: [String]
         package var registration: RegistrationPolicy
+        /// How many people each user may invite within `invitationsKeptDays`; 0 for none.
+        package var userInvitations: Int
         package var limits: Limits
         package var environment: Environment
         package var logger: Logger
@@ -21,6 +23,7 @@ extension Messenger {
             linkPreviews: LinkPreviewSource? = nil,
             countries: [String] = [],
             registration: RegistrationPolicy = .open,
+            userInvitations: Int = 0,
             limits: Limits = .standard,
             environment: Environment = .live,
             logger: Logger
@@ -29,6 +32,7 @@ extension Messenger {
             self.linkPreviews = linkPreviews
             self.countries = countries
             self.registration = registration
+            self.userInvitations = userInvitations
             self.limits = limits
             self.environment = environment
             self.logger = logger

@@ -83,7 +83,8 @@ package final class Messenger: Sendable {
         settings = ServiceConfig(
             limits: limits,
             countries: configuration.countries,
-            registration: configuration.registration
+            registration: configuration.registration,
+            userInvitations: configuration.userInvitations
         )
         rates = RateLimiter(limits: limits, wallMs: environment.wallMs)
         dispatcher = Dispatcher(

@@ -26,6 +26,7 @@ package struct ServerConfiguration: Sendable {
         lanes: Int,
         countries: [String] = [],
         registration: RegistrationPolicy = .open,
+        userInvitations: Int = 0,
         limits: Limits = .standard,
         features: FeatureSource = .none,
         environment: Environment = .live,
@@ -42,6 +43,7 @@ package struct ServerConfiguration: Sendable {
             linkPreviews: linkPreviews,
             countries: countries,
             registration: registration,
+            userInvitations: userInvitations,
             limits: limits,
             environment: environment,
             logger: logger

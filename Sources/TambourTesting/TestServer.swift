@@ -61,6 +61,7 @@ package final class TestServer: Sendable {
     /// - userIDs: large ascending ids by default, because tests rely on ids being ordered by
     ///   sign-up.
     ///   - registration: who may create an account.
+    ///   - userInvitations: how many people each user may invite.
     /// - dataDirectory: the directory of a stopped server; nil creates a new one.
     /// - listen: listeners as on the command line; `addresses` contains them in this order.
     ///   - logs: whether the server's errors are printed.
@@ -71,6 +72,7 @@ package final class TestServer: Sendable {
         userIDs: UserIDSource = .rising(),
         linkPreviews: LinkPreviewSource? = nil,
         registration: RegistrationPolicy = .open,
+        userInvitations: Int = 0,
         dataDirectory: String? = nil,
         listen: [String] = ["127.0.0.1:0"],
         logs: Bool = true
@@ -98,6 +100,7 @@ package final class TestServer: Sendable {
                 linkPreviews: linkPreviews,
                 lanes: lanes ?? lanesOfRun ?? 2,
                 registration: registration,
+                userInvitations: userInvitations,
                 limits: Limits(overrides: limits),
                 features: FeatureSource(rules: .none, reload: { try features.read() }),
                 environment: environment,

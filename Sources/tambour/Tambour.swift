@@ -15,7 +15,7 @@ struct Tambour: AsyncParsableCommand {
         version: productVersion,
         subcommands: [
             Open.self, LogIn.self, LogOut.self, Chats.self, Send.self, History.self, Search.self,
-            Tail.self,
+            Tail.self, Invite.self,
             Export.self, People.self, Sessions.self, Queue.self, Entities.self,
             Keys.self,
         ],

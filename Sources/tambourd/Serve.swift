@@ -14,7 +14,8 @@ extension Tambourd {
             discussion: """
                 Every option can also stand in the environment (TAMBOUR_LISTEN, TAMBOUR_DATA, …) or \
                 in a YAML or JSON file named by --config (keys: listen, data, loginCodes, registration, \
-                linkPreviews, lanes, countries, limits, features, logLevel). A flag wins over the environment, the environment over the file.
+                userInvitations, linkPreviews, lanes, countries, limits, features, logLevel). A flag wins over the \
+                environment, the environment over the file.
                 """
         )
 
@@ -44,6 +45,14 @@ extension Tambourd {
                 """
         )
         var registration: String?
+
+        @Option(
+            help: """
+                How many people each user may invite within 30 days, with --registration invite. By default 0: \
+                only the operator invites.
+                """
+        )
+        var userInvitations: Int?
 
         @Option(
             help: """

@@ -14,6 +14,7 @@ struct Settings {
     var data: String
     var loginCodes: String
     var registration: RegistrationPolicy
+    var userInvitations: Int
     var linkPreviews: String?
     var lanes: Int
     var countries: [String]
@@ -53,6 +54,16 @@ struct Settings {
             throw Failure("registration: \"\(policy)\" is none of open, invite, closed")
         }
         self.registration = registration
+        let invitationsText =
+            flags.userInvitations.map(String.init)
+            ?? reader.string(forKey: "userInvitations", default: "0")
+        let range = RegistrationPolicy.userInvitationRange
+        guard let invitations = Int(invitationsText), range.contains(invitations) else {
+            throw Failure(
+                "user invitations: \(invitationsText) is not \(range.lowerBound) to \(range.upperBound)"
+            )
+        }
+        userInvitations = invitations
         linkPreviews = flags.linkPreviews ?? reader.string(forKey: "linkPreviews")
         let cores = ProcessInfo.processInfo.activeProcessorCount
         let lanesText = flags.lanes.map(String.init) ?? reader.string(forKey: "lanes")
@@ -94,6 +105,7 @@ struct Settings {
             lanes: lanes,
             countries: countries,
             registration: registration,
+            userInvitations: userInvitations,
             limits: limits,
             features: features,
             logger: logger
@@ -103,8 +115,8 @@ struct Settings {
     /// Reads a file with a flat map of strings, numbers and lists of strings.
     private static func file(_ path: String) throws -> [String: ConfigValue] {
         let keys: Set = [
-            "listen", "data", "loginCodes", "registration", "linkPreviews", "lanes", "countries",
-            "limits", "features", "logLevel",
+            "listen", "data", "loginCodes", "registration", "userInvitations", "linkPreviews",
+            "lanes", "countries", "limits", "features", "logLevel",
         ]
         var values: [String: ConfigValue] = [:]
         for (key, value) in try map(path) {

@@ -55,7 +55,7 @@ class Tambourd:
         self.process = self._start()
         try:
             self.invite_process, self.invite_only = self._serve(
-                self.invite_only, self.invite_data, "--registration", "invite"
+                self.invite_only, self.invite_data, "--registration", "invite", "--user-invitations", "2"
             )
         except RuntimeError:
             self.stop()

@@ -8,6 +8,9 @@ package enum RegistrationPolicy: String, CaseIterable, Sendable {
     /// Nobody. Invitations are kept, but do not count.
     case closed
 
+    /// The most invitations that a user may make within `invitationsKeptDays`.
+    package static let userInvitationRange = 0...1_000
+
     /// The policy as clients receive it.
     package var mode: RegistrationMode {
         switch self {

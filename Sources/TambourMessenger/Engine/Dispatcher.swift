@@ -54,6 +54,7 @@ package struct Dispatcher: Sendable {
             environment: environment,
             fixedCode: fixedLoginCode,
             registration: settings.registration,
+            userInvitations: settings.userInvitations,
             hasRoomForCodes: hasRoomForCodes,
             sync: LoginSync(
                 limits: limits,

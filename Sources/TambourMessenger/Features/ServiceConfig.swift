@@ -10,14 +10,18 @@ package struct ServiceConfig: Sendable {
     /// The countries that apps offer for signing in; all if empty.
     package let countries: [Text]
     package let registration: RegistrationPolicy
+    /// How many people each user may invite within `invitationsKeptDays`; 0 for none.
+    package let userInvitations: Int
 
     package init(
         limits: Limits,
         countries: [String] = [],
-        registration: RegistrationPolicy = .open
+        registration: RegistrationPolicy = .open,
+        userInvitations: Int = 0
     ) {
         self.countries = countries.map { Text($0) }
         self.registration = registration
+        self.userInvitations = userInvitations
         var writer = MessagePackWriter()
         let numbers: [(StaticString, Int)] = [
             ("max-msg-length", limits.maxTextUnits),

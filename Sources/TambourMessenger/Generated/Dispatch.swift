@@ -103,6 +103,8 @@ extension Dispatcher {
                 return try answer(auth.loginByQr(request, from: call.sender(), in: call.tx), to: call)
             case .sendVote(let request):
                 return try answer(polls.sendVote(request, from: call.sender(), in: call.tx), to: call)
+            case .invitationCreate(let request):
+                return try answer(auth.invitationCreate(request, from: call.sender(), in: call.tx), to: call)
             case .objPush(let request):
                 return try answer(entities.objPush(request, from: call.sender(), in: call.tx), to: call)
         }

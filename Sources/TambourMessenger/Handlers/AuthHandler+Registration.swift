@@ -39,6 +39,48 @@ extension AuthHandler {
         return .invited(invitation.id)
     }
 
+    /// Answers `INVITATION_CREATE` (1032): makes an invitation for one person.
+    ///
+    /// - Throws: `not.allowed` where invitations have no effect or only the operator makes them,
+    ///   `too.many.requests` when the user has made as many as the operator allows.
+    /// - Note: A command.
+    func invitationCreate(
+        _: InvitationCreateRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> InvitationCreateReply {
+        switch registration {
+        case .open: throw RequestError.notAllowed("Everybody can register on this server")
+        case .closed: throw RequestError.notAllowed("Nobody can register on this server")
+        case .invite: break
+        }
+        guard userInvitations > 0 else {
+            throw RequestError.notAllowed("Only the operator invites people to this server")
+        }
+        let kept = tx.ct - limits.invitationsKeptMs
+        let made = try tx.reader.invitations(of: caller.userID, since: kept)
+        guard made < userInvitations else {
+            throw RequestError.tooManyRequests(
+                "\(userInvitations) invitations within \(limits.invitationsKeptDays) days are the most: "
+                    + "ask the operator, or try again later"
+            )
+        }
+        let code = Tokens.makeInvitation(environment)
+        let end = tx.ct + Int64(limits.userInvitationDays) * Limits.dayMs
+        _ = try tx.createInvitation(
+            codeHash: Tokens.hash(code),
+            maxUses: 1,
+            expires: end,
+            by: caller.userID,
+            keptSince: kept
+        )
+        return InvitationCreateReply(
+            invitation: "\(code)",
+            expires: end,
+            left: Int64(userInvitations - made - 1)
+        )
+    }
+
     /// Returns the invitation that a registration uses up; nil if the server is open to everybody.
     ///
     /// - Throws: `registration.closed` if the invitation was used up, ended or was deleted since the
@@ -63,6 +105,13 @@ extension AuthHandler {
         }
         return open.id
     }
+}
+
+extension Limits {
+    fileprivate static let dayMs: Int64 = 86_400_000
+
+    /// How long an ended invitation is kept, in milliseconds.
+    var invitationsKeptMs: Int64 { Int64(invitationsKeptDays) * Self.dayMs }
 }
 
 extension Tokens {

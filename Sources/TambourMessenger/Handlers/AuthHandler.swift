@@ -9,6 +9,8 @@ struct AuthHandler: Sendable {
     /// The same code for everybody, for tests and demonstrations on loopback; nil for random codes.
     let fixedCode: String?
     let registration: RegistrationPolicy
+    /// How many people each user may invite within `invitationsKeptDays`; 0 for none.
+    let userInvitations: Int
     /// Whether another code can be delivered.
     let hasRoomForCodes: @Sendable () -> Bool
     let sync: LoginSync

@@ -8,9 +8,6 @@ extension AdminService {
     private static let dayMs: Int64 = 86_400_000
     private static let shownUsers = 10
 
-    /// How long an invitation stays on the list after its end, in milliseconds.
-    static let endedInvitationsKeptMs: Int64 = 30 * dayMs
-
     /// Makes an invitation for anybody who has its code, and prints `ID CODE until END`. Only this
     /// line ever shows the code; the store has its hash.
     func createInvitation(uses: Int, days: Int, _ output: (String) throws -> Void) throws {
@@ -23,6 +20,7 @@ extension AdminService {
         }
         try Self.check(days: days)
         let code = Tokens.makeInvitation(backend.environment)
+        let kept = backend.limits.invitationsKeptMs
         let line = Box("")
         try backend.write { tx in
             let end = tx.ct + Int64(days) * Self.dayMs
@@ -30,7 +28,7 @@ extension AdminService {
                 codeHash: Tokens.hash(code),
                 maxUses: uses,
                 expires: end,
-                keptSince: tx.ct - Self.endedInvitationsKeptMs
+                keptSince: tx.ct - kept
             )
             line.value = "\(id.rawValue) \(code) until \(AdminText.time(end))"
         }
@@ -44,6 +42,7 @@ extension AdminService {
             throw Failure(description: "\(shown) is no phone number: 5 to 15 digits after a plus")
         }
         try Self.check(days: days)
+        let kept = backend.limits.invitationsKeptMs
         let line = Box("")
         try backend.write { tx in
             if let account = try tx.reader.account(phone: phone) {
@@ -57,7 +56,7 @@ extension AdminService {
             let id = try tx.invite(
                 phone: phone,
                 expires: end,
-                keptSince: tx.ct - Self.endedInvitationsKeptMs
+                keptSince: tx.ct - kept
             )
             line.value = "\(id.rawValue) \(shown) until \(AdminText.time(end))"
         }

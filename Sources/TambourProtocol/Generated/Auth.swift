@@ -1009,6 +1009,109 @@ extension LoginRequest: WireRequest {
     package static var opcode: Opcode { .login }
 }
 
+/// Makes an invitation to the server for one person, if the server takes only invited people and its operator
+/// lets users invite. It can be used for `userInvitationDays`.
+package struct InvitationCreateRequest: WirePayload, Hashable {
+    package init() {}
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        for _ in 0..<(try reader.readMapHeader()) {
+            _ = try reader.readKey()
+            try reader.skip()
+        }
+        reader.endContainer()
+        return Self()
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(0)
+    }
+}
+
+/// The answer to INVITATION_CREATE.
+package struct InvitationCreateReply: WirePayload, Hashable {
+    /// The code for AUTH_REQUEST. The server does not keep it.
+    package var invitation: String
+    /// When it can no longer be used.
+    package var expires: Int64
+    /// How many more invitations the caller may make now.
+    package var left: Int64
+
+    package init(
+        invitation: String,
+        expires: Int64,
+        left: Int64
+    ) {
+        self.invitation = invitation
+        self.expires = expires
+        self.left = left
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var invitation: String?
+        var expires: Int64?
+        var left: Int64?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "invitation") {
+                    fieldName = "invitation"
+                    try claim(0, in: &fieldsSeen)
+                    invitation = try reader.readString()
+                } else if reader.matches(wireKey, "expires") {
+                    fieldName = "expires"
+                    try claim(1, in: &fieldsSeen)
+                    expires = try reader.readInt()
+                } else if reader.matches(wireKey, "left") {
+                    fieldName = "left"
+                    try claim(2, in: &fieldsSeen)
+                    left = try reader.readInt()
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let invitation else { throw missing("invitation") }
+        guard let expires else { throw missing("expires") }
+        guard let left else { throw missing("left") }
+        return Self(invitation: invitation, expires: expires, left: left)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(3)
+        writer.writeKey("invitation")
+        writer.writeString(invitation)
+        writer.writeKey("expires")
+        writer.writeInt(expires)
+        writer.writeKey("left")
+        writer.writeInt(left)
+    }
+}
+
+extension InvitationCreateReply: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "invitation": "(secret)",
+            "expires": expires as Any,
+            "left": left as Any,
+        ], displayStyle: .struct)
+    }
+}
+
+extension InvitationCreateRequest: WireRequest {
+    package typealias Reply = InvitationCreateReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .invitationCreate }
+}
+
 /// Returns the changes that a delta of LOGIN left out, the newest first, for clients with `sync-more`. A
 /// client stores the ranges it has not read yet. The mark of its next login is the point up to which it has
 /// everything. An item that changes meanwhile leaves the range and comes by a push or with the next login.

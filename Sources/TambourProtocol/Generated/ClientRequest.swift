@@ -118,6 +118,7 @@ package enum ClientRequest: Sendable {
             case .getPollUpdates: .query(.getPollUpdates(try .decode(payload, limits: limits)))
             case .chatChanges: .query(.chatChanges(try .decode(payload, limits: limits)))
             case .syncMore: .query(.syncMore(try .decode(payload, limits: limits)))
+            case .invitationCreate: .command(.invitationCreate(try .decode(payload, limits: limits)))
             case .objPull: .query(.objPull(try .decode(payload, limits: limits)))
             case .objPush: .command(.objPush(try .decode(payload, limits: limits)))
             default: nil
@@ -325,6 +326,7 @@ package indirect enum CommandRequest: Sendable {
     case authQrApprove(AuthQrApproveRequest)
     case loginByQr(LoginByQrRequest)
     case sendVote(SendVoteRequest)
+    case invitationCreate(InvitationCreateRequest)
     case objPush(ObjPushRequest)
 
     /// The opcode it travels under.
@@ -378,6 +380,7 @@ package indirect enum CommandRequest: Sendable {
             case .authQrApprove: .authQrApprove
             case .loginByQr: .loginByQr
             case .sendVote: .sendVote
+            case .invitationCreate: .invitationCreate
             case .objPush: .objPush
         }
     }

@@ -91,6 +91,12 @@ package final class Limits: Sendable {
     package let loginCodeDigits: Int
     /// 5 tries. Five guesses at a million codes.
     package let loginCodeTries: Int
+    /// 7 days. How long an invitation that a user made can be used. It is meant for somebody who is waiting
+    /// for it.
+    package let userInvitationDays: Int
+    /// 30 days. Ended invitations stay on the operator's list this long, and those that a user made count
+    /// against the user's number this long after they were made.
+    package let invitationsKeptDays: Int
     /// 600_000 ms. A code that arrives late still works.
     package let loginCodeLifetimeMs: Int
     /// 5 codes an hour. Each code costs the operator money and sends the owner a message; counted for each
@@ -614,6 +620,8 @@ package final class Limits: Sendable {
         maxAdminConnections = overrides.value(of: "maxAdminConnections", standard: 16)
         loginCodeDigits = overrides.value(of: "loginCodeDigits", standard: 6, max: 9)
         loginCodeTries = overrides.value(of: "loginCodeTries", standard: 5)
+        userInvitationDays = overrides.value(of: "userInvitationDays", standard: 7)
+        invitationsKeptDays = overrides.value(of: "invitationsKeptDays", standard: 30)
         loginCodeLifetimeMs = overrides.value(of: "loginCodeLifetimeMs", standard: 600_000)
         maxCodesPerPhonePerHour = overrides.value(of: "maxCodesPerPhonePerHour", standard: 5)
         maxCodesPerPhoneFromAllPerHour = overrides.value(of: "maxCodesPerPhoneFromAllPerHour", standard: 20)

@@ -260,6 +260,9 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let chatChanges = Opcode(rawValue: 1030)
     /// Returns the changes that a delta of LOGIN left out, the newest first, for clients with `sync-more`.
     package static let syncMore = Opcode(rawValue: 1031)
+    /// Makes an invitation to the server for one person, if the server takes only invited people and its
+    /// operator lets users invite.
+    package static let invitationCreate = Opcode(rawValue: 1032)
     /// Returns the changes to the caller's entities after a mark, the oldest change first, including
     /// deletions; or, with `series`, the elements of a series in a range.
     package static let objPull = Opcode(rawValue: 1040)
@@ -454,6 +457,7 @@ package struct OpInfo: Sendable {
         served(306, "GET_POLL_UPDATES", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .read, also: [], units: 10, itemUnits: 10, rowsRead: 310, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .medium), [.chatNotFound])
         served(1030, "CHAT_CHANGES", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .read, also: [], units: 10, itemUnits: 1, rowsRead: 1000, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .medium), [.chatNotFound, .notFound])
         served(1031, "SYNC_MORE", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .read, also: [], units: 10, itemUnits: 10, rowsRead: 10000, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .medium), [])
+        served(1032, "INVITATION_CREATE", .clientToServer, [.loggedIn], .command, .unsafe, RequestCost(bucket: .account, also: [], units: 1, itemUnits: 1, rowsRead: 150, rowsWritten: 40, bytesStored: 200, bytesTold: 0, tells: .nobody, processor: .light), [.notAllowed])
         served(1040, "OBJ_PULL", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .read, also: [], units: 10, itemUnits: 1, rowsRead: 1300, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .medium), [])
         served(1041, "OBJ_PUSH", .clientToServer, [.loggedIn], .command, .keyed, RequestCost(bucket: .object, also: [], units: 1, itemUnits: 1, rowsRead: 1100, rowsWritten: 4000, bytesStored: 1090000, bytesTold: 1050000, tells: .ownSessions, processor: .medium), [])
         served(1042, "NOTIF_OBJ", .serverToClient, [], nil, nil, nil, [])

@@ -48,7 +48,14 @@ struct InvitationStatements {
             """
         )
         delete = try sql.prepare("DELETE FROM invitation WHERE id = $1")
-        prune = try sql.prepare("DELETE FROM invitation WHERE expires < $1")
+        // A few at a time: a user's request must not pay for thousands.
+        prune = try sql.prepare(
+            """
+            DELETE FROM invitation WHERE id IN (
+              SELECT id FROM invitation WHERE expires < $1 ORDER BY expires LIMIT 16
+            )
+            """
+        )
     }
 }
 

@@ -357,6 +357,9 @@ package enum WorstCases {
             let (client, token, code) = try world.askedForCode()
             return WorstCase(AuthCodeRequest(token: token, verifyCode: code), by: client)
         },
+        .invitationCreate: { world in
+            WorstCase(InvitationCreateRequest(), by: try world.server.signUp("Host"))
+        },
         .authConfirm: { world in
             let (client, token, code) = try world.askedForCode()
             let checked = try client.call(AuthCodeRequest(token: token, verifyCode: code))

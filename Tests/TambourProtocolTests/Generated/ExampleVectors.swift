@@ -592,6 +592,24 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "INVITATION_CREATE request: asked", type: "InvitationCreateRequest", opcode: 1032, command: 0, dialect: [], sequence: 20,
+            hex: "0a00001404080000000180",
+            plain: nil,
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "INVITATION_CREATE reply: made", type: "InvitationCreateReply", opcode: 1032, command: 1, dialect: [], sequence: 20,
+            hex: "0a01001404080000003783aa696e7669746174696f6eb34b3751462d394d32582d345442572d3848524ea765787069726573cf0000019895cb85c0a46c65667404",
+            plain: nil,
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "INVITATION_CREATE error: users do not invite here", type: "ErrorReply", opcode: 1032, command: 3, dialect: [], sequence: 20,
+            hex: "0a03001404080000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            plain: nil,
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "LOGIN request: a first login", type: "LoginRequest", opcode: 19, command: 0, dialect: [], sequence: 5,
             hex: "0a00000500130000017888a5746f6b656ed92b616e3146414b45544f4b454e616e3146414b45544f4b454e616e3146414b45544f4b454e616e3146414b45ab696e746572616374697665c3a9757365724167656e748baa64657669636554797065a7414e44524f4944aa61707056657273696f6ea732362e33372e31a96f7356657273696f6eaa416e64726f6964203134aa6465766963654e616d65a7506978656c2038a673637265656eb034323064706920313038307832343030a874696d657a6f6e65ad4575726f70652f4265726c696ea66c6f63616c65a2656eac6465766963654c6f63616c65a2656eae7075736844657669636554797065a347434da461726368a961726d36342d763861ab6275696c644e756d626572cd1970a9636861747353796e63ffac636f6e746163747353796e63ffaa64726166747353796e63ffac70726573656e636553796e63ffaa636f6e66696748617368d92430303030303030302d303030303030303030303030303030302d30303030303030302d30",
             plain: nil,
@@ -3601,6 +3619,8 @@ extension ExampleVector {
             case "AuthCodeReply": try AuthCodeReply.decode(payload, limits: limits).encoded(for: .all.union(dialect))
             case "LoginRequest": try LoginRequest.decode(payload, limits: limits).encoded(for: .all.union(dialect))
             case "LoginReply": try LoginReply.decode(payload, limits: limits).encoded(for: .all.union(dialect))
+            case "InvitationCreateRequest": try InvitationCreateRequest.decode(payload, limits: limits).encoded(for: .all.union(dialect))
+            case "InvitationCreateReply": try InvitationCreateReply.decode(payload, limits: limits).encoded(for: .all.union(dialect))
             case "SyncMoreRequest": try SyncMoreRequest.decode(payload, limits: limits).encoded(for: .all.union(dialect))
             case "SyncMoreReply": try SyncMoreReply.decode(payload, limits: limits).encoded(for: .all.union(dialect))
             case "Login2Request": try Login2Request.decode(payload, limits: limits).encoded(for: .all.union(dialect))

@@ -11,7 +11,7 @@ from tambour_conformance import wire
 from tambour_conformance.cases.test_aut import ask, tokens, try_code
 from tambour_conformance.connection import Connection, Error, Reply
 from tambour_conformance.fixtures import Connect, Newcomer
-from tambour_conformance.people import Account, People
+from tambour_conformance.people import Account, Device, People
 from tambour_conformance.settings import Settings
 from tambour_conformance.verdict import case, equal, skip
 from tambour_conformance.wire import Frame
@@ -123,3 +123,39 @@ def test_one_invitation_for_two(
         for each, seq in zip(guests, seqs, strict=True)
     ]
     equal(sorted(each.command for each in answers), sorted([wire.OK, wire.ERROR]), "answers to both")
+
+
+def sign_up(guest: Connection, accounts: People, somebody: Account, invite: Invite) -> None:
+    """Registers an invited phone, which logs the connection in."""
+    invite(somebody.phone)
+    token = register(guest, accounts, somebody, ask(guest, somebody.phone)["token"])
+    made = guest.call("AUTH_CONFIRM", {"token": token, "tokenType": "REGISTER", "firstName": "Host"})
+    guest.call("LOGIN", {"token": made["token"]})
+
+
+@case("AUT-34", "AUT-35")
+def test_user_invites(
+    guest: Connection,
+    connect: Connect,
+    settings: Settings,
+    accounts: People,
+    newcomer: Newcomer,
+    invite: Invite,
+) -> None:
+    """A user makes as many invitations as the operator allows, and each lets a new phone in."""
+    sign_up(guest, accounts, newcomer(), invite)
+    made = [guest.call("INVITATION_CREATE")]
+    while made[-1]["left"] > 0:
+        made.append(guest.call("INVITATION_CREATE"))
+        equal(made[-1]["left"], made[-2]["left"] - 1, "invitations that are left")
+    guest.refused("too.many.requests", "INVITATION_CREATE", {})
+    for each in made:
+        other, somebody = connect("invited", target=settings.invite_only), newcomer()
+        asked = ask_with(other, somebody.phone, each["invitation"])
+        register(other, accounts, somebody, asked["token"])
+
+
+@case("AUT-36")
+def test_no_invitations(alice: Device) -> None:
+    """A server that is open to everybody makes no invitations."""
+    alice.refused("not.allowed", "INVITATION_CREATE", {})
