@@ -112,6 +112,7 @@ struct CommandLineTests {
             (["--link-previews", "exec:"], "is not exec:PROGRAM"),
             (["--link-previews", "exec:/nowhere/at/all"], "is not a program"),
             (["--registration", "maybe"], "is none of open, invite, closed"),
+            (["--user-invitations", "1001"], "1001 is not 0 to 1000"),
             (["--lanes", "0"], "lanes"),
             (["--limits", "/nowhere/at/all"], "cannot read"),
             (["--log-level", "loud"], "loud"),

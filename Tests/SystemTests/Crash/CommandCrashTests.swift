@@ -27,7 +27,7 @@ struct CommandCrashTests {
         let limits = ["loginRefusalDelayMs": 1, "passwordHashLogRounds": 4]
         let arguments = [
             "--login-codes", "fixed:\(CommandWorld.code)", "--log-level", "error",
-            "--registration", "invite",
+            "--registration", "invite", "--user-invitations", "1000",
         ]
         let start = ContinuousClock.now
         try await TambourdProcess.run(limits: limits, arguments: arguments) { server in

@@ -56,6 +56,8 @@ final class CommandFlow: @unchecked Sendable {
     var token = ""
     var track = ""
     var link = ""
+    /// The invitation that lets the next new phone in.
+    var invitation = ""
     /// Tokens that must open a session, with a text that the profile of their user contains.
     var open: [(token: String, name: String)] = []
     /// Tokens that must be refused.

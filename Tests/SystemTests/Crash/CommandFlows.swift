@@ -5,12 +5,12 @@ extension CommandFlow {
     // MARK: - Steps of several flows
 
     /// Plays AUTH_REQUEST for a phone.
-    private static func asking(
-        with invitation: String? = nil,
-        _ phone: @escaping @Sendable (CommandFlow) -> Int64
-    ) -> Step {
+    private static func asking(_ phone: @escaping @Sendable (CommandFlow) -> Int64) -> Step {
         Step("AUTH_REQUEST") { flow in
-            let request = AuthRequestRequest(phone: "+\(phone(flow))", invitation: invitation)
+            let request = AuthRequestRequest(
+                phone: "+\(phone(flow))",
+                invitation: flow.invitation.isEmpty ? nil : flow.invitation
+            )
             try flow.reconnectStranger()
             flow.token = try flow.call(request, as: flow.stranger).token
         }
@@ -53,8 +53,10 @@ extension CommandFlow {
 
     // MARK: - Registration
 
-    /// Plays AUTH_REQUEST, AUTH and AUTH_CONFIRM; each round creates an account and uses the
-    /// invitation.
+    /// Plays AUTH_REQUEST, AUTH, AUTH_CONFIRM and INVITATION_CREATE. Each round creates an account
+    /// with the invitation that the account of the round before has made.
+    ///
+    /// - Parameter invitation: for the first rounds; has uses left in any case.
     static func registration(
         with invitation: String,
         at address: String,
@@ -63,12 +65,12 @@ extension CommandFlow {
         let phone: @Sendable (CommandFlow) -> Int64 = { flow in
             79_100_000_000 + Int64(mark.play % 10) * 10_000_000 + Int64(flow.round)
         }
-        return CommandFlow(
+        let flow = CommandFlow(
             nil,
             at: address,
             mark,
             [
-                asking(with: invitation, phone),
+                asking(phone),
                 entering { flow, reply in
                     // No earlier round has registered this phone, even if its requests were in
                     // flight at a kill.
@@ -92,8 +94,18 @@ extension CommandFlow {
                     try flow.require(names.contains(mark(flow.round)), "no account: \(names)")
                     return .next
                 },
+                Step("INVITATION_CREATE") { flow in
+                    // Without a token, which was lost with a reply, the first invitation is in use.
+                    guard let token = flow.open.last?.token else { return }
+                    let client = try WireClient(flow.address, token: token, device: "other")
+                    defer { client.close() }
+                    let made = try flow.call(InvitationCreateRequest(), as: client)
+                    flow.invitation = made.invitation
+                },
             ]
         )
+        flow.invitation = invitation
+        return flow
     }
 
     // MARK: - Sessions

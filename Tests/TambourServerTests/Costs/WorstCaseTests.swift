@@ -32,6 +32,8 @@ struct WorstCaseTests {
     private static let refused: Set<Opcode> = [
         .removeContactPhoto, .suspendBot, .botInfo, .authLoginCheckPassword,
         .authLoginRestorePassword,
+        // Served only where registration is restricted: see RegistrationTests.
+        .invitationCreate,
     ]
 
     @Test("every request has a case")

@@ -1,6 +1,7 @@
 import TambourFraming
 import TambourMessenger
 import TambourProtocol
+import TambourServer
 import TambourStore
 import TambourTesting
 import Testing
@@ -66,11 +67,17 @@ struct RegistrationTests {
     /// Runs `body` with a server and the phone of an account on it.
     private func withAccount(
         _ policy: RegistrationPolicy,
+        userInvitations: Int = 0,
         limits: [String: Int] = [:],
         environment: Environment = .live,
         _ body: (TestServer, Int64) throws -> Void
     ) throws {
-        try withServer(limits: limits, environment: environment, registration: policy) { server in
+        try withServer(
+            limits: limits,
+            environment: environment,
+            registration: policy,
+            userInvitations: userInvitations
+        ) { server in
             let phone = server.freshPhone()
             try server.run { tx in
                 _ = try tx.createAccount(phone: phone, firstName: "Known", lastName: nil)
@@ -262,7 +269,7 @@ struct RegistrationTests {
             let phone = server.freshPhone()
             let ended = try server.invitation()
             let second = try server.registration(of: phone, on: client, with: ended.code)
-            clock.advance(ms: 86_400_001)
+            clock.advance(ms: 86_401_000)
             #expect(try client.confirm(second) == nil)
             // The operator invites the phone instead.
             _ = try server.admin(.invite(phone: phone, days: 1))
@@ -314,6 +321,117 @@ struct RegistrationTests {
             #expect(
                 try server.enterCode(phone: next, on: server.connect()).tokenAttrs.login != nil
             )
+        }
+    }
+
+    /// Logs in to the account of a phone.
+    private func logIn(_ phone: Int64, to server: TestServer) throws -> WireClient {
+        let client = try server.connect()
+        let login = try server.enterCode(phone: phone, on: client)
+        client.token = try #require(login.tokenAttrs.login?.token)
+        _ = try server.login(client)
+        return client
+    }
+
+    @Test("a user invites as many people as the operator allows, each once")
+    func userInvitations() throws {
+        let clock = ManualClock()
+        try withAccount(
+            .invite,
+            userInvitations: 2,
+            limits: ["userInvitationDays": 1, "invitationsKeptDays": 3],
+            environment: clock.environment
+        ) { server, known in
+            let alice = try logIn(known, to: server)
+            let made = try (0..<2).map { _ in try alice.call(InvitationCreateRequest()) }
+            #expect(made.map(\.left) == [1, 0])
+            // The commit clock may be a little ahead of the wall clock.
+            let day = clock.now + 86_400_000
+            #expect((day...day + 500).contains(made[0].expires))
+            #expect(try alice.code(of: InvitationCreateRequest()) == .tooManyRequests)
+            let bob = try server.connect()
+            let token = try server.registration(
+                of: server.freshPhone(),
+                on: bob,
+                with: made[0].invitation
+            )
+            #expect(try bob.confirm(token) != nil)
+            _ = try server.connect().ask(server.freshPhone(), with: made[0].invitation)
+            // A used one and an ended one count until the window has passed.
+            clock.advance(ms: 2 * 86_400_000)
+            #expect(try alice.code(of: InvitationCreateRequest()) == .tooManyRequests)
+            let lines = try server.admin(.invitations(AdminFilter()))
+            #expect(lines.count == 2 && lines.allSatisfy { $0.contains(" by \(alice.userID)") })
+            #expect(lines[0].contains(" used 1/1 ") && lines[1].contains(" ended 0/1 "))
+            clock.advance(ms: 86_401_000)
+            #expect(try alice.call(InvitationCreateRequest()).left == 1)
+        }
+    }
+
+    @Test(
+        "a user invites nobody where that has no effect, or the operator does not want it",
+        arguments: [(RegistrationPolicy.open, 5), (.closed, 5), (.invite, 0)]
+    )
+    func noUserInvitations(policy: RegistrationPolicy, number: Int) throws {
+        try withAccount(policy, userInvitations: number) { server, known in
+            let alice = try logIn(known, to: server)
+            #expect(try alice.code(of: InvitationCreateRequest()) == .notAllowed)
+            #expect(try server.admin(.invitations(AdminFilter())).isEmpty)
+        }
+    }
+
+    @Test("requests cost what is declared, also where registration is restricted")
+    func costs() throws {
+        let meter = CostMeter()
+        var environment = ManualClock().environment
+        environment.disk = meter.disk
+        environment.doesSpareWork = false
+        try withAccount(.invite, userInvitations: 100, environment: environment) { server, known in
+            func measure<Request: WireRequest>(
+                _ request: Request,
+                _ client: WireClient
+            ) throws -> Request.Reply {
+                _ = meter.take()
+                let reply = try client.call(request)
+                let cost = meter.take()
+                let declared = try #require(Request.opcode.info?.cost)
+                #expect(cost.rowsRead <= declared.rowsRead, "\(Request.opcode)")
+                #expect(cost.rowsWritten <= declared.rowsWritten, "\(Request.opcode)")
+                return reply
+            }
+            let alice = try logIn(known, to: server)
+            for _ in 0..<98 { _ = try alice.call(InvitationCreateRequest()) }
+            // Invitations that ended long ago are waiting to be deleted.
+            try server.run { tx in
+                for number in 0..<100 {
+                    _ = try tx.createInvitation(
+                        codeHash: Tokens.hash("\(number)"),
+                        maxUses: 1,
+                        expires: 1,
+                        keptSince: 0
+                    )
+                }
+            }
+            let made = try measure(InvitationCreateRequest(), alice)
+            let phone = server.freshPhone()
+            _ = try server.admin(.invite(phone: phone, days: 1))
+            let client = try server.connect()
+            let asked = try measure(
+                AuthRequestRequest(
+                    phone: PhoneNumber.format(phone),
+                    invitation: made.invitation
+                ),
+                client
+            )
+            let checked = try measure(
+                AuthCodeRequest(
+                    token: asked.token,
+                    verifyCode: server.receivedCode(of: phone)
+                ),
+                client
+            )
+            let token = try #require(checked.tokenAttrs.register?.token)
+            _ = try measure(AuthConfirmRequest(firstName: "New", token: token), client)
         }
     }
 

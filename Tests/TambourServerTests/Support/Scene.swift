@@ -13,13 +13,15 @@ func withServer(
     environment: Environment = .live,
     linkPreviews: LinkPreviewSource? = nil,
     registration: RegistrationPolicy = .open,
+    userInvitations: Int = 0,
     _ body: (TestServer) throws -> Void
 ) throws {
     let server = try TestServer(
         overrides: overrides,
         environment: environment,
         linkPreviews: linkPreviews,
-        registration: registration
+        registration: registration,
+        userInvitations: userInvitations
     )
     defer { server.remove() }
     try body(server)
