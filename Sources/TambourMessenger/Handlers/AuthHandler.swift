@@ -8,9 +8,9 @@ struct AuthHandler: Sendable {
     let environment: Environment
     /// The same code for everybody, for tests and demonstrations on loopback; nil for random codes.
     let fixedCode: String?
-    let registration: RegistrationPolicy
+    var registration = RegistrationPolicy.open
     /// How many people each user may invite within `invitationsKeptDays`; 0 for none.
-    let userInvitations: Int
+    var userInvitations = 0
     /// Whether another code can be delivered.
     let hasRoomForCodes: @Sendable () -> Bool
     let sync: LoginSync

@@ -125,6 +125,8 @@ struct RegistrationTests {
             let lines = try server.admin(.invitations(AdminFilter()))
             #expect(lines.count == 1 && lines[0].contains(" used 1/1 "))
             #expect(!lines[0].contains(PhoneNumber.format(phone)))
+            let shown = try server.admin(.user(PhoneNumber.format(phone)))
+            #expect(shown.contains { $0.contains(" with invitation ") })
         }
     }
 
