@@ -134,6 +134,8 @@ struct CommandLineTests {
             ["admin", "users", "list", "--limit"], ["admin", "users", "list", "--idle-days"],
             ["admin", "chats", "list", "--limit"], ["admin", "chats", "list", "--min-members"],
             ["admin", "sessions", "list", "--idle-days"], ["admin", "stats", "--since-days"],
+            ["admin", "invites", "create", "--days"], ["admin", "invites", "create", "--uses"],
+            ["admin", "invites", "create", "--count"], ["admin", "invites", "list", "--limit"],
             ["admin", "users", "create", "--first-phone=+79990000009", "--count"],
             ["serve", "--listen=127.0.0.1:0", "--lanes"],
         ]
