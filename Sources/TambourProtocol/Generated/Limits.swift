@@ -159,6 +159,15 @@ package final class Limits: Sendable {
     package let erasedChatsPerStep: Int
     /// 1000 rows. The same for chats with long histories, and for thousands of contacts and entities.
     package let erasedRowsPerStep: Int
+    /// 100_000 rows. Rows of the audit log of each kind: actions of administrators, sign-ins, refused
+    /// sign-ins. No kind displaces another; the oldest rows are deleted first.
+    package let maxAuditRows: Int
+    /// 1000 rows. Deleting old rows of the audit log must not delay others.
+    package let auditRowsPerStep: Int
+    /// 8 chats. A new account joins all of them in the transaction that creates it.
+    package let maxDefaultChats: Int
+    /// 200 users. Adding everybody to the channel of announcements must not delay others.
+    package let announcedPerStep: Int
     /// 200 ms. Slows down guessing of tokens, and lets a PING sent with it be answered first.
     package let loginRefusalDelayMs: Int
     /// 300 messages. Empties an outbox at once after a day offline.
@@ -650,6 +659,10 @@ package final class Limits: Sendable {
         housekeepingIntervalMs = overrides.value(of: "housekeepingIntervalMs", standard: 60_000)
         erasedChatsPerStep = overrides.value(of: "erasedChatsPerStep", standard: 16)
         erasedRowsPerStep = overrides.value(of: "erasedRowsPerStep", standard: 1000)
+        maxAuditRows = overrides.value(of: "maxAuditRows", standard: 100_000, max: 10_000_000)
+        auditRowsPerStep = overrides.value(of: "auditRowsPerStep", standard: 1000)
+        maxDefaultChats = overrides.value(of: "maxDefaultChats", standard: 8)
+        announcedPerStep = overrides.value(of: "announcedPerStep", standard: 200)
         loginRefusalDelayMs = overrides.value(of: "loginRefusalDelayMs", standard: 200)
         sendBurst = overrides.value(of: "sendBurst", standard: 300)
         sendsPerMinute = overrides.value(of: "sendsPerMinute", standard: 120)

@@ -100,7 +100,7 @@ extension WriteTransaction {
         return SessionID(lastSessionID)
     }
 
-    private func device(of user: UserID, installation: String) throws -> DeviceID {
+    func device(of user: UserID, installation: String) throws -> DeviceID {
         let known = try store.sessions.device.oneInt {
             $0.bind(1, user.rawValue)
             $0.bindWords(2, installation)

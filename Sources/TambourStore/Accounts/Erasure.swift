@@ -123,7 +123,7 @@ struct ErasureStatements {
             + [try sql.prepare("DELETE FROM report WHERE reporter = $1 OR user_id = $1")]
         let large = [
             ("object", "user_id", "id"), ("object_reply", "user_id", "device, op_id"),
-            ("contact", "owner", "user_id"),
+            ("contact", "owner", "user_id"), ("audit", "user_id", "id"),
         ]
         partsOfUser = try large.map { table, user, key in
             try sql.prepare(
@@ -147,7 +147,7 @@ struct ErasureStatements {
         }
         let tablesOfChat = [
             "message_hidden", "search_part", "search_word", "search_stale", "join_request",
-            "introduction", "comment_ban",
+            "introduction", "comment_ban", "default_chat",
         ]
         ofChat = try tablesOfChat.map { try sql.prepare("DELETE FROM \($0) WHERE chat = $1") }
         deleteChat = try sql.prepare("DELETE FROM chat WHERE id = $1")

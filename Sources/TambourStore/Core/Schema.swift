@@ -257,5 +257,40 @@ package enum Schema {
             ALTER TABLE registration ADD COLUMN invitation {int64} NOT NULL DEFAULT 0;
             """
         ),
+        Migration(
+            25,
+            "audit log, default chats and announcements",
+            """
+            CREATE TABLE audit (
+              id {int64} NOT NULL PRIMARY KEY,
+              kind {int64} NOT NULL,
+              n {int64} NOT NULL,
+              created {int64} NOT NULL,
+              last {int64} NOT NULL,
+              times {int64} NOT NULL,
+              action {text} NOT NULL,
+              user_id {int64} NOT NULL,
+              address {text} NOT NULL,
+              detail {blob} NOT NULL,
+              UNIQUE (kind, n)
+            );
+            CREATE INDEX audit_user ON audit (user_id, action, created);
+
+            CREATE TABLE default_chat (
+              chat {int64} NOT NULL PRIMARY KEY,
+              announces {int64} NOT NULL,
+              added {int64} NOT NULL
+            ) {without_rowid};
+
+            CREATE TABLE announcement (
+              id {int64} NOT NULL PRIMARY KEY,
+              chat {int64} NOT NULL,
+              text {blob} NOT NULL,
+              created {int64} NOT NULL,
+              up_to {int64} NOT NULL,
+              message {int64} NOT NULL
+            );
+            """
+        ),
     ]
 }

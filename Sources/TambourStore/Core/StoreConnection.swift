@@ -39,6 +39,8 @@ package final class StoreConnection {
     let tracks: TrackStatements
     let invitations: InvitationStatements
     let erasure: ErasureStatements
+    let audit: AuditStatements
+    let announcements: AnnouncementStatements
 
     /// Prepares all statements; the schema must exist (`migrate`).
     package init(_ sql: any SQLConnection, limits: Limits) throws {
@@ -73,6 +75,8 @@ package final class StoreConnection {
         tracks = try TrackStatements(sql)
         invitations = try InvitationStatements(sql)
         erasure = try ErasureStatements(sql)
+        audit = try AuditStatements(sql)
+        announcements = try AnnouncementStatements(sql)
     }
 
     /// Migrates the schema of `sql` to the current version.

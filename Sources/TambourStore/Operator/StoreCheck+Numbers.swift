@@ -255,6 +255,23 @@ extension StoreCheck {
                 (["message"], messages), (["created"], times),
             ]
         ),
+        Numbers(
+            "audit",
+            ["id"],
+            [
+                (["id", "n", "times"], ids), (["kind"], small), (["user_id"], counts),
+                (["created", "last"], times),
+            ]
+        ),
+        Numbers("default_chat", ["chat"], [(["chat"], chats), (["announces"], small), (["added"], times)]),
+        Numbers(
+            "announcement",
+            ["id"],
+            [
+                (["id"], ids), (["chat"], chats), (["created"], times), (["up_to"], counts),
+                (["message"], messages),
+            ]
+        ),
         Numbers("measurement", ["day"], [(["day", "row_count", "bytes"], counts)]),
         Numbers(
             "object",

@@ -1,0 +1,202 @@
+package import TambourEvents
+package import TambourProtocol
+import TambourSQL
+
+enum AnnouncementColumn: Int, SQLColumn {
+    case id, chat, text, created, upTo, message
+}
+
+enum DefaultChatColumn: Int, SQLColumn {
+    case chat, announces, added
+}
+
+struct AnnouncementStatements {
+    let newest: SQLQuery<AnnouncementColumn>
+    let add: any SQLStatement
+    let deleteOthers: any SQLStatement
+    let setUpTo: any SQLStatement
+    let finish: any SQLStatement
+    let drop: any SQLStatement
+    let defaults: SQLQuery<DefaultChatColumn>
+    let addDefault: any SQLStatement
+    let removeDefault: any SQLStatement
+
+    init(_ sql: any SQLConnection) throws {
+        newest = try sql.query(
+            "SELECT \(AnnouncementColumn.list) FROM announcement ORDER BY id DESC LIMIT 1"
+        )
+        add = try sql.prepare(
+            """
+            INSERT INTO announcement (id, chat, text, created, up_to, message)
+            VALUES ($1, $2, $3, $4, 0, 0)
+            """
+        )
+        deleteOthers = try sql.prepare("DELETE FROM announcement WHERE id < $1")
+        setUpTo = try sql.prepare("UPDATE announcement SET up_to = $2 WHERE id = $1")
+        // The post has the text from now on.
+        finish = try sql.prepare(
+            "UPDATE announcement SET message = $2, text = $3 WHERE id = $1"
+        )
+        drop = try sql.prepare("DELETE FROM announcement WHERE id = $1")
+        defaults = try sql.query(
+            "SELECT \(DefaultChatColumn.list) FROM default_chat ORDER BY added, chat"
+        )
+        addDefault = try sql.prepare(
+            """
+            INSERT INTO default_chat (chat, announces, added) VALUES ($1, $2, $3)
+            ON CONFLICT (chat) DO UPDATE SET announces = excluded.announces
+            """
+        )
+        removeDefault = try sql.prepare("DELETE FROM default_chat WHERE chat = $1")
+    }
+}
+
+/// An announcement to everybody: first everybody becomes a member of its channel, step by step;
+/// then it is posted there.
+package struct Announcement: Sendable {
+    /// Rises from announcement to announcement; the `cid` of the post.
+    package let id: Int64
+    package let chat: ChatKey
+    /// Empty once it is posted.
+    package let text: Text
+    /// Commit clock, Unix milliseconds.
+    package let created: Int64
+    /// Users with ids up to this one are members of the channel.
+    package let upTo: UserID
+    /// The post; nil until it is posted.
+    package let message: MessageID?
+}
+
+/// A chat that new accounts join.
+package struct DefaultChat: Sendable {
+    package let chat: ChatKey
+    /// Whether it is the channel of announcements.
+    package let announces: Bool
+    /// Commit clock, Unix milliseconds.
+    package let added: Int64
+}
+
+extension ReadTransaction {
+    /// Returns the newest announcement. Earlier announcements are finished and are not kept.
+    package func announcement() throws -> Announcement? {
+        try store.announcements.newest.one({ _ in }) {
+            Announcement(
+                id: $0.int(.id),
+                chat: ChatKey($0.int(.chat)),
+                text: $0.text(.text),
+                created: $0.int(.created),
+                upTo: UserID($0.int(.upTo)),
+                message: $0.nonZero(.message).map { MessageID($0) }
+            )
+        }
+    }
+
+    /// Returns the chats that new accounts join, at most `maxDefaultChats`, in the order in which
+    /// they were added.
+    package func defaultChats() throws -> [DefaultChat] {
+        try store.announcements.defaults.all(read: {
+            DefaultChat(
+                chat: ChatKey($0.int(.chat)),
+                announces: $0.bool(.announces),
+                added: $0.int(.added)
+            )
+        })
+    }
+}
+
+extension WriteTransaction {
+    /// Returns a group or channel with members, without checking membership; nil for any other
+    /// chat.
+    package func livingChat(_ key: ChatKey) throws -> ChatState? {
+        guard let chat = try chat(key), chat.kind.isJoined, chat.memberCount > 0 else {
+            return nil
+        }
+        return chat
+    }
+
+    /// Stores an announcement to be made and forgets the earlier ones.
+    package func addAnnouncement(
+        _ text: Text,
+        in chat: ChatState,
+        after earlier: Announcement?
+    ) throws {
+        writes += 1
+        let id = max(ct, (earlier?.id ?? 0) + 1)
+        try store.announcements.deleteOthers.run { $0.bind(1, id) }
+        try store.announcements.add.run {
+            $0.bind(1, id)
+            $0.bind(2, chat.key.rawValue)
+            $0.bindWords(3, text)
+            $0.bind(4, ct)
+        }
+    }
+
+    /// Records that the users up to `user` are members of the announcement's channel.
+    package func setAnnounced(upTo user: UserID, _ announcement: Announcement) throws {
+        writes += 1
+        try store.announcements.setUpTo.run {
+            $0.bind(1, announcement.id)
+            $0.bind(2, user.rawValue)
+        }
+    }
+
+    /// Records the post of an announcement.
+    package func finish(_ announcement: Announcement, as message: MessageID) throws {
+        writes += 1
+        try store.announcements.finish.run {
+            $0.bind(1, announcement.id)
+            $0.bind(2, message.rawValue)
+            $0.bindWords(3, Text.empty)
+        }
+    }
+
+    /// Gives an announcement up.
+    package func drop(_ announcement: Announcement) throws {
+        writes += 1
+        try store.announcements.drop.run { $0.bind(1, announcement.id) }
+    }
+
+    /// Lets new accounts join a chat.
+    package func addDefaultChat(_ chat: ChatState, announces: Bool = false) throws {
+        writes += 1
+        try store.announcements.addDefault.run {
+            $0.bind(1, chat.key.rawValue)
+            $0.bind(2, announces)
+            $0.bind(3, ct)
+        }
+    }
+
+    /// - Returns: false if new accounts do not join the chat.
+    package func removeDefaultChat(_ key: ChatKey) throws -> Bool {
+        let removed = try store.announcements.removeDefault.run { $0.bind(1, key.rawValue) }
+        guard removed > 0 else { return false }
+        writes += 1
+        return true
+    }
+
+    /// Returns the users who are not members of a chat.
+    ///
+    /// - Parameter users: in the order of their ids.
+    package func outsiders(among users: [UserID], of chat: ChatState) -> [UserID] {
+        let members = chat.memberIDs
+        return users.filter { user in
+            let place = members.firstPlace(notBelow: user)
+            return place == members.count || members[place] != user
+        }
+    }
+
+    /// Returns the user's device for messages that the server writes for the user.
+    package func serverDevice(of user: UserID) throws -> DeviceID {
+        writes += 1
+        return try device(of: user, installation: "tambourd announcements")
+    }
+
+    /// Whether the user has signed in with this installation before.
+    package func hasDevice(_ installation: String, of user: UserID) throws -> Bool {
+        guard !installation.isEmpty else { return false }
+        return try store.sessions.device.hasRow {
+            $0.bind(1, user.rawValue)
+            $0.bindWords(2, installation)
+        }
+    }
+}

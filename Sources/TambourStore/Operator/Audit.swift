@@ -1,0 +1,216 @@
+package import TambourProtocol
+import TambourSQL
+
+enum AuditColumn: Int, SQLColumn {
+    case id, created, last, times, action, userID, address, detail
+}
+
+struct AuditStatements {
+    let add: any SQLStatement
+    let countAgain: any SQLStatement
+    let last: any SQLStatement
+    let trim: any SQLStatement
+    let prune: any SQLStatement
+
+    init(_ sql: any SQLConnection) throws {
+        add = try sql.prepare(
+            """
+            INSERT INTO audit
+              (id, kind, n, created, last, times, action, user_id, address, detail)
+            VALUES ((SELECT COALESCE(max(id), 0) + 1 FROM audit), $1, $2, $3, $3, 1, $4, $5, $6, $7)
+            """
+        )
+        countAgain = try sql.prepare(
+            """
+            UPDATE audit SET times = times + 1, last = $4, address = $5
+            WHERE id = (
+              SELECT id FROM audit WHERE user_id = $1 AND action = $2 AND created > $3
+              ORDER BY created DESC LIMIT 1
+            )
+            """
+        )
+        last = try sql.prepare("SELECT max(n) FROM audit WHERE kind = $1")
+        trim = try sql.prepare(
+            """
+            DELETE FROM audit WHERE kind = $1 AND n IN (
+              SELECT n FROM audit WHERE kind = $1 AND n <= $2 ORDER BY n LIMIT $3
+            )
+            """
+        )
+        prune = try sql.prepare(
+            """
+            DELETE FROM audit WHERE id < (SELECT min(id) FROM audit) + $2 AND created < $1
+            """
+        )
+    }
+}
+
+/// An entry of the audit log: an action of an administrator, a sign-in, or sign-ins that were
+/// refused.
+package struct AuditEntry: Sendable {
+    /// The kinds have separate bounds, so that strangers who are refused displace no other entry.
+    /// The raw values are the values of the column `kind`.
+    package enum Kind: Int64, CaseIterable, Sendable {
+        case admin = 1
+        case signIn = 2
+        case refused = 3
+
+        /// The word in lists and filters.
+        package var word: String {
+            switch self {
+            case .admin: "admin"
+            case .signIn: "sign-in"
+            case .refused: "refused"
+            }
+        }
+    }
+
+    /// The raw values are the values of the column `action`.
+    package enum Action: String, CaseIterable, Sendable {
+        case createUsers = "create-users"
+        case block, unblock, erase, export
+        case endSession = "end-session"
+        case endSessions = "end-sessions"
+        case vacuum, reload
+        case closeReport = "close-report"
+        case announce
+        case addDefaultChat = "add-default-chat"
+        case removeDefaultChat = "remove-default-chat"
+
+        case registration
+        /// A sign-in on a device that the account has used before.
+        case signIn = "sign-in"
+        case newDevice = "new-device"
+
+        case codeRefused = "code-refused"
+        case passwordRefused = "password-refused"
+
+        package var kind: Kind {
+            switch self {
+            case .registration, .signIn, .newDevice: .signIn
+            case .codeRefused, .passwordRefused: .refused
+            default: .admin
+            }
+        }
+    }
+
+    package let id: Int64
+    /// Commit clock of the first occurrence, Unix milliseconds.
+    package let created: Int64
+    /// Commit clock of the last occurrence, Unix milliseconds.
+    package let last: Int64
+    /// How often it happened between `created` and `last`; more than 1 for refused sign-ins only.
+    package let times: Int64
+    /// An `Action`, or an action of a later version.
+    package let action: String
+    /// The user whom the entry concerns.
+    package let user: UserID?
+    /// The client's address; empty for actions of administrators.
+    package let address: String
+    package let detail: String
+
+    package var kind: Kind? { Action(rawValue: action)?.kind }
+
+    init(row: SQLRow<AuditColumn>) {
+        id = row.int(.id)
+        created = row.int(.created)
+        last = row.int(.last)
+        times = row.int(.times)
+        action = row.string(.action)
+        user = row.nonZero(.userID).map { UserID($0) }
+        address = row.string(.address)
+        detail = row.string(.detail)
+    }
+}
+
+extension WriteTransaction {
+    /// Adds an entry to the audit log. At `maxAuditRows` entries of its kind, deletes the oldest.
+    ///
+    /// - Parameter detail: words without codes, tokens, phones and texts of messages.
+    package func record(
+        _ action: AuditEntry.Action,
+        about user: UserID?,
+        from address: String = "",
+        _ detail: String = ""
+    ) throws {
+        writes += 1
+        let kind = action.kind.rawValue
+        let number = (try store.audit.last.oneInt { $0.bind(1, kind) } ?? 0) + 1
+        try store.audit.add.run {
+            $0.bind(1, kind)
+            $0.bind(2, number)
+            $0.bind(3, ct)
+            $0.bindText(4, action.rawValue)
+            $0.bind(5, user?.rawValue ?? 0)
+            $0.bindText(6, address)
+            $0.bindWords(7, detail)
+        }
+        try store.audit.trim.run {
+            $0.bind(1, kind)
+            $0.bind(2, number - Int64(store.limits.maxAuditRows))
+            $0.bind(3, Int64(store.limits.auditRowsPerStep))
+        }
+    }
+
+    /// Counts a refused sign-in. An account gets one entry per hour for each action, because
+    /// strangers choose how often they are refused.
+    package func countRefusal(
+        _ action: AuditEntry.Action,
+        of user: UserID,
+        from address: String
+    ) throws {
+        let counted = try store.audit.countAgain.run {
+            $0.bind(1, user.rawValue)
+            $0.bindText(2, action.rawValue)
+            $0.bind(3, ct - Self.refusalsMs)
+            $0.bind(4, ct)
+            $0.bindText(5, address)
+        }
+        guard counted == 0 else { return writes += 1 }
+        try record(action, about: user, from: address)
+    }
+
+    /// The time that one entry of refused sign-ins covers.
+    private static let refusalsMs: Int64 = 3_600_000
+
+    /// Deletes the oldest entries that were created before `time` (Unix milliseconds), a step of
+    /// them.
+    ///
+    /// - Returns: false when none was deleted.
+    package func pruneAudit(before time: Int64) throws -> Bool {
+        let deleted = try store.audit.prune.run {
+            $0.bind(1, time)
+            $0.bind(2, Int64(store.limits.auditRowsPerStep))
+        }
+        guard deleted > 0 else { return false }
+        writes += 1
+        return true
+    }
+}
+
+extension ReadTransaction {
+    /// Returns entries of the audit log, oldest first, starting after `id`.
+    package func auditEntries(after id: Int64, limit: Int) throws -> [AuditEntry] {
+        try select(
+            AuditColumn.self,
+            "FROM audit WHERE id > $1 ORDER BY id LIMIT $2",
+            id,
+            Int64(limit)
+        ) { AuditEntry(row: $0) }
+    }
+
+    /// Returns the entries about one user, oldest first, starting after `id`.
+    package func auditEntries(
+        about user: UserID,
+        after id: Int64,
+        limit: Int
+    ) throws -> [AuditEntry] {
+        try select(
+            AuditColumn.self,
+            "FROM audit WHERE user_id = $3 AND id > $1 ORDER BY id LIMIT $2",
+            id,
+            Int64(limit),
+            user.rawValue
+        ) { AuditEntry(row: $0) }
+    }
+}
