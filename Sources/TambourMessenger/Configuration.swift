@@ -14,9 +14,14 @@ extension Messenger {
         package var registration: RegistrationPolicy
         /// How many people each user may invite within `invitationsKeptDays`; 0 for none.
         package var userInvitations: Int
+        /// How long entries of the audit log are kept.
+        package var auditDays: Int
         package var limits: Limits
         package var environment: Environment
         package var logger: Logger
+
+        /// A quarter of a year: long enough to notice a break-in, and short enough to forget people.
+        package static let usualAuditDays = 90
 
         package init(
             loginCodes: LoginCodeSource,
@@ -24,6 +29,7 @@ extension Messenger {
             countries: [String] = [],
             registration: RegistrationPolicy = .open,
             userInvitations: Int = 0,
+            auditDays: Int = Self.usualAuditDays,
             limits: Limits = .standard,
             environment: Environment = .live,
             logger: Logger
@@ -33,6 +39,7 @@ extension Messenger {
             self.countries = countries
             self.registration = registration
             self.userInvitations = userInvitations
+            self.auditDays = auditDays
             self.limits = limits
             self.environment = environment
             self.logger = logger

@@ -131,7 +131,8 @@ package final class Messenger: Sendable {
         housekeeper = Housekeeper(
             engine: engine,
             eraser: AccountEraser(limits: limits) { presence.isThere($0) },
-            intervalMs: limits.housekeepingIntervalMs,
+            auditDays: configuration.auditDays,
+            limits: limits,
             environment: environment
         )
         delayed = DelayedTimer(engine: engine, dispatcher: dispatcher, environment: environment)

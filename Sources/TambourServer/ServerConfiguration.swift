@@ -27,6 +27,7 @@ package struct ServerConfiguration: Sendable {
         countries: [String] = [],
         registration: RegistrationPolicy = .open,
         userInvitations: Int = 0,
+        auditDays: Int = Messenger.Configuration.usualAuditDays,
         limits: Limits = .standard,
         features: FeatureSource = .none,
         environment: Environment = .live,
@@ -44,6 +45,7 @@ package struct ServerConfiguration: Sendable {
             countries: countries,
             registration: registration,
             userInvitations: userInvitations,
+            auditDays: auditDays,
             limits: limits,
             environment: environment,
             logger: logger

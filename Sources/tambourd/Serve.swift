@@ -14,8 +14,8 @@ extension Tambourd {
             discussion: """
                 Every option can also stand in the environment (TAMBOUR_LISTEN, TAMBOUR_DATA, …) or \
                 in a YAML or JSON file named by --config (keys: listen, data, loginCodes, registration, \
-                userInvitations, linkPreviews, lanes, countries, limits, features, logLevel). A flag wins over the \
-                environment, the environment over the file.
+                userInvitations, linkPreviews, lanes, countries, auditDays, limits, features, logLevel). \
+                A flag wins over the environment, the environment over the file.
                 """
         )
 
@@ -73,6 +73,9 @@ extension Tambourd {
 
         @Option(help: "Threads that serve connections; by default one less than there are cores.")
         var lanes: Int?
+
+        @Option(help: "How many days the audit log goes back, 1 to 3650; 90 by default.")
+        var auditDays: Int?
 
         @Option(help: "A YAML or JSON file that overrides limits by name.")
         var limits: String?

@@ -18,6 +18,7 @@ struct Settings {
     var linkPreviews: String?
     var lanes: Int
     var countries: [String]
+    var auditDays: Int
     var limits: Limits
     var features: FeatureSource
     var logLevel: Logger.Level
@@ -78,6 +79,12 @@ struct Settings {
         for country in countries where country.wholeMatch(of: /[A-Z]{2}/) == nil {
             throw Failure("country \"\(country)\" is not two capital letters, as DE")
         }
+        let daysText = flags.auditDays.map(String.init) ?? reader.string(forKey: "auditDays")
+        let days = daysText.map { Int($0) } ?? Messenger.Configuration.usualAuditDays
+        guard let days, (1...3650).contains(days) else {
+            throw Failure("auditDays: \(daysText ?? "") is not a number from 1 to 3650")
+        }
+        auditDays = days
         if let path = flags.limits ?? reader.string(forKey: "limits") {
             limits = try Self.limits(path)
         } else {
@@ -106,6 +113,7 @@ struct Settings {
             countries: countries,
             registration: registration,
             userInvitations: userInvitations,
+            auditDays: auditDays,
             limits: limits,
             features: features,
             logger: logger
@@ -116,7 +124,7 @@ struct Settings {
     private static func file(_ path: String) throws -> [String: ConfigValue] {
         let keys: Set = [
             "listen", "data", "loginCodes", "registration", "userInvitations", "linkPreviews",
-            "lanes", "countries", "limits", "features", "logLevel",
+            "lanes", "countries", "auditDays", "limits", "features", "logLevel",
         ]
         var values: [String: ConfigValue] = [:]
         for (key, value) in try map(path) {

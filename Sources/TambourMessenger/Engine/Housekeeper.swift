@@ -9,15 +9,26 @@ import TambourStore
 package final class Housekeeper: @unchecked Sendable {
     private let engine: Engine
     private let eraser: AccountEraser
+    private let announcer: Announcer
+    private let auditDays: Int
     private let queue: SerialQueue
     private var alarm: Alarm?
     private let intervalMs: Int
     private let isStopped = Atomic(false)
 
-    init(engine: Engine, eraser: AccountEraser, intervalMs: Int, environment: Environment) {
+    /// - Parameter auditDays: how long entries of the audit log are kept.
+    init(
+        engine: Engine,
+        eraser: AccountEraser,
+        auditDays: Int,
+        limits: Limits,
+        environment: Environment
+    ) {
         self.engine = engine
         self.eraser = eraser
-        self.intervalMs = intervalMs
+        self.auditDays = auditDays
+        announcer = Announcer(limits: limits)
+        intervalMs = limits.housekeepingIntervalMs
         queue = SerialQueue(label: "tambour.housekeeper", simulated: environment.scheduler)
     }
 
@@ -51,11 +62,19 @@ package final class Housekeeper: @unchecked Sendable {
     ///
     /// - Parameter completion: called on the engine's queue when no work is left.
     package func run(_ completion: @escaping @Sendable () -> Void) {
-        let eraser = eraser
         engine.work(
             while: { [self] in !isStopped.load(ordering: .relaxed) },
-            step: { try eraser.step(in: $0) ? .more : .finished(()) },
+            step: { [self] in try step(in: $0) ? .more : .finished(()) },
             then: { (_: Void?) in completion() }
         )
+    }
+
+    /// Does the next step of any work that is due.
+    ///
+    /// - Returns: false when there is nothing to do.
+    private func step(in tx: WriteTransaction) throws -> Bool {
+        if try eraser.step(in: tx) { return true }
+        if try announcer.step(in: tx) != .nothing { return true }
+        return try tx.pruneAudit(before: tx.ct - Int64(auditDays) * 86_400_000)
     }
 }

@@ -34,14 +34,16 @@ extension AuthHandler {
     /// - Note: A command.
     func phoneBindConfirm(
         _ request: PhoneBindConfirmRequest,
-        from caller: Caller,
+        from requester: Requester,
         in tx: WriteTransaction
     ) throws -> Result<PhoneBindConfirmReply, RequestError> {
+        let caller = requester.requireCaller()
         let code: LoginCode
         switch try checked(
             request.verifyCode,
             of: request.token,
             moving: caller.userID,
+            from: requester.origin,
             in: tx
         ) {
         case .failure(let error): return .failure(error)

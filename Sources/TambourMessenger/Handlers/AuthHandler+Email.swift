@@ -89,9 +89,10 @@ extension AuthHandler {
     /// - Note: A command.
     func authCheckEmail(
         _ request: AuthCheckEmailRequest,
-        from caller: Caller,
+        from requester: Requester,
         in tx: WriteTransaction
     ) throws -> Result<AuthCheckEmailReply, RequestError> {
+        let caller = requester.requireCaller()
         let (track, idHash) = try settings(
             request.trackID,
             of: caller,
@@ -103,6 +104,8 @@ extension AuthHandler {
             on: track,
             named: request.trackID,
             idHash,
+            of: caller.userID,
+            from: requester.origin,
             in: tx
         ) {
             return .failure(error)
@@ -118,6 +121,8 @@ extension AuthHandler {
         on track: Track,
         named secret: String,
         _ idHash: [UInt8],
+        of user: UserID,
+        from origin: SessionOrigin,
         in tx: WriteTransaction
     ) throws -> RequestError? {
         guard track.codeExpires > tx.ct, track.codeTries < limits.loginCodeTries else {
@@ -126,6 +131,7 @@ extension AuthHandler {
         let given = Tokens.hash(code: code, request: secret)
         if Tokens.areEqual(given, track.codeHash) { return nil }
         try tx.countEmailTry(track: idHash)
+        try tx.countRefusal(.codeRefused, of: user, from: origin.address)
         return .errorCodeWrong
     }
 
@@ -168,6 +174,8 @@ extension AuthHandler {
             on: track,
             named: request.trackID,
             idHash,
+            of: account.id,
+            from: requester.origin,
             in: tx
         ) {
             return .failure(error)

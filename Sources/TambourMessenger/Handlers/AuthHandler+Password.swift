@@ -232,6 +232,7 @@ extension AuthHandler {
         _ given: HashedPassword?,
         for second: PasswordRecord,
         of user: UserID,
+        from origin: SessionOrigin,
         in tx: WriteTransaction
     ) throws -> RequestError? {
         let tries = try tries(of: second, now: tx.ct)
@@ -246,6 +247,7 @@ extension AuthHandler {
         }
         let since = tries == 0 ? tx.ct : second.triesSince
         try tx.setPasswordTries(tries + 1, since: since, of: user)
+        try tx.countRefusal(.passwordRefused, of: user, from: origin.address)
         return .errorPasswordWrong
     }
 
@@ -269,6 +271,7 @@ extension AuthHandler {
             call.password,
             for: second,
             of: caller.userID,
+            from: call.requester.origin,
             in: tx
         ) {
             return .failure(error)
@@ -410,6 +413,7 @@ extension AuthHandler {
             call.password,
             for: second,
             of: account.id,
+            from: call.requester.origin,
             in: tx
         ) {
             return .failure(error)

@@ -127,7 +127,13 @@ struct AuthHandler: Sendable {
     ) throws -> Result<AuthCodeReply, RequestError> {
         let tokenHash = Tokens.hash(request.token)
         let code: LoginCode
-        switch try checked(request.verifyCode, of: request.token, moving: nil, in: tx) {
+        switch try checked(
+            request.verifyCode,
+            of: request.token,
+            moving: nil,
+            from: requester.origin,
+            in: tx
+        ) {
         case .failure(let error): return .failure(error)
         case .success(let known): code = known
         }
@@ -175,6 +181,7 @@ struct AuthHandler: Sendable {
         _ code: String,
         of token: String,
         moving user: UserID?,
+        from origin: SessionOrigin,
         in tx: WriteTransaction
     ) throws -> Result<LoginCode, RequestError> {
         let tokenHash = Tokens.hash(token)
@@ -183,6 +190,10 @@ struct AuthHandler: Sendable {
         else { throw RequestError.errorCodeExpired }
         guard Tokens.areEqual(Tokens.hash(code: code, request: token), known.codeHash) else {
             try tx.countLoginTry(tokenHash: tokenHash)
+            // A phone without an account leaves no trace, so strangers cannot fill the log.
+            if let account = try user ?? tx.reader.account(phone: known.phone)?.id {
+                try tx.countRefusal(.codeRefused, of: account, from: origin.address)
+            }
             return .failure(.errorCodeWrong)
         }
         return .success(known)
@@ -274,14 +285,16 @@ struct AuthHandler: Sendable {
         try tx.spendRegistration(tokenHash: tokenHash)
         let id = try tx.createAccount(phone: phone, firstName: firstName, lastName: lastName)
         if let invitation { try tx.use(invitation, by: id) }
+        try tx.joinDefaultChats([id], limits: limits)
         guard let account = try tx.reader.account(id) else {
             preconditionFailure("the account was inserted in this transaction")
         }
-        return try confirmed(account, from: requester, in: tx)
+        return try confirmed(account, isNew: true, from: requester, in: tx)
     }
 
     private func confirmed(
         _ account: Account,
+        isNew: Bool = false,
         from requester: Requester,
         in tx: WriteTransaction
     ) throws -> AuthConfirmReply {
@@ -289,7 +302,7 @@ struct AuthHandler: Sendable {
             userToken: account.id.rawValue,
             profile: try tx.reader.profile(of: account),
             tokenType: .login,
-            token: try openSession(of: account.id, from: requester, in: tx)
+            token: try openSession(of: account.id, isNew: isNew, from: requester, in: tx)
         )
     }
 
@@ -340,8 +353,11 @@ struct AuthHandler: Sendable {
 
     /// Opens a session. At `maxSessions`, first closes old sessions: unconnected before connected
     /// sessions, and in each group the least recently seen first.
+    ///
+    /// - Parameter isNew: whether the account was just registered.
     private func openSession(
         of user: UserID,
+        isNew: Bool = false,
         from requester: Requester,
         in tx: WriteTransaction
     ) throws -> String {
@@ -355,10 +371,18 @@ struct AuthHandler: Sendable {
             try tx.closeSessions(Array(inOrder.suffix(surplus)), of: user)
         }
         let token = Tokens.make(environment)
-        _ = try tx.createSession(
+        let origin = requester.origin
+        let isKnown = try tx.hasDevice(origin.installation, of: user)
+        let session = try tx.createSession(
             of: user,
             tokenHash: Tokens.hash(token),
-            origin: requester.origin
+            origin: origin
+        )
+        try tx.record(
+            isNew ? .registration : isKnown ? .signIn : .newDevice,
+            about: user,
+            from: origin.address,
+            "session \(session.rawValue), \(origin.client)"
         )
         return token
     }

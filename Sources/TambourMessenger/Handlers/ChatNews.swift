@@ -263,6 +263,70 @@ extension WriteTransaction {
         }
     }
 
+    /// Creates a group or channel with its first message, the event `new`, and tells its members.
+    ///
+    /// - Returns: the chat, and the event as its author sees it.
+    func found(
+        _ kind: ChatKind,
+        title: Text,
+        owner: UserID,
+        on device: DeviceID,
+        invited: [UserID] = [],
+        link: Text,
+        cid: Int64,
+        limits: Limits,
+        except connection: ConnectionID?
+    ) throws -> (chat: ChatState, message: Message, previous: MessageID?) {
+        let chat = try createGroup(kind, title: title, owner: owner, members: [owner] + invited)
+        var details = chat.details
+        details.link = link
+        try set(details, of: chat)
+        let created = Attach(
+            type: .control,
+            title: title,
+            event: "new",
+            userID: owner,
+            // The members of a channel are not revealed. A group may have more members than a
+            // message can name.
+            userIDs: kind == .channel ? nil : Array(invited.prefix(limits.maxIDsPerRequest)),
+            chatType: kind.onWire
+        )
+        let (record, previous) = try append(
+            MessageContent(cid: cid, text: .empty, attaches: Packed([created])),
+            to: chat,
+            from: owner,
+            on: device
+        )
+        let stored = try message(record, in: chat)
+        try announce(chat, last: stored, except: connection)
+        let own = try tell(
+            new: stored,
+            of: record,
+            previous: previous,
+            in: chat,
+            except: connection
+        )
+        return (chat, own, previous)
+    }
+
+    /// Notifies all members of a group of its new members. In a channel, notifies only the new
+    /// members. The members of a channel are not revealed, and an arrival is not worth a message to
+    /// all of them.
+    func tellArrival(
+        of added: [UserID],
+        _ event: Attach,
+        in chat: ChatState,
+        by user: UserID,
+        except connection: ConnectionID?
+    ) throws {
+        if chat.kind == .channel {
+            return try announce(chat, to: added, last: nil, except: connection)
+        }
+        let (message, previous) = try appendEvent(event, to: chat, by: user)
+        try announce(chat, last: message, except: connection)
+        try tell(message, previous: previous, in: chat, except: connection)
+    }
+
     /// Stores an event of a chat as a message of the user who caused the event.
     func appendEvent(
         _ event: Attach,

@@ -37,12 +37,12 @@ extension GroupsHandler {
                 return ChatJoinReply(chat: card.chat)
             }
             try tx.add([caller.userID], to: chat, showingHistory: true)
-            try tellArrival(
+            try tx.tellArrival(
                 of: [caller.userID],
                 Attach(type: .control, event: "joinByLink", userID: caller.userID),
                 in: chat,
-                by: caller,
-                tx
+                by: caller.userID,
+                except: caller.connectionID
             )
         }
         return ChatJoinReply(chat: try tx.seen(chat, by: caller.userID))

@@ -76,12 +76,12 @@ struct GroupsHandler: Sendable {
         try requireRoom(for: added.count, in: chat)
         guard !added.isEmpty else { return }
         try tx.add(added, to: chat, showingHistory: showingHistory)
-        try tellArrival(
+        try tx.tellArrival(
             of: added,
             Attach(type: .control, event: "add", userID: caller.userID, userIDs: added),
             in: chat,
-            by: caller,
-            tx
+            by: caller.userID,
+            except: caller.connectionID
         )
     }
 
@@ -93,24 +93,6 @@ struct GroupsHandler: Sendable {
                 "/userIds: \(chat.memberCount + added) members, limit \(limits.maxGroupMembers)"
             )
         }
-    }
-
-    /// Notifies all members of a group of its new members. In a channel, notifies only the new
-    /// members. The members of a channel are not revealed, and an arrival is not worth a message to
-    /// all of them.
-    func tellArrival(
-        of added: [UserID],
-        _ event: Attach,
-        in chat: ChatState,
-        by caller: Caller,
-        _ tx: WriteTransaction
-    ) throws {
-        if chat.kind == .channel {
-            return try tx.announce(chat, to: added, last: nil, except: caller.connectionID)
-        }
-        let (message, previous) = try tx.appendEvent(event, to: chat, by: caller.userID)
-        try tx.announce(chat, last: message, except: caller.connectionID)
-        try tx.tell(message, previous: previous, in: chat, except: caller.connectionID)
     }
 
     /// Admits users who requested to join. Skips users who have withdrawn their request.
@@ -126,12 +108,12 @@ struct GroupsHandler: Sendable {
         try requireRoom(for: asking.count, in: chat)
         guard !asking.isEmpty else { return }
         try tx.add(asking, to: chat, showingHistory: showingHistory)
-        try tellArrival(
+        try tx.tellArrival(
             of: asking,
             Attach(type: .control, event: "add", userID: caller.userID, userIDs: asking),
             in: chat,
-            by: caller,
-            tx
+            by: caller.userID,
+            except: caller.connectionID
         )
     }
 

@@ -370,38 +370,15 @@ struct MessagesHandler: Sendable {
             )
         }
 
-        let chat = try tx.createGroup(
+        let (chat, own, previous) = try tx.found(
             kind,
             title: title,
             owner: caller.userID,
-            members: Array(members)
-        )
-        var details = chat.details
-        details.link = ChatLink.newInvitation(environment)
-        try tx.set(details, of: chat)
-        let created = Attach(
-            type: .control,
-            title: title,
-            event: "new",
-            userID: caller.userID,
-            // The members of a channel are not revealed. A group may have more members than a
-            // message can name.
-            userIDs: kind == .channel ? nil : Array(invited.prefix(limits.maxIDsPerRequest)),
-            chatType: kind.onWire
-        )
-        let (record, previous) = try tx.append(
-            MessageContent(cid: message.cid, text: .empty, attaches: Packed([created])),
-            to: chat,
-            from: caller.userID,
-            on: caller.deviceID
-        )
-        let stored = try tx.message(record, in: chat)
-        try tx.announce(chat, last: stored, except: caller.connectionID)
-        let own = try tx.tell(
-            new: stored,
-            of: record,
-            previous: previous,
-            in: chat,
+            on: caller.deviceID,
+            invited: invited,
+            link: ChatLink.newInvitation(environment),
+            cid: message.cid,
+            limits: limits,
             except: caller.connectionID
         )
         return try reply(

@@ -2,13 +2,15 @@
 package struct AdminFilter: Equatable, Sendable {
     package enum Key: String, CaseIterable, Sendable {
         case user, chat
-        case state, kind
+        case state, kind, action
         /// A part of the field's text; upper and lower case are equal.
         case name, title, client, address
         /// The first digits of the phone.
         case phone
         /// The least number of days since the user or session was last seen.
         case idleDays = "idle-days"
+        /// The greatest number of days since it happened.
+        case days
         case minMembers = "min-members"
         /// The id in the last line of the previous page.
         case after
@@ -42,7 +44,7 @@ package struct AdminFilter: Equatable, Sendable {
     func number(_ key: Key) throws -> Int64? {
         guard let value = values[key] else { return nil }
         guard let number = Int64(value) else {
-            throw AdminService.Failure(description: "\(key.rawValue): \(value) is no number")
+            throw AdminService.Failure("\(key.rawValue) is no number", typed: value)
         }
         return number
     }

@@ -38,6 +38,8 @@ extension AdminService {
                 // Another erasure may have begun in the meantime.
                 guard let account = try tx.reader.account(id), !account.isErased else { return }
                 try eraser.begin(account, in: tx)
+                // The id is all that stays of the account.
+                try tx.record(.erase, about: nil, "user \(id)")
             }
         }
         let isMore = Box(true)

@@ -8,6 +8,7 @@ extension AdminService {
     /// About other users the export contains only data that this user sees: ids, names and visible
     /// phones. Tokens, codes and the hash of the password are omitted.
     func export(_ user: String, _ output: (String) throws -> Void) throws {
+        try recordIfServing(.export, about: id(of: user))
         try backend.readApart { store in
             try store.read { snapshot in
                 guard let account = try Self.account(user, in: snapshot), !account.isErased else {
@@ -58,6 +59,7 @@ private struct Export {
             try own(in: key, as: MessageAddress(chatID: ChatID(channel.rawValue), postID: post))
         }
         try reports()
+        try audit()
     }
 
     private func line(_ type: String, _ entries: [(String, JSON)]) throws {
@@ -140,6 +142,32 @@ private struct Export {
                 "attempt",
                 [("kind", .string(attempt.kind)), ("created", JSON(time: attempt.created))]
             )
+        }
+    }
+
+    private func audit() throws {
+        var last: Int64 = 0
+        while true {
+            let page = try snapshot.auditEntries(
+                about: user,
+                after: last,
+                limit: Self.messagesPerRead
+            )
+            for entry in page {
+                try line(
+                    "audit",
+                    [
+                        ("time", JSON(time: entry.created)),
+                        ("action", .string(entry.action)),
+                        ("times", entry.times > 1 ? .int(entry.times) : .null),
+                        ("last", entry.times > 1 ? JSON(time: entry.last) : .null),
+                        ("address", entry.address.isEmpty ? .null : .string(entry.address)),
+                        ("detail", entry.detail.isEmpty ? .null : .string(entry.detail)),
+                    ]
+                )
+                last = entry.id
+            }
+            if page.count < Self.messagesPerRead { return }
         }
     }
 

@@ -6,7 +6,7 @@ import TambourStore
 // session.
 extension AdminService {
     private static let rowsPerRead = 500
-    private static let dayMs: Int64 = 86_400_000
+    static let dayMs: Int64 = 86_400_000
     private static let shownMembers = 100
 
     /// Reads pages until enough lines are found or no row is left. Each page has its own snapshot.
@@ -160,7 +160,7 @@ extension AdminService {
             lines.value = try store.read { snapshot in
                 guard let number = Int64(id),
                     let chat = try snapshot.inspectedChat(ChatKey(number))
-                else { throw Failure(description: "there is no chat \(id)") }
+                else { throw Failure("there is no chat with this id", typed: id) }
                 let members = try snapshot.inspectedMembers(
                     of: chat.key,
                     after: UserID(0),
@@ -227,6 +227,7 @@ extension AdminService {
             else { throw Self.unknown(session: id) }
             try tx.voidSignIns(of: session.userID)
             try tx.closeSessions([session.id], of: session.userID)
+            try tx.record(.endSession, about: session.userID, "session \(session.id.rawValue)")
         }
         try output("\(id) ended")
     }
@@ -238,6 +239,7 @@ extension AdminService {
                 throw Self.unknown(user: user)
             }
             ended.value = try tx.closeAllSessions(of: account.id)
+            try tx.record(.endSessions, about: account.id, "\(ended.value.count) sessions")
         }
         for id in ended.value { try output("\(id.rawValue) ended") }
         if ended.value.isEmpty { try output("no session") }
@@ -245,7 +247,7 @@ extension AdminService {
 
     // MARK: - Lookup of ids
 
-    private func id(of user: String) throws -> UserID {
+    func id(of user: String) throws -> UserID {
         let id = Box<UserID?>(nil)
         try backend.read { store in
             id.value = try store.read { try Self.account(user, in: $0)?.id }
@@ -255,11 +257,11 @@ extension AdminService {
     }
 
     static func unknown(user: String) -> Failure {
-        Failure(description: "no user has the phone or id \(user)")
+        Failure("no user has this phone or id", typed: user)
     }
 
     private static func unknown(session: String) -> Failure {
-        Failure(description: "there is no session \(session)")
+        Failure("there is no session with this id", typed: session)
     }
 }
 

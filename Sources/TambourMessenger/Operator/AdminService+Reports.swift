@@ -57,12 +57,13 @@ extension AdminService {
 
     func closeReport(_ id: String, _ output: (String) throws -> Void) throws {
         guard let id = Int64(id) else {
-            throw Failure(description: "\(id) is no number of a report")
+            throw Failure("this is no number of a report", typed: id)
         }
         try backend.write { tx in
             guard try tx.closeReport(id) else {
-                throw Failure(description: "there is no report \(id)")
+                throw Failure("there is no report with this number", typed: "\(id)")
             }
+            try tx.record(.closeReport, about: nil, "report \(id)")
         }
         try output("\(id) closed")
     }

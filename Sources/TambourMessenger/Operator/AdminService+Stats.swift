@@ -3,8 +3,6 @@ import TambourSQL
 import TambourStore
 
 extension AdminService {
-    private static let dayMs: Int64 = 86_400_000
-
     /// Prints each table's rows, bytes and growth, then the size of a message. Stores the sizes
     /// under today's date.
     ///

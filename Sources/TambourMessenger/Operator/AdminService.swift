@@ -18,10 +18,16 @@ package protocol AdminBackend: Sendable {
     func vacuum() throws -> (before: Int64, after: Int64)
     var environment: Environment { get }
     var limits: Limits { get }
+    /// Whether a server runs on the store.
+    var servesClients: Bool { get }
     /// The Prometheus text, or nil when no server runs.
     var metricsText: String? { get }
     /// Reloads the feature rules; nil when no server runs.
     func reload() throws -> (rules: FeatureRules, told: Int)?
+}
+
+extension AdminBackend {
+    package var servesClients: Bool { false }
 }
 
 /// The admin commands. They are the same through the admin socket and on a store without a server.
@@ -29,9 +35,19 @@ package struct AdminService: Sendable {
     /// The failure of a command, described for the administrator.
     package struct Failure: Error, CustomStringConvertible {
         package let description: String
+        /// The description without the words that the administrator typed, which may be a phone.
+        package let reason: String
 
         package init(description: String) {
             self.description = description
+            reason = description
+        }
+
+        /// - Parameter typed: the administrator's word that the command failed on. The log omits
+        ///   it.
+        package init(_ reason: String, typed: String) {
+            description = "\(reason): \(typed)"
+            self.reason = reason
         }
     }
 
@@ -61,6 +77,11 @@ package struct AdminService: Sendable {
         case invite(phone: Int64, days: Int)
         case invitations(AdminFilter)
         case revokeInvitation(String)
+        case audit(AdminFilter)
+        case announce(AnnouncementRequest)
+        case defaultChats
+        case addDefaultChat(String)
+        case removeDefaultChat(String)
 
         package var words: [String] {
             switch self {
@@ -88,13 +109,22 @@ package struct AdminService: Sendable {
             case .invite(let phone, let days): ["invite", "\(phone)", "\(days)"]
             case .invitations(let filter): ["invitations"] + filter.words
             case .revokeInvitation(let id): ["revoke-invitation", id]
+            case .audit(let filter): ["audit"] + filter.words
+            case .announce(let request):
+                [
+                    request.isRepeated ? "announce-again" : "announce",
+                    AdminText.escaped(request.text), AdminText.escaped(request.title),
+                ] + (request.owner.map { [$0] } ?? [])
+            case .defaultChats: ["default-chats"]
+            case .addDefaultChat(let id): ["add-default-chat", id]
+            case .removeDefaultChat(let id): ["remove-default-chat", id]
             }
         }
 
         /// Whether the command may take long and must not delay other commands.
         package var isLong: Bool {
             switch self {
-            case .createUsers, .erase, .export, .stats, .check, .vacuum: true
+            case .createUsers, .erase, .export, .stats, .check, .vacuum, .announce: true
             default: false
             }
         }
@@ -144,6 +174,21 @@ package struct AdminService: Sendable {
             case ("reports", 1): self = .reports
             case ("close-report", 2): self = .closeReport(words[1])
             case ("revoke-invitation", 2): self = .revokeInvitation(words[1])
+            case ("audit", _):
+                guard let filter = filter() else { return nil }
+                self = .audit(filter)
+            case ("announce", 3...4), ("announce-again", 3...4):
+                self = .announce(
+                    AnnouncementRequest(
+                        AdminText.unescaped(words[1]),
+                        owner: words.count == 4 ? words[3] : nil,
+                        title: AdminText.unescaped(words[2]),
+                        isRepeated: words[0] == "announce-again"
+                    )
+                )
+            case ("default-chats", 1): self = .defaultChats
+            case ("add-default-chat", 2): self = .addDefaultChat(words[1])
+            case ("remove-default-chat", 2): self = .removeDefaultChat(words[1])
             default: return nil
             }
         }
@@ -176,7 +221,9 @@ package struct AdminService: Sendable {
         case .endSession(let id): try endSession(id, output)
         case .endSessions(let user): try endSessions(of: user, output)
         case .stats(let days): try stats(since: days, output)
-        case .vacuum: try vacuum(output)
+        case .vacuum:
+            try recordIfServing(.vacuum)
+            try vacuum(output)
         case .clock: try clock(output)
         case .metrics:
             guard let text = backend.metricsText else { throw Self.noServer }
@@ -184,6 +231,7 @@ package struct AdminService: Sendable {
         case .check: try check(output)
         case .reload:
             guard let result = try backend.reload() else { throw Self.noServer }
+            try recordIfServing(.reload)
             for line in result.rules.summary { try output(line) }
             try output("sessions told: \(result.told)")
         case .reports: try reports(output)
@@ -193,6 +241,11 @@ package struct AdminService: Sendable {
         case .invite(let phone, let days): try invite(phone, days: days, output)
         case .invitations(let filter): try listInvitations(filter, output)
         case .revokeInvitation(let id): try revokeInvitation(id, output)
+        case .audit(let filter): try listAudit(filter, output)
+        case .announce(let request): try announce(request, output)
+        case .defaultChats: try listDefaultChats(output)
+        case .addDefaultChat(let id): try addDefaultChat(id, output)
+        case .removeDefaultChat(let id): try removeDefaultChat(id, output)
         }
     }
 
@@ -213,19 +266,24 @@ package struct AdminService: Sendable {
         while next < count {
             let range = next..<min(next + Self.usersPerBatch, count)
             let lines = Box<[String]>([])
-            let environment = backend.environment
+            let (environment, limits) = (backend.environment, backend.limits)
             try backend.write { tx in
                 var made: [String] = []
                 let phones = range.map { firstPhone + Int64($0) }
                 for phone in phones where try tx.reader.account(phone: phone) != nil {
-                    throw Failure(description: "\(PhoneNumber.format(phone)) is taken")
+                    throw Failure("a phone is taken", typed: PhoneNumber.format(phone))
                 }
+                if range.lowerBound == 0 {
+                    try tx.record(.createUsers, about: nil, "\(count) users")
+                }
+                var users: [UserID] = []
                 for phone in phones {
                     let id = try tx.createAccount(
                         phone: phone,
                         firstName: "User \(phone % 10_000)",
                         lastName: nil
                     )
+                    users.append(id)
                     let token = Tokens.make(environment)
                     _ = try tx.createSession(
                         of: id,
@@ -239,6 +297,7 @@ package struct AdminService: Sendable {
                     )
                     made.append("\(PhoneNumber.format(phone)) \(id.rawValue) \(token)")
                 }
+                try tx.joinDefaultChats(users, limits: limits)
                 lines.value = made
             }
             for line in lines.value { try output(line) }
@@ -259,6 +318,7 @@ package struct AdminService: Sendable {
             if account.isBlocked != isBlocked {
                 try tx.setBlocked(isBlocked, account.id)
                 if isBlocked { try tx.closeAllSessions(of: account.id) }
+                try tx.record(isBlocked ? .block : .unblock, about: account.id)
             }
             done.value =
                 "\(PhoneNumber.format(account.phone)) \(account.id.rawValue) "

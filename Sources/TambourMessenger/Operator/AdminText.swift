@@ -43,5 +43,37 @@ package enum AdminText {
         return "\"\(cut)\(cut.endIndex < text.endIndex ? "…" : "")\""
     }
 
+    /// Returns a text as one word of an admin request: without tabs and line breaks.
+    static func escaped(_ text: String) -> String {
+        var word = ""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\\": word += "\\\\"
+            case "\t": word += "\\t"
+            case "\n": word += "\\n"
+            default: word.unicodeScalars.append(scalar)
+            }
+        }
+        return word
+    }
+
+    /// Returns the text of an escaped word.
+    static func unescaped(_ word: String) -> String {
+        var text = ""
+        var isEscaped = false
+        for scalar in word.unicodeScalars {
+            switch (isEscaped, scalar) {
+            case (false, "\\"):
+                isEscaped = true
+                continue
+            case (true, "t"): text += "\t"
+            case (true, "n"): text += "\n"
+            default: text.unicodeScalars.append(scalar)
+            }
+            isEscaped = false
+        }
+        return text
+    }
+
     private static let maxShown = 200
 }

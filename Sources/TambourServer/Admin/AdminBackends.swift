@@ -30,6 +30,8 @@ package struct LiveAdminBackend: AdminBackend {
 
     package func vacuum() throws -> (before: Int64, after: Int64) { try messenger.vacuum() }
 
+    package var servesClients: Bool { true }
+
     package var metricsText: String? {
         // Health checks read the metrics, so a hung lane, engine or reader must not look healthy.
         guard let lanes = server.gateway.laneReports(), (try? write { _ in }) != nil,

@@ -19,8 +19,8 @@ final class AdminConnection: @unchecked Sendable {
     /// Called when the source has released the descriptor.
     private var afterReading: (() -> Void)?
 
-    /// The longest request line, in bytes.
-    private static let maxLine = 4096
+    /// The longest request line, in bytes: an announcement with every byte escaped.
+    private static let maxLine = 40_000
     /// The time limit for a request to arrive.
     private static let patience = DispatchTimeInterval.seconds(10)
     /// The seconds after which a client that reads no bytes of an answer is closed.

@@ -110,9 +110,14 @@ final class AdminSocket: @unchecked Sendable {
                 }
             }
         } catch {
-            // The reason may contain a phone number, so it is sent to the administrator but not
-            // logged.
-            logger.notice("an admin command failed", metadata: ["command": "\(request.words[0])"])
+            // The log gets no phone, so it does not get the words that the administrator typed.
+            let reason = (error as? AdminService.Failure)?.reason ?? "\(error)"
+            logger.notice(
+                "an admin command failed",
+                metadata: [
+                    "command": "\(request.words[0])", "reason": "\(Self.printable(reason))",
+                ]
+            )
             connection.write("!\(Self.printable("\(error)"))\n")
         }
         connection.write("=\n")

@@ -79,7 +79,7 @@ package struct DefaultChat: Sendable {
 extension ReadTransaction {
     /// Returns the newest announcement. Earlier announcements are finished and are not kept.
     package func announcement() throws -> Announcement? {
-        try store.announcements.newest.one({ _ in }) {
+        try store.announcements.newest.one(read: {
             Announcement(
                 id: $0.int(.id),
                 chat: ChatKey($0.int(.chat)),
@@ -88,7 +88,7 @@ extension ReadTransaction {
                 upTo: UserID($0.int(.upTo)),
                 message: $0.nonZero(.message).map { MessageID($0) }
             )
-        }
+        })
     }
 
     /// Returns the chats that new accounts join, at most `maxDefaultChats`, in the order in which

@@ -166,8 +166,8 @@ extension WriteTransaction {
             $0.bind(4, ct)
             $0.bindText(5, address)
         }
-        guard counted == 0 else { return writes += 1 }
-        try record(action, about: user, from: address)
+        writes += counted
+        if counted == 0 { try record(action, about: user, from: address) }
     }
 
     /// The time that one entry of refused sign-ins covers.

@@ -263,7 +263,11 @@ extension StoreCheck {
                 (["created", "last"], times),
             ]
         ),
-        Numbers("default_chat", ["chat"], [(["chat"], chats), (["announces"], small), (["added"], times)]),
+        Numbers(
+            "default_chat",
+            ["chat"],
+            [(["chat"], chats), (["announces"], small), (["added"], times)]
+        ),
         Numbers(
             "announcement",
             ["id"],
