@@ -271,9 +271,9 @@ package enum Schema {
               action {text} NOT NULL,
               user_id {int64} NOT NULL,
               address {text} NOT NULL,
-              detail {blob} NOT NULL,
-              UNIQUE (kind, n)
+              detail {blob} NOT NULL
             );
+            CREATE INDEX audit_kind ON audit (kind, n);
             CREATE INDEX audit_user ON audit (user_id, action, created);
 
             CREATE TABLE default_chat (

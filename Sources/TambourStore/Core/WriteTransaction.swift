@@ -45,6 +45,7 @@ package final class WriteTransaction {
     var lastSessionID: Int64
     var lastDeviceID: Int64
     var lastChatKey: Int64
+    var lastAuditID: Int64
 
     /// The number of chats cached between batches; a full cache is cleared.
     private static let cachedChats = 20_000
@@ -82,10 +83,10 @@ package final class WriteTransaction {
             ),
             kept: Self.recentClientIDs
         )
-        (lastSessionID, lastDeviceID, lastChatKey) = try Self.lastIDs(store)
+        (lastSessionID, lastDeviceID, lastChatKey, lastAuditID) = try Self.lastIDs(store)
     }
 
-    private static func lastIDs(_ store: StoreConnection) throws -> (Int64, Int64, Int64) {
+    private static func lastIDs(_ store: StoreConnection) throws -> (Int64, Int64, Int64, Int64) {
         func last(_ table: String, _ statement: any SQLStatement) throws -> Int64 {
             try possible(statement.oneInt() ?? 0, table)
         }
@@ -103,7 +104,8 @@ package final class WriteTransaction {
         return (
             max(rememberedSession, try last("session", store.sessions.lastID)),
             try last("device", store.sessions.lastDevice),
-            try last("chat", store.chats.lastPositiveID)
+            try last("chat", store.chats.lastPositiveID),
+            try last("audit", store.audit.lastID)
         )
     }
 
@@ -226,7 +228,7 @@ package final class WriteTransaction {
         pending = []
         pendingKeys = [:]
         if let last = try? Self.lastIDs(store) {
-            (lastSessionID, lastDeviceID, lastChatKey) = last
+            (lastSessionID, lastDeviceID, lastChatKey, lastAuditID) = last
         }
     }
 }

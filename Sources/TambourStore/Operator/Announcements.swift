@@ -121,7 +121,7 @@ extension WriteTransaction {
         after earlier: Announcement?
     ) throws {
         writes += 1
-        let id = max(ct, (earlier?.id ?? 0) + 1)
+        let id = max(ct, (earlier?.id ?? 0) &+ 1)
         try store.announcements.deleteOthers.run { $0.bind(1, id) }
         try store.announcements.add.run {
             $0.bind(1, id)

@@ -8,7 +8,8 @@ enum AuditColumn: Int, SQLColumn {
 struct AuditStatements {
     let add: any SQLStatement
     let countAgain: any SQLStatement
-    let last: any SQLStatement
+    let lastID: any SQLStatement
+    let lastNumber: any SQLStatement
     let trim: any SQLStatement
     let prune: any SQLStatement
 
@@ -17,7 +18,7 @@ struct AuditStatements {
             """
             INSERT INTO audit
               (id, kind, n, created, last, times, action, user_id, address, detail)
-            VALUES ((SELECT COALESCE(max(id), 0) + 1 FROM audit), $1, $2, $3, $3, 1, $4, $5, $6, $7)
+            VALUES ($1, $2, $3, $4, $4, 1, $5, $6, $7, $8)
             """
         )
         countAgain = try sql.prepare(
@@ -29,7 +30,8 @@ struct AuditStatements {
             )
             """
         )
-        last = try sql.prepare("SELECT max(n) FROM audit WHERE kind = $1")
+        lastID = try sql.prepare("SELECT max(id) FROM audit")
+        lastNumber = try sql.prepare("SELECT max(n) FROM audit WHERE kind = $1")
         trim = try sql.prepare(
             """
             DELETE FROM audit WHERE kind = $1 AND n IN (
@@ -134,16 +136,20 @@ extension WriteTransaction {
         _ detail: String = ""
     ) throws {
         writes += 1
+        lastAuditID += 1
         let kind = action.kind.rawValue
-        let number = (try store.audit.last.oneInt { $0.bind(1, kind) } ?? 0) + 1
+        // The entries of a kind have dense numbers, so a range of numbers is a number of entries.
+        let last = try store.audit.lastNumber.oneInt { $0.bind(1, kind) } ?? 0
+        let number = min(max(last, 0), StoreCheck.ids.upperBound) + 1
         try store.audit.add.run {
-            $0.bind(1, kind)
-            $0.bind(2, number)
-            $0.bind(3, ct)
-            $0.bindText(4, action.rawValue)
-            $0.bind(5, user?.rawValue ?? 0)
-            $0.bindText(6, address)
-            $0.bindWords(7, detail)
+            $0.bind(1, lastAuditID)
+            $0.bind(2, kind)
+            $0.bind(3, number)
+            $0.bind(4, ct)
+            $0.bindText(5, action.rawValue)
+            $0.bind(6, user?.rawValue ?? 0)
+            $0.bindText(7, address)
+            $0.bindWords(8, detail)
         }
         try store.audit.trim.run {
             $0.bind(1, kind)

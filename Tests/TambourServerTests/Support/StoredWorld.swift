@@ -41,6 +41,13 @@ final class StoredWorld {
         channel = try alice.createGroup("Channel", with: [bob], type: "CHANNEL", cid: 2)
         do {
             try Self.fill(server, alice, bob, group)
+            try server.run { [group, channel] tx in
+                for id in [group, channel] {
+                    guard let chat = try tx.livingChat(ChatKey(id.rawValue)) else { continue }
+                    try tx.addDefaultChat(chat, announces: id == channel)
+                    if id == channel { try tx.addAnnouncement("news", in: chat, after: nil) }
+                }
+            }
         } catch {
             server.remove()
             throw error
@@ -275,7 +282,7 @@ final class StoredWorld {
         let requests: [AdminService.Request] = [
             .users(AdminFilter()), .users(AdminFilter([.idleDays: "36500"])),
             .chats(AdminFilter()), .sessions(AdminFilter([.idleDays: "1"])), .reports,
-            .stats(sinceDays: .max), .check, .clock,
+            .stats(sinceDays: .max), .check, .clock, .audit(AdminFilter()), .defaultChats,
         ]
         let ids = people.map { AdminService.Request.export(user: "\($0.id)") }
         let shown = people.map { AdminService.Request.user("\($0.id)") }
