@@ -89,6 +89,13 @@ final class TambourdProcess: Sendable {
         try await startAgain()
     }
 
+    /// Stops the server gracefully, runs `body`, and starts the server again.
+    func stopped(_ body: () async throws -> Void) async throws {
+        try await stop()
+        try await body()
+        try await startAgain()
+    }
+
     /// Kills the server with SIGKILL and starts it again on the same port with the same data.
     func killAndRestart() async throws {
         current.signal(SIGKILL)
