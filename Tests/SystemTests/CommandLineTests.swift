@@ -114,6 +114,7 @@ struct CommandLineTests {
             (["--registration", "maybe"], "is none of open, invite, closed"),
             (["--user-invitations", "1001"], "1001 is not 0 to 1000"),
             (["--lanes", "0"], "lanes"),
+            (["--audit-days", "0"], "auditDays: 0 is not a number from 1 to 3650"),
             (["--limits", "/nowhere/at/all"], "cannot read"),
             (["--log-level", "loud"], "loud"),
         ]
@@ -137,7 +138,9 @@ struct CommandLineTests {
             ["admin", "invites", "create", "--days"], ["admin", "invites", "create", "--uses"],
             ["admin", "invites", "create", "--count"], ["admin", "invites", "list", "--limit"],
             ["admin", "users", "create", "--first-phone=+79990000009", "--count"],
+            ["admin", "audit", "--limit"], ["admin", "audit", "--days"],
             ["serve", "--listen=127.0.0.1:0", "--lanes"],
+            ["serve", "--listen=127.0.0.1:0", "--audit-days"],
         ]
     )
     func numbers(command: [String]) async throws {
@@ -156,6 +159,38 @@ struct CommandLineTests {
             // ArgumentParser exits with 64 when it cannot parse the arguments.
             #expect([0, 1, 64].contains(result.status), "\(words): \(result.errors)")
         }
+    }
+
+    @Test("an announcement, default chats and the audit log work without a server, too")
+    func announcements() async throws {
+        let place = try Place()
+        func admin(_ words: String...) async throws -> [String] {
+            let result = try await run(["admin"] + words + ["--data", place.data])
+            try #require(result.status == 0, "\(words): \(result.errors)")
+            return result.lines
+        }
+        _ = try await admin("users", "create", "--count", "2", "--first-phone", "+79990000001")
+        let posted = try await admin("announce", "Hello,\n\tall", "--from=+79990000001")
+        let words = try #require(posted.last).split(separator: " ").map(String.init)
+        try #require(words.count == 8, "\(posted)")
+        #expect(words[6...] == ["2", "members"])
+        let chat = words[4]
+        #expect(
+            try await admin("default-chats", "list")
+                == ["\(chat) channel 2 announcements \"Announcements\""]
+        )
+        #expect(try await admin("default-chats", "remove", chat).count == 1)
+        #expect(try await admin("default-chats", "add", chat).count == 1)
+        let again = try await run(["admin", "announce", "Hello,\n\tall", "--data", place.data])
+        #expect(again.errors.contains("--again"))
+        let actions = try await admin("audit", "--kind", "admin").map {
+            String($0.split(separator: " ")[2])
+        }
+        #expect(
+            actions == ["create-users", "announce", "remove-default-chat", "add-default-chat"]
+        )
+        let page = try await run(["admin", "audit", "--limit", "1", "--data", place.data])
+        #expect(page.lines.count == 1 && page.errors == "more: --after=1\n")
     }
 
     @Test("limits that do not exist or make no sense are named")

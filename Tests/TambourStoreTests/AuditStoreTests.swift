@@ -123,7 +123,7 @@ struct AuditStoreTests {
         }
         let next = try #require(try store.read { try $0.announcement() })
         #expect(next.id > posted.id && next.text == "again")
-        #expect(try store.read { try $0.defaultChats().map(\.chat) } == [key])
+        #expect(try store.read { try $0.defaultChats() } == [key])
         #expect(try store.batch { try $0.removeDefaultChat(key) })
         #expect(try !store.batch { try $0.removeDefaultChat(key) })
         #expect(try store.problems() == [])

@@ -36,6 +36,8 @@ struct QueryPlanTests {
         "SCAN delayed_message USING INDEX delayed_message_due",
         // These tables hold only rows of the last minutes.
         "SCAN login_code", "SCAN registration",
+        // These tables hold a few rows.
+        "SCAN announcement", "SCAN default_chat",
         // Runs only when an account is erased.
         "SCAN report", "SEARCH object USING COVERING INDEX object_creation (user_id=?)",
         // Reads the newest messages until one fits.

@@ -74,7 +74,10 @@ package final class Housekeeper: @unchecked Sendable {
     /// - Returns: false when there is nothing to do.
     private func step(in tx: WriteTransaction) throws -> Bool {
         if try eraser.step(in: tx) { return true }
-        if try announcer.step(in: tx) != .nothing { return true }
+        switch try announcer.step(in: tx) {
+        case .more, .posted, .hasNoChannel: return true
+        case .nothing, .hasNoOwner: break
+        }
         return try tx.pruneAudit(before: tx.ct - Int64(auditDays) * 86_400_000)
     }
 }

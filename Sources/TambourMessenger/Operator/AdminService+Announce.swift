@@ -47,8 +47,11 @@ extension AdminService {
         while step.value == .more {
             try backend.write { tx in step.value = try announcer.step(in: tx) }
         }
-        if case .failed(let reason) = step.value {
-            throw Failure(description: "\(reason); run the command again")
+        if step.value == .hasNoOwner {
+            throw Failure(
+                description: "the owner of the channel is being erased; the server posts the "
+                    + "announcement when that is done"
+            )
         }
         let count = Box<Int64>(0)
         let post = Box<MessageID?>(nil)
@@ -60,7 +63,10 @@ extension AdminService {
             }
         }
         guard let post = post.value, let channel = channel.value else {
-            throw Failure(description: "the announcement was given up; run the command again")
+            throw Failure(
+                description: "the channel was deleted before the announcement was posted; "
+                    + "run the command again with --from"
+            )
         }
         try output("posted as \(post.rawValue) in \(channel.rawValue) to \(count.value) members")
     }
@@ -106,8 +112,7 @@ extension AdminService {
             }
             return account.id
         }
-        let known = try tx.reader.defaultChats().first { $0.announces }
-        let living = try known.flatMap { try tx.livingChat($0.chat) }
+        let living = try last.flatMap { try tx.livingChat($0.chat) }
         if let last, let id = last.message, let living, !request.isRepeated,
             let post = try tx.record(id, in: living), post.text == text
         {
@@ -123,8 +128,8 @@ extension AdminService {
                     + "\(chat.key.rawValue); leave --from out"
             )
         }
-        if let known, known.chat != chat.key { _ = try tx.removeDefaultChat(known.chat) }
-        try tx.addDefaultChat(chat, announces: true)
+        if let last, last.chat != chat.key { _ = try tx.removeDefaultChat(last.chat) }
+        try tx.addDefaultChat(chat)
         try tx.addAnnouncement(text, in: chat, after: last)
         try tx.record(.announce, about: nil, "channel \(chat.key.rawValue)")
         return chat.key
@@ -163,14 +168,15 @@ extension AdminService {
         let most = backend.limits.maxGroupMembers
         try backend.read { store in
             lines.value = try store.read { snapshot in
-                try snapshot.defaultChats().map { place in
-                    guard let chat = try snapshot.inspectedChat(place.chat), chat.memberCount > 0
-                    else { return "\(place.chat.rawValue) - 0 deleted" }
+                let announces = try snapshot.announcement()?.chat
+                return try snapshot.defaultChats().map { key in
+                    guard let chat = try snapshot.inspectedChat(key), chat.memberCount > 0
+                    else { return "\(key.rawValue) - 0 deleted" }
                     let state =
-                        place.announces
+                        key == announces
                         ? "announcements"
                         : chat.kind == .group && chat.memberCount >= most ? "full" : "open"
-                    return "\(place.chat.rawValue) \(chat.kind) \(chat.memberCount) \(state) "
+                    return "\(key.rawValue) \(chat.kind) \(chat.memberCount) \(state) "
                         + AdminText.quoted(chat.title ?? .empty)
                 }
             }
@@ -185,7 +191,7 @@ extension AdminService {
                 throw Failure("there is no group or channel with this id", typed: id)
             }
             let known = try tx.reader.defaultChats()
-            guard !known.contains(where: { $0.chat == key }) else {
+            guard !known.contains(key) else {
                 throw Failure(description: "new accounts join \(key.rawValue) already")
             }
             guard known.count < most else {

@@ -15,8 +15,10 @@ struct Announcer: Sendable {
         case more
         /// This step posted the text.
         case posted
-        /// The announcement was given up; the text says why.
-        case failed(String)
+        /// The owner of the channel is being erased. The text is posted by the next owner.
+        case hasNoOwner
+        /// The channel was deleted, so the announcement was given up.
+        case hasNoChannel
     }
 
     let limits: Limits
@@ -27,7 +29,8 @@ struct Announcer: Sendable {
         }
         guard let chat = try tx.livingChat(waiting.chat) else {
             try tx.drop(waiting)
-            return .failed("the channel was deleted before the announcement was posted")
+            _ = try tx.removeDefaultChat(waiting.chat)
+            return .hasNoChannel
         }
         let page = try tx.reader.accounts(after: waiting.upTo, limit: limits.announcedPerStep)
         let users = page.filter { !$0.isErased }.map(\.id)
@@ -49,8 +52,7 @@ struct Announcer: Sendable {
         _ tx: WriteTransaction
     ) throws -> Step {
         guard try tx.reader.account(chat.owner)?.isErased == false else {
-            try tx.drop(waiting)
-            return .failed("the owner of the channel is being erased")
+            return .hasNoOwner
         }
         let (record, previous) = try tx.append(
             MessageContent(cid: waiting.id, text: waiting.text),
@@ -75,8 +77,8 @@ extension WriteTransaction {
     ///
     /// A registration does not fail because a group is full: `admin default-chats list` shows it.
     func joinDefaultChats(_ users: [UserID], limits: Limits) throws {
-        for place in try reader.defaultChats() {
-            guard let chat = try livingChat(place.chat) else { continue }
+        for key in try reader.defaultChats() {
+            guard let chat = try livingChat(key) else { continue }
             let room =
                 chat.kind == .channel
                 ? users.count : max(0, limits.maxGroupMembers - chat.memberCount)

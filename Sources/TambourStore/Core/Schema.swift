@@ -278,7 +278,6 @@ package enum Schema {
 
             CREATE TABLE default_chat (
               chat {int64} NOT NULL PRIMARY KEY,
-              announces {int64} NOT NULL,
               added {int64} NOT NULL
             ) {without_rowid};
 

@@ -6,10 +6,6 @@ enum AnnouncementColumn: Int, SQLColumn {
     case id, chat, text, created, upTo, message
 }
 
-enum DefaultChatColumn: Int, SQLColumn {
-    case chat, announces, added
-}
-
 struct AnnouncementStatements {
     let newest: SQLQuery<AnnouncementColumn>
     let add: any SQLStatement
@@ -17,7 +13,7 @@ struct AnnouncementStatements {
     let setUpTo: any SQLStatement
     let finish: any SQLStatement
     let drop: any SQLStatement
-    let defaults: SQLQuery<DefaultChatColumn>
+    let defaults: SQLQuery<ChatKeyColumn>
     let addDefault: any SQLStatement
     let removeDefault: any SQLStatement
 
@@ -39,12 +35,11 @@ struct AnnouncementStatements {
         )
         drop = try sql.prepare("DELETE FROM announcement WHERE id = $1")
         defaults = try sql.query(
-            "SELECT \(DefaultChatColumn.list) FROM default_chat ORDER BY added, chat"
+            "SELECT \(ChatKeyColumn.list) FROM default_chat ORDER BY added, chat"
         )
         addDefault = try sql.prepare(
             """
-            INSERT INTO default_chat (chat, announces, added) VALUES ($1, $2, $3)
-            ON CONFLICT (chat) DO UPDATE SET announces = excluded.announces
+            INSERT INTO default_chat (chat, added) VALUES ($1, $2) ON CONFLICT (chat) DO NOTHING
             """
         )
         removeDefault = try sql.prepare("DELETE FROM default_chat WHERE chat = $1")
@@ -67,15 +62,6 @@ package struct Announcement: Sendable {
     package let message: MessageID?
 }
 
-/// A chat that new accounts join.
-package struct DefaultChat: Sendable {
-    package let chat: ChatKey
-    /// Whether it is the channel of announcements.
-    package let announces: Bool
-    /// Commit clock, Unix milliseconds.
-    package let added: Int64
-}
-
 extension ReadTransaction {
     /// Returns the newest announcement. Earlier announcements are finished and are not kept.
     package func announcement() throws -> Announcement? {
@@ -93,14 +79,8 @@ extension ReadTransaction {
 
     /// Returns the chats that new accounts join, at most `maxDefaultChats`, in the order in which
     /// they were added.
-    package func defaultChats() throws -> [DefaultChat] {
-        try store.announcements.defaults.all(read: {
-            DefaultChat(
-                chat: ChatKey($0.int(.chat)),
-                announces: $0.bool(.announces),
-                added: $0.int(.added)
-            )
-        })
+    package func defaultChats() throws -> [ChatKey] {
+        try store.announcements.defaults.all(read: { ChatKey($0.int(.chat)) })
     }
 }
 
@@ -157,12 +137,11 @@ extension WriteTransaction {
     }
 
     /// Lets new accounts join a chat.
-    package func addDefaultChat(_ chat: ChatState, announces: Bool = false) throws {
+    package func addDefaultChat(_ chat: ChatState) throws {
         writes += 1
         try store.announcements.addDefault.run {
             $0.bind(1, chat.key.rawValue)
-            $0.bind(2, announces)
-            $0.bind(3, ct)
+            $0.bind(2, ct)
         }
     }
 

@@ -263,11 +263,7 @@ extension StoreCheck {
                 (["created", "last"], times),
             ]
         ),
-        Numbers(
-            "default_chat",
-            ["chat"],
-            [(["chat"], chats), (["announces"], small), (["added"], times)]
-        ),
+        Numbers("default_chat", ["chat"], [(["chat"], chats), (["added"], times)]),
         Numbers(
             "announcement",
             ["id"],

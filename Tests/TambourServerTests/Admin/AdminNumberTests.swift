@@ -35,6 +35,8 @@ struct AdminNumberTests {
         ["export", "#"], ["may-erase", "#"], ["close-report", "#"],
         ["create-users", "#", "79990000100"], ["create-users", "1", "#"],
         ["block", "#"], ["unblock", "#"], ["end-session", "#"], ["end-sessions", "#"],
+        ["audit", "limit=#"], ["audit", "after=#"], ["audit", "user=#"], ["audit", "days=#"],
+        ["announce", "x", "T", "#"], ["add-default-chat", "#"], ["remove-default-chat", "#"],
         ["erase", "#"],
         ["create-invitation", "#", "1"], ["create-invitation", "1", "#"], ["invite", "#", "1"],
         ["invite", "79990000200", "#"], ["invitations", "after=#"], ["invitations", "limit=#"],

@@ -44,7 +44,7 @@ final class StoredWorld {
             try server.run { [group, channel] tx in
                 for id in [group, channel] {
                     guard let chat = try tx.livingChat(ChatKey(id.rawValue)) else { continue }
-                    try tx.addDefaultChat(chat, announces: id == channel)
+                    try tx.addDefaultChat(chat)
                     if id == channel { try tx.addAnnouncement("news", in: chat, after: nil) }
                 }
             }
