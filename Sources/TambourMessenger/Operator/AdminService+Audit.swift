@@ -33,12 +33,14 @@ extension AdminService {
     /// Records an action that changes nothing in the store, such as an export.
     ///
     /// Without a server nothing is recorded: whoever can open the store can also copy it.
+    ///
+    /// - Parameter user: returns the user whom the action concerns.
     func recordIfServing(
         _ action: AuditEntry.Action,
-        about user: UserID? = nil
+        about user: @escaping @Sendable (WriteTransaction) throws -> UserID? = { _ in nil }
     ) throws {
         guard backend.servesClients else { return }
-        try backend.write { tx in try tx.record(action, about: user) }
+        try backend.write { tx in try tx.record(action, about: user(tx)) }
     }
 }
 

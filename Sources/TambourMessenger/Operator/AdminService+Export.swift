@@ -8,7 +8,12 @@ extension AdminService {
     /// About other users the export contains only data that this user sees: ids, names and visible
     /// phones. Tokens, codes and the hash of the password are omitted.
     func export(_ user: String, _ output: (String) throws -> Void) throws {
-        try recordIfServing(.export, about: id(of: user))
+        try recordIfServing(.export) { tx in
+            guard let account = try Self.account(user, in: tx.reader), !account.isErased else {
+                throw Self.unknown(user: user)
+            }
+            return account.id
+        }
         try backend.readApart { store in
             try store.read { snapshot in
                 guard let account = try Self.account(user, in: snapshot), !account.isErased else {

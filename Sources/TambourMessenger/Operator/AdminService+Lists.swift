@@ -235,7 +235,7 @@ extension AdminService {
     func endSessions(of user: String, _ output: (String) throws -> Void) throws {
         let ended = Box<[SessionID]>([])
         try backend.write { tx in
-            guard let account = try Self.account(user, in: tx.reader) else {
+            guard let account = try Self.account(user, in: tx.reader), !account.isErased else {
                 throw Self.unknown(user: user)
             }
             ended.value = try tx.closeAllSessions(of: account.id)
