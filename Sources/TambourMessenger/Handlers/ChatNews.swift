@@ -266,7 +266,7 @@ extension WriteTransaction {
     /// Creates a group or channel with its first message, the event `new`, and tells its members.
     ///
     /// - Returns: the chat, and the event as its author sees it.
-    func found(
+    func startChat(
         _ kind: ChatKind,
         title: Text,
         owner: UserID,

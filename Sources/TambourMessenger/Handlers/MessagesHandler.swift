@@ -370,7 +370,7 @@ struct MessagesHandler: Sendable {
             )
         }
 
-        let (chat, own, previous) = try tx.found(
+        let (chat, own, previous) = try tx.startChat(
             kind,
             title: title,
             owner: caller.userID,

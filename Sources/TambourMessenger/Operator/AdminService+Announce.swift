@@ -148,7 +148,7 @@ extension AdminService {
                     + "--from, for example --from=+79990000001"
             )
         }
-        return try tx.found(
+        return try tx.startChat(
             .channel,
             title: Text(title),
             owner: owner,
