@@ -140,6 +140,36 @@ struct AnnouncementTests {
         }
     }
 
+    @Test("take steps that cost the same however many members the channel has")
+    func steps() throws {
+        try withServer(limits: ["announcedPerStep": 20]) { server in
+            let alice = try server.signUp("Alice")
+            _ = try server.announce("first", from: alice)
+            let channel = try server.channel()
+            _ = try server.admin(.removeDefaultChat("\(channel)"))
+            _ = try server.admin(.createUsers(count: 119, firstPhone: 79_990_800_000))
+            try server.run { tx in
+                let chat = try #require(try tx.livingChat(ChatKey(channel.rawValue)))
+                try tx.addAnnouncement("second", in: chat, after: tx.reader.announcement())
+            }
+            let announcer = Announcer(limits: LiveAdminBackend(server.server).limits)
+            let costs = Box<[(step: Announcer.Step, writes: Int, rows: Int)]>([])
+            while costs.value.last?.step != .posted {
+                try server.run { tx in
+                    let (writes, rows) = (tx.writes, tx.reader.rowsRead)
+                    let step = try announcer.step(in: tx)
+                    costs.value.append((step, tx.writes - writes, tx.reader.rowsRead - rows))
+                }
+            }
+            // Six steps of twenty accounts, and one that finds nobody and posts.
+            #expect(costs.value.map(\.step) == Array(repeating: .more, count: 6) + [.posted])
+            let middle = costs.value[1..<6]
+            #expect(Set(middle.map(\.writes)).count == 1, "\(costs.value)")
+            #expect(middle.allSatisfy { $0.rows <= 2 * 20 + 10 }, "\(costs.value)")
+            #expect(try alice.texts(channel).last == "second")
+        }
+    }
+
     @Test("continue when the administrator repeats the command")
     func repeated() throws {
         try withPair { server, alice, bob, _ in
