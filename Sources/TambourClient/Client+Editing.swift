@@ -6,14 +6,16 @@ extension Client {
     ///
     /// - Parameter spans: the formatting of the new text, and the people whom it names. Mentions in
     ///   unchanged parts of the text stay. nil keeps all formatting of the unchanged parts.
+    /// - Returns: the id of the queued action.
+    @discardableResult
     public func edit(
         _ message: MessageID,
         in chat: ChatID,
         text: String,
         formatted spans: [MessageSpan]? = nil
-    ) async throws(ClientError) {
+    ) async throws(ClientError) -> OutgoingID {
         try Self.check(text)
-        try await wish { core, tx in
+        return try await wish { core, tx in
             try core.edit(message, in: chat, EditedText(text: text, spans: spans), tx)
         }
     }
@@ -29,7 +31,8 @@ extension Client {
     ) async throws(ClientError) {
         guard case .own(let cid) = row else {
             guard case .message(let message) = row else { return }
-            return try await edit(message, in: chat, text: text, formatted: spans)
+            try await edit(message, in: chat, text: text, formatted: spans)
+            return
         }
         try Self.check(text)
         try await wish { core, tx in
@@ -129,12 +132,13 @@ extension Element {
 
 extension ClientCore {
     /// Queues an edit of an own message that has reached the server.
+    @discardableResult
     fileprivate func edit(
         _ message: MessageID,
         in chat: ChatID,
         _ text: EditedText,
         _ tx: StoreTransaction
-    ) throws {
+    ) throws -> OutgoingID {
         let overlays = try tx.overlays(of: chat)
         let stored = try tx.message(message, in: chat)
         var elements = text.elements(
@@ -145,7 +149,7 @@ extension ClientCore {
             let old = waiting.elements.flatMap { [Element](stored: $0) } ?? []
             elements = text.elements(insteadOf: waiting.text, old)
         }
-        try queue(
+        return try queue(
             EditTask(
                 chat: chat.rawValue,
                 message: message.rawValue,

@@ -221,11 +221,14 @@ public final class Client: Sendable {
     }
 
     /// Deletes messages for everybody, or for this account only.
+    ///
+    /// - Returns: the id of the queued action, as for the other changes below.
+    @discardableResult
     public func delete(
         _ messages: [MessageID],
         in chat: ChatID,
         onlyForMe: Bool = false
-    ) async throws(ClientError) {
+    ) async throws(ClientError) -> OutgoingID {
         try await want(
             DeleteTask(
                 chat: chat.rawValue,
@@ -236,28 +239,38 @@ public final class Client: Sendable {
     }
 
     /// Marks a message and all earlier messages as read.
-    public func markRead(_ message: MessageID, in chat: ChatID) async throws(ClientError) {
+    @discardableResult
+    public func markRead(
+        _ message: MessageID,
+        in chat: ChatID
+    ) async throws(ClientError) -> OutgoingID {
         try await want(MarkTask(chat: chat.rawValue, message: message.rawValue, isUnread: false))
     }
 
     /// Marks a message and all later messages as unread.
-    public func markUnread(from message: MessageID, in chat: ChatID) async throws(ClientError) {
+    @discardableResult
+    public func markUnread(
+        from message: MessageID,
+        in chat: ChatID
+    ) async throws(ClientError) -> OutgoingID {
         try await want(MarkTask(chat: chat.rawValue, message: message.rawValue, isUnread: true))
     }
 
     /// Reacts to a message. The new reaction replaces this account's earlier one; nil removes it.
+    @discardableResult
     public func react(
         _ emoji: String?,
         to message: MessageID,
         in chat: ChatID
-    ) async throws(ClientError) {
-        if let emoji {
-            try await want(
-                ReactTask(chat: chat.rawValue, message: message.rawValue, emoji: emoji)
+    ) async throws(ClientError) -> OutgoingID {
+        guard let emoji else {
+            return try await want(
+                CancelReactionTask(chat: chat.rawValue, message: message.rawValue)
             )
-        } else {
-            try await want(CancelReactionTask(chat: chat.rawValue, message: message.rawValue))
         }
+        return try await want(
+            ReactTask(chat: chat.rawValue, message: message.rawValue, emoji: emoji)
+        )
     }
 
     /// Notifies the other members that the user is typing. The notification is not stored.
@@ -292,12 +305,13 @@ public final class Client: Sendable {
     }
 
     /// Changes a chat's title, description or pinned message; nil keeps the current value.
+    @discardableResult
     public func update(
         _ chat: ChatID,
         title: String? = nil,
         about: String? = nil,
         pinned: MessageID? = nil
-    ) async throws(ClientError) {
+    ) async throws(ClientError) -> OutgoingID {
         try await want(
             UpdateChatTask(
                 chat: chat.rawValue,
@@ -309,7 +323,11 @@ public final class Client: Sendable {
     }
 
     /// Adds people to a group or channel.
-    public func add(_ users: [UserID], to chat: ChatID) async throws(ClientError) {
+    @discardableResult
+    public func add(
+        _ users: [UserID],
+        to chat: ChatID
+    ) async throws(ClientError) -> OutgoingID {
         try await want(
             UpdateMembersTask(
                 chat: chat.rawValue,
@@ -320,7 +338,11 @@ public final class Client: Sendable {
     }
 
     /// Removes people from a group or channel.
-    public func remove(_ users: [UserID], from chat: ChatID) async throws(ClientError) {
+    @discardableResult
+    public func remove(
+        _ users: [UserID],
+        from chat: ChatID
+    ) async throws(ClientError) -> OutgoingID {
         try await want(
             UpdateMembersTask(chat: chat.rawValue, users: users.map(\.rawValue), isRemoval: true)
         )
@@ -328,7 +350,10 @@ public final class Client: Sendable {
 
     /// Leaves a group or channel. If the account is no longer a member, deletes the chat from this
     /// device.
-    public func leave(_ chat: ChatID) async throws(ClientError) {
+    ///
+    /// - Returns: nil if the chat was deleted from this device only.
+    @discardableResult
+    public func leave(_ chat: ChatID) async throws(ClientError) -> OutgoingID? {
         try await putAway(chat, by: LeaveChatTask(chat: chat.rawValue))
     }
 
@@ -338,14 +363,16 @@ public final class Client: Sendable {
         try await putAway(chat, by: HideChatTask(chat: chat.rawValue))
     }
 
-    private func putAway(_ chat: ChatID, by task: some ClientTask) async throws(ClientError) {
+    @discardableResult
+    private func putAway(
+        _ chat: ChatID,
+        by task: some ClientTask
+    ) async throws(ClientError) -> OutgoingID? {
         try await wish { core, tx in
-            guard try tx.isGone(chat) else {
-                try core.queue(task, tx)
-                return
-            }
+            guard try tx.isGone(chat) else { return try core.queue(task, tx) }
             try tx.removeChat(chat)
             core.forgetHistory(of: chat)
+            return nil
         }
     }
 
@@ -427,7 +454,8 @@ public final class Client: Sendable {
         }
     }
 
-    private func want(_ task: some ClientTask) async throws(ClientError) {
+    @discardableResult
+    private func want(_ task: some ClientTask) async throws(ClientError) -> OutgoingID {
         try await wish { core, tx in try core.queue(task, tx) }
     }
 

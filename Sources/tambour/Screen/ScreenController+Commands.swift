@@ -91,7 +91,9 @@ extension ScreenController {
         case "title", "describe":
             guard !rest.isEmpty else { return usage("/\(name) TEXT") }
             perform {
-                try await name == "title" ? $0.update(id, title: rest) : $0.update(id, about: rest)
+                _ =
+                    try await name == "title"
+                    ? $0.update(id, title: rest) : $0.update(id, about: rest)
             }
         case "add", "remove", "admin": memberCommand(name, rest, id)
         default: break
