@@ -5,50 +5,58 @@ import TambourProtocol
 
 /// The options that choose an account and the folder of its file.
 struct AccountOptions: ParsableArguments {
-    @Option(help: "The account on this device, when there are several.")
+    @Option(
+        help: "The account to use; needed when there are several.",
+        completion: .custom { _, _, _ in Folders(home: nil).accountNames }
+    )
     var account: String?
 
-    @Option(help: "The folder of the accounts' files.")
+    @Option(
+        help: ArgumentHelp(
+            "The folder of all files, instead of the folders under FILES in `tambour --help`.",
+            valueName: "folder"
+        ),
+        completion: .directory
+    )
     var home: String?
 
-    var folder: String {
-        if let home { return home }
-        let environment = ProcessInfo.processInfo.environment
-        if let home = environment["TAMBOUR_HOME"] { return home }
-        if let data = environment["XDG_DATA_HOME"] { return "\(data)/tambour" }
-        return "\(environment["HOME"] ?? ".")/.local/share/tambour"
-    }
+    var folders: Folders { Folders(home: home) }
 
-    /// Returns the name of the account to use: the given name, or else the only account in the
-    /// folder, or else `default`.
-    static func name(_ named: String?, in folder: String) -> String {
-        if let named { return named }
-        let files = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
-        let accounts = files.filter { $0.hasSuffix(".db") }.map { String($0.dropLast(3)) }
-        return accounts.count == 1 ? accounts[0] : "default"
-    }
-
-    func path() throws -> String {
-        let account = Self.name(account, in: folder)
-        guard !account.isEmpty, !account.contains("/"), !account.hasPrefix(".") else {
-            throw ValidationError("“\(account)” is no name for an account")
+    /// Returns the name of the account to use: the given name, or else the only account on this
+    /// device, or else `default`.
+    ///
+    /// - Throws: `Failure` when there are several accounts, and none of them is `default`.
+    func name() throws -> String {
+        if let account {
+            guard !account.isEmpty, !account.contains("/"), !account.hasPrefix(".") else {
+                throw ValidationError(
+                    printable(
+                        "“\(account)” cannot name an account: a name has no slash and no dot at its start."
+                    )
+                )
+            }
+            return account
         }
-        try FileManager.default.createDirectory(
-            atPath: folder,
-            withIntermediateDirectories: true,
-            attributes: [.posixPermissions: 0o700]
-        )
-        return "\(folder)/\(account).db"
+        let known = folders.accountNames
+        if known.count == 1 { return known[0] }
+        guard known.isEmpty || known.contains("default") else {
+            throw Failure(
+                "This device has several accounts: \(known.quoted). Choose one with --account NAME."
+            )
+        }
+        return "default"
+    }
+
+    /// Returns whether the account has a file on this device.
+    func exists() throws -> Bool {
+        FileManager.default.fileExists(atPath: folders.file(ofAccount: try name()))
     }
 
     /// Returns the screen preferences, which all accounts share.
     ///
     /// - Parameter other: A file to read instead of the standard one.
     func preferences(from other: String?) throws -> PreferencesFile {
-        guard let other else {
-            _ = try path()
-            return PreferencesFile(path: "\(folder)/preferences.json")
-        }
+        guard let other else { return PreferencesFile(path: folders.preferences) }
         guard FileManager.default.fileExists(atPath: other) else {
             throw Failure("\(other): there is no such file")
         }
@@ -73,7 +81,7 @@ struct AccountOptions: ParsableArguments {
     }
 
     private func knownClient(tapsFrames: Bool = false) throws -> Client? {
-        guard FileManager.default.fileExists(atPath: try path()) else { return nil }
+        guard try exists() else { return nil }
         do {
             return try client(tapsFrames: tapsFrames)
         } catch ClientError.invalid {
@@ -83,6 +91,9 @@ struct AccountOptions: ParsableArguments {
     }
 
     /// Creates the account's client without connecting.
+    ///
+    /// - Parameter server: The server of a new account, whose file and folder are created; nil for
+    ///   an account on this device.
     func client(server: String? = nil, tapsFrames: Bool = false) throws -> Client {
         var options = ClientOptions()
         options.appName = "tambour"
@@ -92,11 +103,14 @@ struct AccountOptions: ParsableArguments {
         options.link.backoffCapMs = 30_000
         options.deviceName = ProcessInfo.processInfo.hostName
         options.locale = Locale.current.language.languageCode?.identifier ?? ""
-        return try Client(store: path(), server: server, options: options)
+        if server != nil { try folders.createAccountsFolder() }
+        let file = folders.file(ofAccount: try name())
+        return try Client(store: file, server: server, options: options)
     }
 
     /// The message shown when the server has signed the device out.
-    static let signedOut = "Nobody is signed in any more: `tambour login HOST:PORT PHONE` goes on."
+    static let signedOut =
+        "The server has signed this device out. `tambour login HOST:PORT PHONE` signs in again."
 
     /// Returns the client of an account stored on this device.
     ///
@@ -104,7 +118,7 @@ struct AccountOptions: ParsableArguments {
     /// in the outbox.
     func signedIn(tapsFrames: Bool = false) throws -> Client {
         guard let client = try knownClient(tapsFrames: tapsFrames), try client.me() != nil else {
-            throw Failure("nobody is signed in: `tambour login HOST:PORT PHONE` does that")
+            throw Failure(try whyNobody())
         }
         let events = client.events()
         Task {
@@ -116,6 +130,30 @@ struct AccountOptions: ParsableArguments {
         }
         return client
     }
+
+    /// Explains why no account is signed in, and what to do next.
+    private func whyNobody() throws -> String {
+        let name = try name()
+        let others = folders.accountNames.filter { $0 != name }
+        let option = account == nil ? "" : " --account \(name)"
+        let next = "`tambour login\(option) HOST:PORT PHONE` signs in"
+        if try exists() {
+            let rest = others.isEmpty ? "" : " Other accounts on this device: \(others.quoted)."
+            return "Nobody is signed in to the account “\(name)”: \(next).\(rest)"
+        }
+        if account == nil {
+            return "Nobody is signed in on this device: \(next), and `tambour` does so on a screen."
+        }
+        let list =
+            others.isEmpty
+            ? "This device has no accounts" : "The accounts on this device are \(others.quoted)"
+        return "There is no account “\(name)”. \(list); \(next) and creates it."
+    }
+}
+
+extension [String] {
+    /// The names in quotation marks.
+    fileprivate var quoted: String { map { "“\($0)”" }.joined(separator: ", ") }
 }
 
 /// An error message for the user. The program then exits with 1.

@@ -6,18 +6,29 @@ import TerminalKit
 
 struct Open: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Opens the full-screen client; this is what `tambour` alone does."
+        abstract: "Opens the full-screen client, as `tambour` alone does.",
+        discussion: """
+            On the first start it asks for server, phone and login code. A new --account creates an account on this device.
+
+            EXAMPLES
+              tambour
+              tambour open --account work --theme light
+            """
     )
 
     @OptionGroup var account: AccountOptions
 
     @Option(
         help:
-            "dark, light, sixteen, mono or none; what /theme chose, or fits the terminal, unless given."
+            "The theme: dark, light, sixteen, mono or none. Without it, the theme that /theme chose, or one that fits the terminal.",
+        completion: .list(Theme.all.map(\.name))
     )
     var theme: String?
 
-    @Option(help: "Another file of preferences than that of all accounts: theme, alerts and keys.")
+    @Option(
+        help: ArgumentHelp("Another file of preferences: theme, alerts, keys.", valueName: "file"),
+        completion: .file(extensions: ["json"])
+    )
     var preferences: String?
 
     @Flag(help: "Lets the mouse click and scroll. The terminal selects text while Shift is held.")
@@ -53,8 +64,13 @@ struct Open: AsyncParsableCommand {
         if let client = try await account.clientIfSignedIn(tapsFrames: true) { return client }
         let account = account
         let known = try await account.lastSignIn()
-        let server = known.server ?? Self.usualServer
-        let screen = SignInScreen(server: server, phone: known.phone, theme: theme) {
+        let isNew = try !account.exists() && !account.folders.accountNames.isEmpty
+        let screen = SignInScreen(
+            server: known.server ?? Self.usualServer,
+            phone: known.phone,
+            theme: theme,
+            newAccount: isNew ? printable(try account.name()) : nil
+        ) {
             try account.client(server: $0, tapsFrames: true)
         }
         switch try await screen.run(on: try terminal(options, screen.queue)) {
@@ -76,8 +92,8 @@ struct Open: AsyncParsableCommand {
             return try TerminalDevice.open(options: options, queue: queue)
         } catch {
             throw Failure(
-                "the screen needs a terminal: \(error). `tambour login HOST:PORT PHONE` signs in without one, "
-                    + "and `tambour --help` lists the commands for scripts"
+                "The screen needs a terminal: \(error). `tambour login HOST:PORT PHONE` signs in without one, "
+                    + "and `tambour --help` lists the commands for scripts."
             )
         }
     }

@@ -65,8 +65,13 @@ final class PreferencesFile: @unchecked Sendable {
             let options: JSONSerialization.WritingOptions = [
                 .prettyPrinted, .sortedKeys, .withoutEscapingSlashes,
             ]
+            let file = URL(filePath: path)
+            try FileManager.default.createDirectory(
+                at: file.deletingLastPathComponent(),
+                withIntermediateDirectories: true
+            )
             try JSONSerialization.data(withJSONObject: members, options: options)
-                .write(to: URL(filePath: path), options: .atomic)
+                .write(to: file, options: .atomic)
             return nil
         } catch let error as Unreadable {
             return error.reason

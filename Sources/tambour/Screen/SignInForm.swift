@@ -28,8 +28,11 @@ struct SignInForm {
     var error: String?
     /// Who may create an account on the server.
     var policy = Client.RegistrationPolicy.open
+    /// The name of an account that this sign-in creates beside other accounts; nil otherwise.
+    private let newAccount: String?
 
-    init(server: String, phone: String? = nil) {
+    init(server: String, phone: String? = nil, newAccount: String? = nil) {
+        self.newAccount = newAccount
         fields = [
             Self.field("Server", server), Self.field("Phone", phone ?? "+"),
         ]
@@ -76,7 +79,8 @@ struct SignInForm {
 
     var title: String {
         switch step {
-        case .address: "Welcome to Tambour"
+        case .address:
+            newAccount.map { "A new account on this device: \($0)" } ?? "Welcome to Tambour"
         case .invitation: "This server takes only invited people"
         case .code: "A code is on its way to you"
         case .name: "A new account: what are you called?"

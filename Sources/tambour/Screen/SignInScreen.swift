@@ -38,13 +38,15 @@ final class SignInScreen: @unchecked Sendable {
     /// The time limit for the server's answer before the screen shows an error.
     private static let patience = Duration.seconds(20)
 
+    /// - Parameter newAccount: The name of an account that is created beside other accounts.
     init(
         server: String,
         phone: String? = nil,
         theme: Theme,
+        newAccount: String? = nil,
         makeClient: @escaping @Sendable (String) throws -> Client
     ) {
-        form = SignInForm(server: server, phone: phone)
+        form = SignInForm(server: server, phone: phone, newAccount: newAccount)
         self.theme = theme
         self.makeClient = makeClient
     }

@@ -1,0 +1,53 @@
+import Foundation
+
+/// The folders of this program's files, after the XDG Base Directory Specification.
+struct Folders {
+    /// The folder of the accounts' files.
+    let accounts: String
+    /// The folder of the preferences.
+    private let configuration: String
+
+    /// - Parameter home: One folder for all files; nil for the folders that `environment` chooses.
+    init(home: String?, _ environment: [String: String] = ProcessInfo.processInfo.environment) {
+        if let home = home ?? environment["TAMBOUR_HOME"], !home.isEmpty {
+            accounts = home
+            configuration = home
+            return
+        }
+        let home = environment["HOME"].flatMap { $0.isEmpty ? nil : $0 } ?? NSHomeDirectory()
+        let data = Self.absolute(environment["XDG_DATA_HOME"]) ?? "\(home)/.local/share"
+        let configuration = Self.absolute(environment["XDG_CONFIG_HOME"]) ?? "\(home)/.config"
+        accounts = "\(data)/tambour"
+        self.configuration = "\(configuration)/tambour"
+    }
+
+    /// Returns the path; nil for a relative or empty path, which the specification ignores.
+    private static func absolute(_ path: String?) -> String? {
+        path.flatMap { $0.hasPrefix("/") ? $0 : nil }
+    }
+
+    /// The file of the preferences. Earlier versions kept it beside the accounts; such a file stays
+    /// in use until there is a file in the configuration folder.
+    var preferences: String {
+        let files = [configuration, accounts].map { "\($0)/preferences.json" }
+        return files.first { FileManager.default.fileExists(atPath: $0) } ?? files[0]
+    }
+
+    /// Returns the file of an account. The file need not exist.
+    func file(ofAccount name: String) -> String { "\(accounts)/\(name).db" }
+
+    /// The names of the accounts on this device, sorted.
+    var accountNames: [String] {
+        let files = (try? FileManager.default.contentsOfDirectory(atPath: accounts)) ?? []
+        return files.filter { $0.hasSuffix(".db") }.map { String($0.dropLast(3)) }.sorted()
+    }
+
+    /// Creates the folder of the accounts, which only its owner can read.
+    func createAccountsFolder() throws {
+        try FileManager.default.createDirectory(
+            atPath: accounts,
+            withIntermediateDirectories: true,
+            attributes: [.posixPermissions: 0o700]
+        )
+    }
+}
