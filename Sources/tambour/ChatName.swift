@@ -68,7 +68,7 @@ enum ChatName {
         let sorted = titles.sorted { $0.key < $1.key }
         let list = sorted.prefix(5).map { "\($0.key) \($0.value)" }.joined(separator: ", ")
         let rest = sorted.count > 5 ? " or \(sorted.count - 5) others" : ""
-        throw Failure("“\(name)” may be \(list)\(rest): name it by its id")
+        throw Failure("“\(name)” can mean \(list)\(rest). Use the id instead of the name")
     }
 }
 
@@ -78,7 +78,9 @@ extension Client {
     /// A prefix suffices if it matches only one chat.
     func chat(named name: String) throws -> ChatID {
         if let chat = try knownChat(named: name) { return chat }
-        throw Failure("there is no chat “\(ChatName.plain(name))”: see `tambour chats --sync`")
+        throw Failure(
+            "There is no chat “\(ChatName.plain(name))” on this device: `tambour chats --sync` fetches and lists the chats"
+        )
     }
 
     /// The time limit for finding a name that this device does not know, in seconds.
@@ -91,9 +93,9 @@ extension Client {
     func chat(named name: String, within seconds: Int) async throws -> ChatID {
         if let chat = try knownChat(named: name) { return chat }
         guard seconds > 0, let me = try me() else { return try chat(named: name) }
+        if ChatName.phone(name) != nil { return try await dialog(of: me, phone: name) }
         let changes = changes()
         start()
-        if ChatName.phone(name) != nil { return .dialog(me, try await find(phone: name).id) }
         _ = await within(.seconds(min(seconds, Self.patience))) {
             guard await self.waitUntilOnline() else { return false }
             // A long list arrives in parts. If a name matches several chats, the call after the
@@ -106,10 +108,31 @@ extension Client {
         return try chat(named: name)
     }
 
-    private func knownChat(named name: String) throws -> ChatID? {
+    /// Returns the dialog with the person that a name means. Queries the server about an unknown
+    /// phone number.
+    ///
+    /// - Parameter seconds: The time limit for finding a phone number; 0 prevents the query.
+    func dialog(named name: String, within seconds: Int) async throws -> ChatID {
+        if let chat = try knownChat(named: name, isPerson: true) { return chat }
+        if seconds > 0, ChatName.phone(name) != nil, let me = try me() {
+            return try await dialog(of: me, phone: name)
+        }
+        throw Failure(
+            "There is no contact “\(ChatName.plain(name))” on this device: `tambour people` lists the contacts; a phone number finds anybody"
+        )
+    }
+
+    private func dialog(of me: UserID, phone: String) async throws -> ChatID {
+        start()
+        return .dialog(me, try await telling(nil) { try await find(phone: phone) }.id)
+    }
+
+    /// - Parameter isPerson: Whether to ignore groups and channels.
+    private func knownChat(named name: String, isPerson: Bool = false) throws -> ChatID? {
         var candidates = try chats(includingHidden: true).map {
             ChatName.Candidate(chat: $0.id, title: $0.title)
         }
+        if isPerson { candidates.removeAll { $0.chat.isGroup } }
         if let me = try me() {
             candidates += try people().map {
                 ChatName.Candidate(chat: .dialog(me, $0.id), title: $0.name, phone: $0.phone)

@@ -6,18 +6,65 @@ import TambourProtocol
 struct Tambour: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "tambour",
-        abstract: "A messenger in the terminal, and for scripts.",
+        abstract: "A messenger for the terminal and for scripts.",
         discussion: """
-            Everything works offline: what cannot be sent yet waits in the account's file, and whichever `tambour` \
-            is connected next sends it. Exit codes: 0 done, 1 refused or failed, 2 still waiting to be sent or not \
-            all here, 64 wrong usage.
+            Without a command, `tambour` opens the full-screen client.
+
+            Every command works offline. An action that cannot be sent yet is stored in the account's file, and the next `tambour` \
+            that connects sends it. Several `tambour` may run at once; one of them is connected, and the others use its connection.
+
+            With --json, a list is printed as one JSON object for each line. Ids are strings. The folder docs/schema of the sources \
+            describes the fields.
+
+            EXIT CODES
+              0   done
+              1   refused, failed, or nothing was found
+              2   waits for the server, or not everything has arrived yet
+              64  wrong usage
+
+            EXAMPLES
+              tambour login chat.example.org:7770 +79990000001
+              tambour send +79990000002 "Hello, this is Alice"
+              tambour history Bob -n 20
+              make test 2>&1 | tambour send Bob --lines
+              tambour tail --others --for-me --exec ./answer.sh
+
+            ENVIRONMENT
+              TAMBOUR_HOME     one folder for all files, as --home
+              XDG_DATA_HOME    the base folder of the accounts, if not ~/.local/share
+              XDG_CONFIG_HOME  the base folder of the preferences, if not ~/.config
+              HOME             the home folder
+              XDG_RUNTIME_DIR  the folder of the text while the editor is open
+              VISUAL, EDITOR   the editor that Alt-e opens on the screen
+              BROWSER          the program that opens links
+              NO_COLOR         any text switches colours off
+              TERM, COLORTERM  what the terminal can show; TERM=dumb: no colours
+              LANG, LC_ALL, TZ the language of the server's errors, and the time zone
+
+            FILES
+              ~/.local/share/tambour/NAME.db
+                               an account: its messages, and what waits to be sent
+              ~/.config/tambour/preferences.json
+                               theme, alerts and keys of the screen; a file beside the
+                               accounts is used as long as this one does not exist
             """,
         version: productVersion,
-        subcommands: [
-            Open.self, LogIn.self, LogOut.self, Chats.self, Send.self, History.self, Search.self,
-            Tail.self, Invite.self,
-            Export.self, People.self, Sessions.self, Queue.self, Entities.self,
-            Keys.self,
+        subcommands: [Open.self, LogIn.self, LogOut.self, Invite.self],
+        groupedSubcommands: [
+            CommandGroup(
+                name: "Message",
+                subcommands: [
+                    Send.self, History.self, Tail.self, Search.self, Export.self, Mark.self,
+                    Edit.self, Delete.self, React.self,
+                ]
+            ),
+            CommandGroup(
+                name: "List",
+                subcommands: [
+                    Chats.self, Groups.self, People.self, Sessions.self, Queue.self,
+                    Entities.self, Keys.self,
+                ]
+            ),
         ],
         defaultSubcommand: Open.self
     )
@@ -30,7 +77,7 @@ struct Tambour: AsyncParsableCommand {
             for index in 0..<Int(CommandLine.argc) {
                 guard let argument = CommandLine.unsafeArgv[index] else { break }
                 guard String(validatingCString: argument) != nil else {
-                    throw Failure("an argument is no UTF-8")
+                    throw Failure("An argument is not UTF-8")
                 }
             }
             let arguments = CommandLine.arguments.dropFirst().map { ChatName.marked($0) }

@@ -3,21 +3,32 @@ import Foundation
 
 struct Keys: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Lists the keys of the screen that can be chosen.",
+        abstract: "Lists the actions of the screen that have keys, with their keys.",
         discussion: """
-            Others are chosen in preferences.json, in the folder of the accounts' files, by the names that stand first: \
-            {"keys": {"next-unread": "Ctrl-n F5", "suspend": ""}}. Several stand with spaces between, an empty text leaves none. \
-            What cannot be so is told, with exit code 1. The screen reads the file when it starts; signing in has keys of its own.
+            The file preferences.json (see FILES in `tambour --help`) can give an action other keys, separated by spaces; an empty \
+            text gives it none. The names of the actions are in the first column:
+
+              {"keys": {"next-unread": "Ctrl-n F5", "suspend": ""}}
+
+            The screen reads the file when it starts. The sign-in form has fixed keys. Exit code 1: the file has mistakes, which are \
+            reported on standard error.
+
+            EXAMPLES
+              tambour keys
+              tambour keys --json > preferences.json
             """
     )
 
     @OptionGroup var account: AccountOptions
 
-    @Option(help: "Another file of preferences, as of another machine.")
+    @Option(
+        help: ArgumentHelp("Another file of preferences.", valueName: "file"),
+        completion: .file(extensions: ["json"])
+    )
     var preferences: String?
 
     @Flag(
-        help: "Prints JSON that a file of preferences can hold (docs/schema/preferences.json)."
+        help: "Prints JSON in the format of preferences.json (docs/schema/preferences.json)."
     )
     var json = false
 

@@ -4,48 +4,65 @@ import TambourClient
 struct LogIn: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "login",
-        abstract: "Signs in, and makes the account of a new phone.",
-        discussion:
-            "Codes, names and passwords are asked for on the terminal, or read from standard input, a line each."
+        abstract: "Signs in, and registers a new phone number.",
+        discussion: """
+            The login code, the name of a new user and a password are asked for on the terminal, or read from the standard input, one \
+            line each. A new --account creates an account on this device.
+
+            EXAMPLES
+              tambour login chat.example.org:7770 +79990000001
+              tambour login --account work chat.example.org:7770 +79990000002
+              tambour login chat.example.org:7770 --token < token.txt
+            """
     )
 
     @OptionGroup var account: AccountOptions
 
-    @Argument(help: "The server, as chat.example.org:7770.")
+    @Argument(help: "The server, such as chat.example.org:7770.")
     var server: String
 
-    @Argument(help: "The phone: digits, with or without a plus.")
+    @Argument(help: "The phone number: digits, with or without a plus.")
     var phone: String?
 
     @Option(help: "The code of an invitation, for a server that takes only invited people.")
     var invite: String?
 
-    @Flag(help: "Reads a token from standard input, instead of asking for a code.")
+    @Flag(help: "Reads a token from the standard input, instead of asking for a code.")
     var token = false
+
+    func validate() throws {
+        if !token, phone == nil {
+            throw ValidationError("Give the phone number to sign in with, or --token.")
+        }
+    }
 
     func run() async throws {
         if let client = try await account.clientIfSignedIn() {
             await client.stop()
             throw Failure(
-                "somebody is signed in already: `tambour logout` ends that and erases what is held, `--account NAME` is for another account"
+                "The account “\(try account.name())” is signed in already. `tambour logout` signs it out and erases its data; `--account NAME` signs in to another account."
             )
+        }
+        if try !account.exists() {
+            remark(printable("Creating the account “\(try account.name())” on this device."))
         }
         let client = try account.client(server: server)
         client.start()
         for await state in client.states() where state != .stopped {
             if state == .elsewhere {
-                throw Failure("another `tambour` of this account is running: end it first")
+                throw Failure(
+                    "Another `tambour` of this account is connected. End it, then sign in again."
+                )
             }
             break
         }
         if token {
             guard let token = askPerson("Token: ", isSecret: true) else {
-                throw Failure("no token")
+                throw Failure("There is no token on the standard input")
             }
             try await client.signIn(token: token)
         } else {
-            guard let phone else { throw ValidationError("a phone is missing") }
-            try await signIn(client, phone)
+            try await signIn(client, phone ?? "")
         }
         do {
             try await client.becomeOnline()
@@ -54,7 +71,8 @@ struct LogIn: AsyncParsableCommand {
             throw error
         }
         let name = try client.me().flatMap { try client.person($0)?.name } ?? ""
-        remark("Signed in as \(printable(name)), with \(try client.chats().count) chats.")
+        let chats = try client.chats().count
+        remark("Signed in as \(printable(name)), with \(chats) \(chats == 1 ? "chat" : "chats").")
         await client.stop()
     }
 
@@ -70,13 +88,13 @@ struct LogIn: AsyncParsableCommand {
         }
         let request = try await client.requestCode(phone: phone, invitation: invite)
         guard let code = askPerson("Code (\(request.digits) digits): ") else {
-            throw Failure("no code")
+            throw Failure("There is no code on the standard input")
         }
         switch try await client.signIn(code: code, for: request) {
         case .done: break
         case .nameWanted(let registration):
             guard let name = askPerson("Your name: ")?.trimmed, !name.isEmpty else {
-                throw Failure("no name")
+                throw Failure("There is no name: a new user needs one")
             }
             let names = Names(name)
             try await client.register(
@@ -87,7 +105,7 @@ struct LogIn: AsyncParsableCommand {
         case .passwordWanted(let wanted):
             let hint = wanted.hint.map { " (\($0))" } ?? ""
             guard let password = askPerson("Password\(hint): ", isSecret: true) else {
-                throw Failure("no password")
+                throw Failure("There is no password on the standard input")
             }
             try await client.signIn(password: password, for: wanted)
         }
@@ -97,25 +115,36 @@ struct LogIn: AsyncParsableCommand {
 struct LogOut: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "logout",
-        abstract: "Signs out, and erases what this device holds of the account."
+        abstract: "Signs out, and erases the account's data on this device.",
+        discussion: """
+            It refuses while actions wait for the server: `tambour queue` lists them.
+
+            EXAMPLES
+              tambour queue --flush && tambour logout
+            """
     )
 
     @OptionGroup var account: AccountOptions
 
-    @Flag(help: "Also when messages still wait to be sent.")
+    @Flag(help: "Signs out even if actions still wait, and discards them.")
     var force = false
+
+    /// The time limit for notifying the server.
+    private static let patience = Duration.seconds(5)
 
     func run() async throws {
         let client = try account.signedIn()
         let waiting = try client.queueLength()
         if waiting > 0, !force {
-            let what = waiting == 1 ? "something waits" : "\(waiting) things wait"
-            throw Failure("\(what) to be done, and would be lost: --force does it all the same")
+            let what = waiting == 1 ? "One action waits" : "\(waiting) actions wait"
+            throw Failure(
+                "\(what) for the server and would be lost. `tambour queue --flush` sends what waits; --force discards it."
+            )
         }
         if try client.isSignedIn() {
             client.start()
             // Offline, the server cannot be notified. The token is still deleted on this device.
-            _ = await client.settle(within: .seconds(5))
+            _ = await client.telling(Self.patience) { await client.settle(within: Self.patience) }
         }
         try await client.signOut()
         await client.stop()

@@ -2,94 +2,84 @@ import ArgumentParser
 import TambourClient
 import TambourProtocol
 
-struct Chats: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Lists the chats, from disk.")
-
-    @OptionGroup var account: AccountOptions
-
-    @Flag(help: "Also those that were put away.")
-    var all = false
-
-    @Flag(help: "Brings them up to date first.")
-    var sync = false
-
-    func run() async throws {
-        let client = try account.signedIn()
-        if sync {
-            client.start()
-            _ = await client.settle(within: .seconds(15))
-        }
-        for chat in try client.chats(includingHidden: all) {
-            let marks = [
-                chat.isPinned ? "pinned" : "", chat.isMuted ? "muted" : "",
-                chat.unread > 0 ? "\(chat.unread) unread" : "",
-                chat.draft == nil ? "" : "draft", chat.failedCount > 0 ? "not sent" : "",
-            ].filter { !$0.isEmpty }
-            let suffix = marks.isEmpty ? "" : "  (\(marks.joined(separator: ", ")))"
-            try say("\(chat.id)\t\(clock(chat.lastEventMs))\t\(printable(chat.title))\(suffix)")
-        }
-        await client.stop()
-    }
-}
-
-struct People: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Lists the contacts, from disk.")
-
-    @OptionGroup var account: AccountOptions
-
-    func run() async throws {
-        let client = try account.signedIn()
-        for person in try client.people() {
-            let phone = person.phone.map { printable("+\($0)") } ?? ""
-            try say("\(person.id)\t\(printable(person.name))\t\(phone)")
-        }
-        await client.stop()
-    }
-}
-
 struct History: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Shows the newest messages of a chat; what is missing is fetched.",
+        abstract: "Prints the newest messages of a chat, and fetches missing ones first.",
         discussion: """
-            When not all of them are here in time, those that are come all the same, and the exit code is 2. When another `tambour` is \
-            connected, it fetches what is missing.
+            Messages that are not sent yet are counted on standard error; --queued prints them after the others. Exit code 2: not \
+            all messages arrived in time, and those on this device were printed. If another `tambour` is connected, it fetches \
+            the missing messages.
+
+            EXAMPLES
+              tambour history Bob -n 20
+              tambour history Friends --json | jq -r '[.senderName, .text] | @tsv'
             """
     )
 
     @OptionGroup var account: AccountOptions
 
-    @Argument(help: "The chat: its id, title, or the name or phone of a contact.")
+    @Argument(help: .chat)
     var chat: String
 
-    @Option(name: [.customShort("n"), .long], help: "How many messages.")
+    @Option(
+        name: [.customShort("n"), .long],
+        help: ArgumentHelp("How many messages to print.", valueName: "number")
+    )
     var count = 50
 
     @Flag(help: "Prints a line of JSON for each message (docs/schema/message.json).")
     var json = false
 
-    @Flag(help: "Only what is on disk.")
+    @Flag(help: "Also prints this account's messages that wait or were refused.")
+    var queued = false
+
+    @Flag(help: "Prints only what is on this device.")
     var offline = false
 
-    @Option(help: "How long to wait for what is missing, in seconds.")
-    var wait = 15
+    @Option(
+        help: ArgumentHelp("How long to wait for missing messages.", valueName: "seconds")
+    )
+    var wait: Seconds = 15
 
     func run() async throws {
         let client = try account.signedIn()
-        let id = try await client.chat(named: chat, within: offline ? 0 : wait)
+        let id = try await client.chat(named: chat, within: offline ? 0 : wait.count)
         var isWhole = true
         if !offline { isWhole = await fetch(id, client) }
         let page = try client.history(of: id, .newest, count: count)
-        if page.isGapBefore, page.rows.count < count { remark("… older messages are not here yet") }
-        for row in page.rows {
-            try say(json ? MessageLine(row, in: id).json : row.line)
+        let title = try client.title(of: id)
+        // A row without an id is not sent yet. Such rows follow the other rows.
+        let sent = page.rows.filter { $0.message != nil }
+        let unsent = page.rows.filter { $0.message == nil }
+        if page.isGapBefore, sent.count < count {
+            remark("… older messages are not on this device yet")
+        }
+        for row in queued ? page.rows : sent {
+            try say(json ? MessageLine(row, in: id, title).json : row.line())
             if row.isGapAfter { remark("… messages are missing here") }
         }
+        if !queued, let summary = Self.summary(of: unsent) { remark(summary) }
         let isSignedIn = try client.isSignedIn()
         await client.stop()
         if isWhole { return }
         remark("Messages may be missing: the server could not be asked for all of them.")
         if !isSignedIn { remark(AccountOptions.signedOut) }
         throw ExitCode(2)
+    }
+
+    /// Returns how many messages are not sent; nil when all are sent.
+    static func summary(of unsent: [HistoryRow]) -> String? {
+        let refused = unsent.count {
+            if case .failed = $0.state { true } else { false }
+        }
+        let waiting = unsent.count - refused
+        let parts = [
+            waiting > 0 ? "\(waiting) waiting" : nil, refused > 0 ? "\(refused) refused" : nil,
+        ].compactMap(\.self)
+        guard !parts.isEmpty else { return nil }
+        let what = unsent.count == 1 ? "message is" : "messages are"
+        return
+            "\(unsent.count) \(what) not sent (\(parts.joined(separator: ", "))): --queued prints them, and `tambour queue` cancels or retries them."
     }
 
     /// Waits until the newest messages are on this device without a gap.
@@ -99,7 +89,7 @@ struct History: AsyncParsableCommand {
         let changes = client.changes()
         let count = count
         client.start()
-        return await client.within(.seconds(wait)) {
+        return await client.within(wait.duration) {
             guard await client.waitUntilOnline() else { return false }
             if client.holdsNewest(count, of: chat) { return true }
             for await _ in changes where client.holdsNewest(count, of: chat) { return true }
@@ -123,18 +113,28 @@ extension Client {
 
 struct Search: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Looks for messages on disk, by beginnings of words."
+        abstract: "Searches the messages on this device for words that begin with the given words.",
+        discussion: """
+            Exit code 1: no message was found.
+
+            EXAMPLES
+              tambour search "dinner fri"
+              tambour search --chat Friends photos --json | jq -r .id
+            """
     )
 
     @OptionGroup var account: AccountOptions
 
-    @Argument(help: "What to look for.")
+    @Argument(help: "The beginnings of words, in one argument.")
     var query: String
 
-    @Option(help: "Only in this chat.")
+    @Option(help: "Searches only this chat.")
     var chat: String?
 
-    @Option(name: [.customShort("n"), .long], help: "How many messages at most.")
+    @Option(
+        name: [.customShort("n"), .long],
+        help: ArgumentHelp("How many messages to print at most.", valueName: "number")
+    )
     var count = 50
 
     @Flag(help: "Prints a line of JSON for each message (docs/schema/message.json).")
@@ -147,8 +147,8 @@ struct Search: AsyncParsableCommand {
         for message in found {
             try say(
                 json
-                    ? MessageLine(message.row, in: message.chat).json
-                    : "\(printable(message.chatTitle))\t\(message.row.line)"
+                    ? MessageLine(message.row, in: message.chat, message.chatTitle).json
+                    : "\(Ink.output(.faint, printable(message.chatTitle)))\t\(message.row.line())"
             )
         }
         await client.stop()
@@ -158,36 +158,43 @@ struct Search: AsyncParsableCommand {
 
 struct Export: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Writes what is on disk of a chat, oldest first, a line of JSON a message.",
+        abstract: "Prints the messages of a chat on this device, oldest first, as JSON lines.",
         discussion: """
-            docs/schema/message.json describes the JSON. With --whole nothing is written when not all came in time: exit code 2.
+            docs/schema/message.json describes the JSON. With --whole, exit code 2: not all messages arrived in time, and nothing \
+            was printed.
+
+            EXAMPLES
+              tambour export Friends --whole > friends.jsonl
             """
     )
 
     @OptionGroup var account: AccountOptions
 
-    @Argument(help: "The chat.")
+    @Argument(help: .chat)
     var chat: String
 
-    @Flag(help: "Fetches first what is missing.")
+    @Flag(help: "Fetches missing messages first.")
     var whole = false
 
-    @Option(help: "How long to wait for it, in seconds.")
-    var wait = 60
+    @Option(
+        help: ArgumentHelp("How long to wait for missing messages.", valueName: "seconds")
+    )
+    var wait: Seconds = 60
 
     func run() async throws {
         let client = try account.signedIn()
-        let id = try await client.chat(named: chat, within: whole ? wait : 0)
+        let id = try await client.chat(named: chat, within: whole ? wait.count : 0)
         if whole, await !fetch(id, client) {
-            remark("Some of the chat is not here yet.")
+            remark("Some messages of the chat are not on this device yet.")
             await client.stop()
             throw ExitCode(2)
         }
+        let title = try client.title(of: id)
         var last = MessageID(.min)
         while true {
             let page = try client.history(of: id, .after(last), count: 500)
             for row in page.rows where row.message != nil {
-                try say(MessageLine(row, in: id).json)
+                try say(MessageLine(row, in: id, title).json)
             }
             guard let next = page.rows.compactMap(\.message).last else { break }
             last = next
@@ -198,27 +205,18 @@ struct Export: AsyncParsableCommand {
 
     private func fetch(_ chat: ChatID, _ client: Client) async -> Bool {
         client.start()
-        return await client.within(.seconds(wait)) {
+        return await client.within(wait.duration) {
             await (try? client.readToTheStart(of: chat)) ?? false
         }
     }
 }
 
 extension Client {
-    /// Runs `body` with a time limit.
-    ///
-    /// - Returns: The result of `body`; false when the time limit passes.
-    func within(_ limit: Duration, _ body: @escaping @Sendable () async -> Bool) async -> Bool {
-        await withTaskGroup(of: Bool.self) { group in
-            group.addTask { await body() }
-            group.addTask {
-                try? await Task.sleep(for: limit)
-                return false
-            }
-            let isDone = await group.next() ?? false
-            group.cancelAll()
-            return isDone
-        }
+    /// Returns the title of a chat; empty for an unknown one.
+    func title(of chat: ChatID) throws -> String {
+        if let title = try self.chat(chat)?.title { return title }
+        guard let me = try me(), let partner = chat.partner(of: me) else { return "" }
+        return try person(partner)?.name ?? ""
     }
 
     /// Reads a chat from its newest message back to its first, and waits at gaps until they are
@@ -257,48 +255,5 @@ extension Client {
             if try advance() { return true }
         }
         return false
-    }
-}
-
-struct Queue: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-        abstract: "Says how much waits to be done, and with --flush does it."
-    )
-
-    @OptionGroup var account: AccountOptions
-
-    @Flag(help: "Connects and does it.")
-    var flush = false
-
-    func run() async throws {
-        let client = try account.signedIn()
-        if flush {
-            client.start()
-            _ = await client.settle(within: .seconds(60))
-        }
-        let waiting = try client.queueLength()
-        try say("\(waiting)")
-        await client.stop()
-        if waiting > 0 { throw ExitCode(2) }
-    }
-}
-
-struct Sessions: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-        abstract: "Lists the devices that are signed in to the account."
-    )
-
-    @OptionGroup var account: AccountOptions
-
-    func run() async throws {
-        let client = try account.signedIn()
-        client.start()
-        for session in try await client.sessions() {
-            let mark = session.isCurrent ? "*" : " "
-            try say(
-                "\(mark) \(clock(session.seenMs))  \(printable(session.client))  \(printable(session.device))  \(printable(session.address))"
-            )
-        }
-        await client.stop()
     }
 }

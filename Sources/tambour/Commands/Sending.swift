@@ -5,45 +5,62 @@ import TambourProtocol
 
 struct Send: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Sends a message; without a text, what standard input says.",
+        abstract: "Sends a message. Without a text, sends the standard input.",
         discussion: """
-            The message is stored before the command does anything else. When the server has it the exit code is 0; when it cannot be \
-            reached in time, 2: the message is sent by whichever `tambour` connects next. With --lines that goes for each line, and \
-            lines are sent while later ones are still awaited; a line that is no message is named, and the others go on.
+            The message is stored on this device first, so nothing is lost. Exit code 0: the server has the message. Exit code 2: \
+            the server could not be reached in time; the next `tambour` that connects sends the message. With --lines, each line of \
+            the standard input is a message, sent when it arrives. A line that cannot be a message is reported, and the other \
+            lines are sent.
+
+            EXAMPLES
+              tambour send Bob "See you at eight"
+              tambour send +79990000002 --silent < report.txt
+              make test 2>&1 | tambour send Bob --lines
+              id=$(tambour history Bob -n 1 --json | jq -r .id)
+              tambour send Bob --reply-to "$id" "Yes, gladly"
             """
     )
 
     @OptionGroup var account: AccountOptions
 
-    @Argument(help: "The chat: its id, title, or the name or phone of a contact.")
+    @Argument(help: .chat)
     var chat: String
 
-    @Argument(help: "The text.")
+    @Argument(help: "The text; several words are joined with spaces.")
     var text: [String] = []
 
-    @Option(help: "The id of the message that is answered.")
+    @Option(
+        help: ArgumentHelp("The id of the message that the new one answers.", valueName: "message")
+    )
     var replyTo: Int64?
 
-    @Flag(help: "Alerts nobody.")
+    @Flag(help: "Sends without an alert.")
     var silent = false
 
-    @Flag(help: "Each line of standard input is a message of its own, sent as it comes.")
+    @Flag(help: "Sends each line of the standard input as a message, when it arrives.")
     var lines = false
 
-    @Option(help: "How long to wait for the server, in seconds; 0 only queues it.")
-    var wait = 30
+    @Option(
+        help: ArgumentHelp(
+            "How long to wait for the server; 0 only queues the message.",
+            valueName: "seconds"
+        )
+    )
+    var wait: Seconds = 30
 
     func validate() throws {
-        if lines, !text.isEmpty { throw ValidationError("--lines reads standard input") }
+        if lines, !text.isEmpty {
+            throw ValidationError("--lines reads the standard input, and takes no text.")
+        }
     }
 
     func run() async throws {
         let client = try account.signedIn()
-        let id = try await client.chat(named: chat, within: wait)
+        let id = try await client.chat(named: chat, within: wait.count)
         var outgoing: [OutgoingID] = []
         var refused = 0
         if lines {
-            if wait > 0 { client.start() }
+            if wait.count > 0 { client.start() }
             var number = 0
             var input = InputLines()
             while let bytes = input.next() {
@@ -51,7 +68,7 @@ struct Send: AsyncParsableCommand {
                 if bytes.isEmpty { continue }
                 do {
                     guard let line = String(validating: bytes, as: UTF8.self) else {
-                        throw ClientError.invalid(reason: "it is no UTF-8")
+                        throw ClientError.invalid(reason: "it is not UTF-8")
                     }
                     outgoing.append(try await send(line, to: id, client))
                 } catch ClientError.invalid(let reason) {
@@ -60,25 +77,19 @@ struct Send: AsyncParsableCommand {
                 }
             }
         } else {
-            outgoing.append(try await send(message(), to: id, client))
+            outgoing.append(try await send(try messageText(text), to: id, client))
         }
-        if wait > 0 {
+        if wait.count > 0 {
             client.start()
-            await client.wait(for: outgoing, within: .seconds(wait))
+            await client.wait(for: outgoing, within: wait.duration)
         }
-        let waiting = try outgoing.count { try client.isWaiting($0) }
-        let failure = try outgoing.lazy.compactMap { try client.failure(of: $0) }.first
-        let isSignedIn = try client.isSignedIn()
+        let outcome = try Outcome(of: outgoing, client)
         await client.stop()
-        if waiting > 0 {
-            remark(waiting == 1 ? "The message waits to be sent." : "\(waiting) messages wait.")
-            if !isSignedIn { remark(AccountOptions.signedOut) }
+        if refused > 0, outcome.failure == nil {
+            try? outcome.report()
+            throw Failure(refused == 1 ? "One line was not sent" : "\(refused) lines were not sent")
         }
-        if let failure { throw Failure("not sent: \(failure)") }
-        if refused > 0 {
-            throw Failure(refused == 1 ? "a line was not sent" : "\(refused) lines were not sent")
-        }
-        if waiting > 0 { throw ExitCode(2) }
+        try outcome.report()
     }
 
     private func send(_ text: String, to chat: ChatID, _ client: Client) async throws -> OutgoingID
@@ -90,35 +101,20 @@ struct Send: AsyncParsableCommand {
             isSilent: silent
         )
     }
-
-    private func message() throws -> String {
-        if !text.isEmpty { return text.map(ChatName.plain).joined(separator: " ") }
-        let input = FileHandle.standardInput.readDataToEndOfFile()
-        guard let text = String(data: input, encoding: .utf8) else {
-            throw Failure("standard input is no UTF-8")
-        }
-        return String(text.drop { $0.isNewline }).trimmingCharacters(in: .newlines)
-    }
 }
 
-extension Client {
-    /// Waits until all actions in `outgoing` are done or refused, or no account is signed in.
-    func wait(for outgoing: [OutgoingID], within limit: Duration) async {
-        let changes = changes()
-        _ = await within(limit) {
-            var left = outgoing[...]
-            func isWaiting() -> Bool {
-                // The actions finish in roughly this order, so checking the first one is enough.
-                while let next = left.first, (try? self.isWaiting(next)) != true {
-                    left.removeFirst()
-                }
-                return !left.isEmpty && (try? self.isSignedIn()) != false
-            }
-            guard isWaiting() else { return true }
-            for await change in changes where change.queue || change.account || change.everything {
-                guard isWaiting() else { return true }
-            }
-            return false
-        }
+/// Returns the text of a message: the words of the command line, or else the standard input without
+/// line breaks at its ends.
+func messageText(_ words: [String]) throws -> String {
+    if !words.isEmpty { return words.map(ChatName.plain).joined(separator: " ") }
+    let input = FileHandle.standardInput.readDataToEndOfFile()
+    guard let text = String(data: input, encoding: .utf8) else {
+        throw Failure("The standard input is not UTF-8")
     }
+    return String(text.drop { $0.isNewline }).trimmingCharacters(in: .newlines)
+}
+
+extension ArgumentHelp {
+    /// The help of an argument that names a chat.
+    static let chat: ArgumentHelp = "The chat: its id or title, or a contact's name or phone."
 }

@@ -4,40 +4,50 @@ import TambourProtocol
 
 struct Tail: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Shows messages as they come, until it is interrupted.",
+        abstract: "Prints messages as they arrive, until it is interrupted.",
         discussion: """
-            It begins with what has come since this device was connected last, and leaves nothing out: where messages are missing it \
-            fetches them before it goes on in that chat. When the server signs the device out it ends with 1.
+            It begins with the messages that arrived since this device was last connected, and omits none: it fetches missing \
+            messages before it continues with a chat. Exit code 1: the server has signed this device out.
 
-            With --exec it is a hook: `tambour tail --exec './answer.sh' --others --for-me`. The command runs once for each message, and the \
-            next message waits for its end; what it writes goes where this command's output goes.
+            With --exec, a shell command runs once for each message. The next message waits until the command has exited.
+
+            EXAMPLES
+              tambour tail
+              tambour tail --json | jq -r 'select(.forMe) | .text'
+              tambour tail --others --for-me --exec ./answer.sh
             """
     )
 
     @OptionGroup var account: AccountOptions
 
-    @Option(help: "Only of this chat.")
+    @Option(help: "Prints only messages of this chat.")
     var chat: String?
 
     @Flag(help: "Prints a line of JSON for each message (docs/schema/message.json).")
     var json = false
 
-    @Option(name: [.customShort("n"), .long], help: "Ends after so many messages.")
+    @Option(
+        name: [.customShort("n"), .long],
+        help: ArgumentHelp("Ends after this number of messages.", valueName: "number")
+    )
     var count: Int?
 
     @Option(
         name: .customLong("exec"),
-        help: "Runs a shell command for each message, a line of JSON on its standard input."
+        help: ArgumentHelp(
+            "Runs a shell command for each message, with the message as JSON on its standard input.",
+            valueName: "command"
+        )
     )
     var hook: String?
 
-    @Flag(help: "Leaves out what this account has written.")
+    @Flag(help: "Omits messages of this account.")
     var others = false
 
-    @Flag(help: "Only what names this account or answers it.")
+    @Flag(help: "Prints only messages that mention this account or answer it.")
     var forMe = false
 
-    @Flag(help: "Leaves out muted chats.")
+    @Flag(help: "Omits muted chats.")
     var unmuted = false
 
     func run() async throws {
@@ -49,21 +59,24 @@ struct Tail: AsyncParsableCommand {
         var left = count ?? .max
         guard left > 0 else { return await client.stop() }
         try requireSignedIn(client)
+        let notice = Task { await client.telling(nil) { await client.waitUntilOnline() } }
+        defer { notice.cancel() }
         for await change in changes {
             try feed.note(change)
             try feed.show { row, chat in
                 let summary = try client.chat(chat)
                 if others && row.isOwn || forMe && !row.concernsMe { return true }
                 if unmuted, summary?.isMuted == true { return true }
-                let column = only == nil ? printable(summary?.title ?? "") + "\t" : ""
-                let line = MessageLine(row, in: chat)
+                let title = summary?.title ?? ""
+                let column = only == nil ? Ink.output(.faint, printable(title)) + "\t" : ""
+                let line = MessageLine(row, in: chat, title)
                 if let hook {
                     let status = try Hook(command: hook).run(line.json)
                     if status != 0 {
-                        remark("message \(line.id ?? ""): \(hook) ended with \(status)")
+                        remark("message \(line.id ?? ""): `\(hook)` exited with \(status)")
                     }
                 } else {
-                    try say(json ? line.json : column + row.line)
+                    try say(json ? line.json : column + row.line())
                 }
                 left -= 1
                 return left > 0
@@ -75,8 +88,8 @@ struct Tail: AsyncParsableCommand {
 
     private func requireSignedIn(_ client: Client) throws {
         if try client.isSignedIn() { return }
-        let reason = client.signedOutReason.map { " (\($0))" } ?? ""
-        throw Failure("signed out\(reason). \(AccountOptions.signedOut)")
+        let reason = client.signedOutReason.map { " The reason: \($0)" } ?? ""
+        throw Failure("\(AccountOptions.signedOut)\(reason)")
     }
 }
 

@@ -1,0 +1,152 @@
+import ArgumentParser
+import TambourClient
+import TambourProtocol
+
+struct Mark: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Marks a chat as read, up to its newest message or a given one.",
+        discussion: """
+            EXAMPLES
+              tambour mark Bob
+              tambour mark Bob 117676934795820807 --unread
+            """
+    )
+
+    @OptionGroup var options: ChangeOptions
+
+    @Argument(help: .chat)
+    var chat: String
+
+    @Argument(help: .message)
+    var message: Int64?
+
+    @Flag(help: "Marks the given message and all later ones as unread.")
+    var unread = false
+
+    func validate() throws {
+        if unread, message == nil {
+            throw ValidationError("--unread needs the message from which on the chat is unread.")
+        }
+    }
+
+    func run() async throws {
+        try await options.perform { client in
+            let chat = try await client.chat(named: chat, within: options.wait.count)
+            if unread, let message {
+                return [try await client.markUnread(from: MessageID(message), in: chat)]
+            }
+            let newest = try client.history(of: chat, .newest, count: 1).rows
+            let last = message.map { MessageID($0) } ?? newest.compactMap(\.message).last
+            guard let last else {
+                throw Failure("There is no message to mark: this device holds none of the chat")
+            }
+            return [try await client.markRead(last, in: chat)]
+        }
+    }
+}
+
+struct Edit: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Replaces the text of an own message. Without a text, reads the standard input.",
+        discussion: """
+            EXAMPLES
+              id=$(tambour history Bob -n 1 --json | jq -r .id)
+              tambour edit Bob "$id" "See you at nine"
+            """
+    )
+
+    @OptionGroup var options: ChangeOptions
+
+    @Argument(help: .chat)
+    var chat: String
+
+    @Argument(help: .message)
+    var message: Int64
+
+    @Argument(help: "The new text; several words are joined with spaces.")
+    var text: [String] = []
+
+    func run() async throws {
+        let text = try messageText(text)
+        try await options.perform { client in
+            let chat = try await client.chat(named: chat, within: options.wait.count)
+            return [try await client.edit(MessageID(message), in: chat, text: text)]
+        }
+    }
+}
+
+struct Delete: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Deletes messages for everybody, or for this account only.",
+        discussion: """
+            EXAMPLES
+              tambour delete Bob 117676934795820807
+              tambour search --chat Bob spam --json | jq -r .id | xargs tambour delete Bob --for-me
+            """
+    )
+
+    @OptionGroup var options: ChangeOptions
+
+    @Argument(help: .chat)
+    var chat: String
+
+    @Argument(help: "The ids of the messages, as `tambour history --json` prints them.")
+    var messages: [Int64]
+
+    @Flag(help: "Deletes the messages for this account only.")
+    var forMe = false
+
+    func run() async throws {
+        try await options.perform { client in
+            let chat = try await client.chat(named: chat, within: options.wait.count)
+            let messages = messages.map { MessageID($0) }
+            return [try await client.delete(messages, in: chat, onlyForMe: forMe)]
+        }
+    }
+}
+
+struct React: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Reacts to a message, or removes this account's reaction.",
+        discussion: """
+            A new reaction replaces this account's earlier one.
+
+            EXAMPLES
+              tambour react Bob 117676934795820807 👍
+              tambour react Bob 117676934795820807 --remove
+            """
+    )
+
+    @OptionGroup var options: ChangeOptions
+
+    @Argument(help: .chat)
+    var chat: String
+
+    @Argument(help: .message)
+    var message: Int64
+
+    @Argument(help: "The emoji.")
+    var emoji: String?
+
+    @Flag(help: "Removes the reaction.")
+    var remove = false
+
+    func validate() throws {
+        if remove == (emoji != nil) {
+            throw ValidationError("Give either an emoji or --remove.")
+        }
+    }
+
+    func run() async throws {
+        try await options.perform { client in
+            let chat = try await client.chat(named: chat, within: options.wait.count)
+            return [try await client.react(emoji, to: MessageID(message), in: chat)]
+        }
+    }
+}
+
+extension ArgumentHelp {
+    /// The help of an argument that is the id of a message.
+    fileprivate static let message: ArgumentHelp =
+        "The id of the message, as `tambour history --json` prints it."
+}

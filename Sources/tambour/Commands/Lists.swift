@@ -1,0 +1,80 @@
+import ArgumentParser
+import TambourClient
+
+struct Chats: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Lists the chats on this device.",
+        discussion: """
+            EXAMPLES
+              tambour chats --sync
+              tambour chats --json | jq -r 'select(.unread > 0) | .title'
+            """
+    )
+
+    @OptionGroup var account: AccountOptions
+
+    @Flag(help: "Includes hidden chats.")
+    var all = false
+
+    @Flag(help: "Fetches changes from the server first.")
+    var sync = false
+
+    @Flag(help: "Prints a line of JSON for each chat (docs/schema/chat.json).")
+    var json = false
+
+    /// The time limit of `--sync`.
+    private static let patience = Duration.seconds(15)
+
+    func run() async throws {
+        let client = try account.signedIn()
+        if sync {
+            client.start()
+            _ = await client.telling(Self.patience) { await client.settle(within: Self.patience) }
+        }
+        for chat in try client.chats(includingHidden: all) {
+            try say(json ? ChatLine(chat).json : chat.line())
+        }
+        await client.stop()
+    }
+}
+
+struct People: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Lists the contacts on this device."
+    )
+
+    @OptionGroup var account: AccountOptions
+
+    @Flag(help: "Prints a line of JSON for each contact (docs/schema/person.json).")
+    var json = false
+
+    func run() async throws {
+        let client = try account.signedIn()
+        for person in try client.people() {
+            try say(json ? PersonLine(person).json : person.line())
+        }
+        await client.stop()
+    }
+}
+
+struct Sessions: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Lists the devices that are signed in to the account, this one first.",
+        discussion: "The list comes from the server."
+    )
+
+    @OptionGroup var account: AccountOptions
+
+    @Flag(help: "Prints a line of JSON for each device (docs/schema/session.json).")
+    var json = false
+
+    func run() async throws {
+        let client = try account.signedIn()
+        client.start()
+        let sessions = try await client.telling(nil) { try await client.sessions() }
+        await client.stop()
+        for session in sessions {
+            try say(json ? SessionLine(session).json : session.line())
+        }
+    }
+}

@@ -1,0 +1,181 @@
+import ArgumentParser
+import TambourClient
+import TambourProtocol
+
+/// A time limit for the server, in seconds.
+struct Seconds: ExpressibleByArgument, ExpressibleByIntegerLiteral, CustomStringConvertible {
+    let count: Int
+
+    init(integerLiteral count: Int) { self.count = count }
+
+    /// - Returns: nil for a negative limit, and for one of more than a day.
+    init?(argument: String) {
+        guard let count = Int(argument), (0...86_400).contains(count) else { return nil }
+        self.count = count
+    }
+
+    var description: String { "\(count)" }
+    var defaultValueDescription: String { description }
+    var duration: Duration { .seconds(count) }
+}
+
+/// The account whose data a command changes, and the time limit for the server.
+struct ChangeOptions: ParsableArguments {
+    @OptionGroup var account: AccountOptions
+
+    @Option(
+        help: ArgumentHelp(
+            "How long to wait for the server; 0 only queues the change.",
+            valueName: "seconds"
+        )
+    )
+    var wait: Seconds = 30
+
+    /// Queues changes, and waits until the server has performed or refused them.
+    ///
+    /// - Parameter body: Queues the changes, and returns their ids.
+    /// - Throws: `Failure` when the server refuses a change; `ExitCode(2)` when one still waits.
+    func perform(
+        _ body: (Client) async throws -> [OutgoingID],
+        then finish: (Client) throws -> Void = { _ in }
+    ) async throws {
+        let client = try account.signedIn()
+        let events = client.events()
+        let refusals = Task {
+            var reasons: [String] = []
+            for await case .refused(let reason) in events { reasons.append(reason) }
+            return reasons
+        }
+        let outcome: Outcome
+        do {
+            let changes = try await body(client)
+            if wait.count > 0 {
+                client.start()
+                await client.wait(for: changes, within: wait.duration)
+            }
+            outcome = try Outcome(of: changes, client)
+            if outcome.waiting == 0, outcome.failure == nil { try finish(client) }
+        } catch {
+            await client.stop()
+            throw error
+        }
+        await client.stop()
+        if let reason = await refusals.value.first {
+            throw Failure("The server refused the change: \(reason)")
+        }
+        try outcome.report()
+    }
+}
+
+/// What became of queued actions.
+struct Outcome {
+    /// The number of actions that still wait for the server.
+    let waiting: Int
+    /// The reason why the server refused the first refused action.
+    let failure: String?
+    private let isSignedIn: Bool
+    private let isOnline: Bool
+
+    init(of actions: [OutgoingID], _ client: Client) throws {
+        waiting = try actions.count { try client.isWaiting($0) }
+        failure = try actions.lazy.compactMap { try client.failure(of: $0) }.first
+        isSignedIn = try client.isSignedIn()
+        isOnline = client.state == .online
+    }
+
+    /// Reports what waits and what was refused.
+    ///
+    /// - Throws: `Failure` when the server refused an action; `ExitCode(2)` when one still waits.
+    func report() throws {
+        if waiting > 0 {
+            let what = waiting == 1 ? "One action waits" : "\(waiting) actions wait"
+            let next = "`tambour queue` lists what waits, and `tambour queue --flush` sends it."
+            let cause = isOnline ? " The server limits how fast it accepts them." : ""
+            remark(
+                isSignedIn
+                    ? "\(what) for the server.\(cause) \(next)"
+                    : "\(what) for the server. \(AccountOptions.signedOut)"
+            )
+        }
+        if let failure {
+            throw Failure(
+                "The server refused it: \(failure). `tambour queue` lists it, to retry or cancel."
+            )
+        }
+        if waiting > 0 { throw ExitCode(2) }
+    }
+}
+
+extension Client {
+    /// Runs `body` with a time limit. If it takes longer than two seconds, tells the user what the
+    /// command waits for.
+    ///
+    /// - Returns: The result of `body`; false when the time limit passes.
+    func within(_ limit: Duration, _ body: @escaping @Sendable () async -> Bool) async -> Bool {
+        await telling(limit) {
+            await withTaskGroup(of: Bool.self) { group in
+                group.addTask { await body() }
+                group.addTask {
+                    try? await Task.sleep(for: limit)
+                    return false
+                }
+                let isDone = await group.next() ?? false
+                group.cancelAll()
+                return isDone
+            }
+        }
+    }
+
+    /// The time after which a wait is explained to the user.
+    private static let silence = Duration.seconds(2)
+
+    /// Runs `body`. If it takes longer than two seconds, tells the user what the command waits for.
+    ///
+    /// - Parameter limit: The time limit of `body`; nil for none.
+    func telling<Value>(
+        _ limit: Duration?,
+        _ body: () async throws -> Value
+    ) async rethrows -> Value {
+        let notice = Task {
+            if let limit, limit <= Self.silence { return }
+            try await Task.sleep(for: Self.silence)
+            remark(printable(waitNotice(limit.map { $0 - Self.silence })))
+        }
+        defer { notice.cancel() }
+        return try await body()
+    }
+
+    /// Explains what a command waits for, how long, and what happens at the end.
+    private func waitNotice(_ rest: Duration?) -> String {
+        let server = (try? server()).flatMap { $0 } ?? "the server"
+        let cause =
+            switch state {
+            case .online: "an answer of \(server)"
+            case .syncing: "the changes from \(server)"
+            case .elsewhere: "the `tambour` that is connected"
+            case .stopped, .connecting, .signedOut: "a connection to \(server)"
+            }
+        let time = rest.map { ", up to \($0.components.seconds) s more" } ?? ""
+        return "Waiting for \(cause)\(time). Ctrl-C stops waiting; nothing is lost."
+    }
+
+    /// Waits until all actions in `outgoing` are done or refused, or no account is signed in.
+    func wait(for outgoing: [OutgoingID], within limit: Duration) async {
+        let changes = changes()
+        _ = await within(limit) {
+            var left = outgoing[...]
+            func isWaiting() -> Bool {
+                // The actions finish in roughly this order, so checking the first one is enough.
+                while let next = left.first, (try? self.isWaiting(next)) != true {
+                    left.removeFirst()
+                }
+                return !left.isEmpty && (try? self.isSignedIn()) != false
+            }
+            guard isWaiting() else { return true }
+            for await change in changes where change.queue || change.account || change.everything {
+                guard isWaiting() else { return true }
+            }
+            return false
+        }
+    }
+}
