@@ -5,11 +5,18 @@ import TambourProtocol
 
 struct Entities: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Keeps notes, preferences and measurements, the same on all devices.",
+        abstract: "Edits notes, preferences and measurements, which all devices share.",
         discussion: """
-            Entities form a tree: account, profile, and below it notes, preferences and measurements. They are edited offline \
-            like everything else; where two devices collide, `conflicts` shows both sides until `resolve` chooses. An id \
-            is a number, or as l7 while the server has not given one.
+            Entities are small records that an app or a script stores beside the messages, such as notes about a person or a series \
+            of weights. They can be edited offline. They form a tree: an account, such as a household; below it profiles; below a \
+            profile notes, preferences and measurements. If two devices change the same entity, `conflicts` shows both versions, and \
+            `resolve` chooses one. An id is a number, or l and a number until the server has assigned one.
+
+            EXAMPLES
+              tambour entities add account name=Home
+              tambour entities add profile --below 12 name=Alice
+              tambour entities add note --below 13 title=Doctor "text=Friday, ten o'clock"
+              tambour entities set 14 text=Monday
             """,
         subcommands: [
             List.self, Add.self, Set.self, Remove.self, Series.self, Conflicts.self, Resolve.self,
@@ -18,7 +25,9 @@ struct Entities: AsyncParsableCommand {
     )
 
     struct List: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Shows all entities.")
+        static let configuration = CommandConfiguration(
+            abstract: "Lists all entities, children below their parents."
+        )
 
         @OptionGroup var place: Place
         @Flag(help: "Prints a line of JSON for each entity (docs/schema/entity.json).")
@@ -28,7 +37,7 @@ struct Entities: AsyncParsableCommand {
             try await place.run { client in
                 for (depth, local) in try await client.entityTree() {
                     let indent = String(repeating: "  ", count: depth)
-                    try say(json ? local.json : indent + local.line)
+                    try say(json ? EntityLine(local).json : indent + local.line())
                 }
             }
         }
@@ -36,34 +45,42 @@ struct Entities: AsyncParsableCommand {
 
     struct Add: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Creates an entity and says its id."
+            abstract: "Creates an entity, and prints its id.",
+            discussion: EntityFields.help
         )
 
         @OptionGroup var place: Place
-        @Argument(help: "The type: account, profile, note, preference or measurement.")
+        @Argument(
+            help: "The type: account, profile, note, preference or measurement.",
+            completion: .list(EntityFields.types)
+        )
         var type: String
-        @Option(help: "The id of what it stands below.")
+        @Option(help: ArgumentHelp("The id of its parent.", valueName: "id"))
         var below: String?
         @Argument(help: "Fields as NAME=VALUE.")
         var fields: [String] = []
 
         func run() async throws {
-            let type = EntityType(type)
-            let fields = try fieldValues(fields, of: type)
+            let kind = try EntityFields(type)
+            let fields = try kind.values(fields)
             try await place.run { client in
                 let parent = try below.map { try entityID($0) }
-                try say(try await client.createEntity(type, below: parent, fields: fields).shown)
+                try await kind.check(parent: parent, client)
+                let id = try await client.createEntity(kind.type, below: parent, fields: fields)
+                try say(id.shown)
             }
         }
     }
 
     struct Set: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Gives fields of an entity other values; NAME= takes one away."
+            abstract: "Changes fields of an entity; NAME= removes a field.",
+            discussion: EntityFields.help
         )
 
         @OptionGroup var place: Place
-        @Argument var id: String
+        @Argument(help: "The id of the entity.")
+        var id: String
         @Argument(help: "Fields as NAME=VALUE.")
         var fields: [String]
 
@@ -71,9 +88,11 @@ struct Entities: AsyncParsableCommand {
             try await place.run { client in
                 let id = try entityID(id)
                 guard let local = try await client.entity(id) else {
-                    throw Failure("there is no entity \(id.shown)")
+                    throw Failure(
+                        "There is no entity \(id.shown): `tambour entities` lists them"
+                    )
                 }
-                let values = try fieldValues(fields, of: local.entity.type)
+                let values = try EntityFields(local.entity.type.rawValue).values(fields)
                 try await client.updateEntity(id, fields: values)
             }
         }
@@ -82,11 +101,12 @@ struct Entities: AsyncParsableCommand {
     struct Remove: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "rm",
-            abstract: "Deletes an entity and what stands below it."
+            abstract: "Deletes an entity and everything below it."
         )
 
         @OptionGroup var place: Place
-        @Argument var id: String
+        @Argument(help: "The id of the entity.")
+        var id: String
 
         func run() async throws {
             try await place.run { try await $0.deleteEntity(try entityID(id)) }
@@ -95,21 +115,21 @@ struct Entities: AsyncParsableCommand {
 
     struct Series: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Shows the measurements of a profile from one time to another."
+            abstract: "Lists the measurements of a profile between two times."
         )
 
         @OptionGroup var place: Place
         @Argument(help: "The id of the profile.")
         var id: String
-        @Option(help: "The first, Unix milliseconds.")
+        @Option(help: "The first time, in Unix milliseconds.")
         var from: Int64 = 0
-        @Option(help: "The last, Unix milliseconds.")
+        @Option(help: "The last time, in Unix milliseconds.")
         var to = Int64.max
         @Flag(help: "Prints a line of JSON for each entity (docs/schema/entity.json).")
         var json = false
 
         func validate() throws {
-            guard from <= to else { throw ValidationError("--from is behind --to") }
+            guard from <= to else { throw ValidationError("--from is later than --to.") }
         }
 
         func run() async throws {
@@ -119,22 +139,28 @@ struct Entities: AsyncParsableCommand {
                     below: try entityID(id),
                     in: from...to
                 )
-                for element in elements { try say(json ? element.json : element.line) }
+                for element in elements {
+                    try say(json ? EntityLine(element).json : element.line())
+                }
             }
         }
     }
 
     struct Conflicts: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Shows what waits for a choice; ends with 1 when something does."
+            abstract: "Lists conflicts. Exit code 1: a conflict waits for `resolve`."
         )
 
         @OptionGroup var place: Place
+        @Flag(help: "Prints a line of JSON for each conflict (docs/schema/conflict.json).")
+        var json = false
 
         func run() async throws {
             let conflicts = try await place.run { client in
                 let conflicts = try await client.entityConflicts()
-                for conflict in conflicts { try say(conflict.text) }
+                for conflict in conflicts {
+                    try say(json ? ConflictLine(conflict).json : conflict.text)
+                }
                 return conflicts
             }
             if !conflicts.isEmpty { throw ExitCode(1) }
@@ -143,14 +169,25 @@ struct Entities: AsyncParsableCommand {
 
     struct Resolve: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Ends a conflict: mine is made on top of theirs, theirs stays, or both do."
+            abstract: "Resolves a conflict.",
+            discussion: """
+                mine applies this device's change to the server's version. theirs discards the change. both keeps the server's \
+                version, and stores this device's version as a separate entity. `tambour entities conflicts` shows which choices a \
+                conflict offers.
+                """
         )
 
         @OptionGroup var place: Place
-        @Argument var id: String
-        @Argument(help: "mine, theirs or both.")
+        @Argument(help: "The id of the entity.")
+        var id: String
+        @Argument(help: "The version to keep.")
         fileprivate var choice: Choice
-        @Option(help: "Below what mine goes, when its parent is gone.")
+        @Option(
+            help: ArgumentHelp(
+                "The new parent for mine, if its parent is deleted.",
+                valueName: "id"
+            )
+        )
         var below: String?
 
         func run() async throws {
@@ -168,8 +205,13 @@ struct Entities: AsyncParsableCommand {
     struct Place: ParsableArguments {
         @OptionGroup var account: AccountOptions
 
-        @Option(help: "How long to wait for the server, in seconds; 0 works offline.")
-        var wait = 10
+        @Option(
+            help: ArgumentHelp(
+                "How long to wait for the server; 0 works offline.",
+                valueName: "seconds"
+            )
+        )
+        var wait: Seconds = 10
 
         /// Waits for changes from other devices, runs `body`, and waits until its changes have
         /// reached the server. `wait` limits both waits.
@@ -179,9 +221,9 @@ struct Entities: AsyncParsableCommand {
         func run<Value>(_ body: (Client) async throws -> Value) async throws -> Value {
             let client = try account.signedIn()
             _ = try await client.entityConflicts()
-            if wait > 0 {
+            if wait.count > 0 {
                 client.start()
-                await client.waitForEntities(within: .seconds(wait)) { true }
+                await client.waitForEntities(within: wait.duration) { true }
             }
             let value: Value
             do {
@@ -190,15 +232,15 @@ struct Entities: AsyncParsableCommand {
                 await client.stop()
                 throw error
             }
-            if wait > 0 {
-                await client.waitForEntities(within: .seconds(wait)) {
+            if wait.count > 0 {
+                await client.waitForEntities(within: wait.duration) {
                     try await client.pendingEntityChanges() == 0
                 }
             }
             let waits = try await client.pendingEntityChanges() > 0
             await client.stop()
-            if waits, wait > 0 {
-                remark("Some changes wait to be sent.")
+            if waits, wait.count > 0 {
+                remark("Some changes wait for the server; the next `tambour entities` sends them.")
                 throw ExitCode(2)
             }
             return value
@@ -207,7 +249,7 @@ struct Entities: AsyncParsableCommand {
 }
 
 /// The choices of `resolve`.
-private enum Choice: String, ExpressibleByArgument, CaseIterable {
+enum Choice: String, ExpressibleByArgument, CaseIterable {
     case mine
     case theirs
     case both
@@ -221,169 +263,13 @@ private enum Choice: String, ExpressibleByArgument, CaseIterable {
     }
 }
 
-// MARK: - Parsing and formatting
-
 private func entityID(_ text: String) throws -> EntityID {
     guard let id = EntityID(text.hasPrefix("l") ? "#\(text)" : text) else {
-        throw Failure("“\(text)” is no id of an entity")
+        throw Failure(
+            "“\(text)” cannot be the id of an entity: an id is a number, or l and a number"
+        )
     }
     return id
-}
-
-/// Parses words of the form `NAME=VALUE`. The type of the entity determines the kinds of its
-/// fields.
-private func fieldValues(
-    _ words: [String],
-    of type: EntityType
-) throws -> [String: FieldValue] {
-    var fields: [String: FieldValue] = [:]
-    for word in words {
-        guard let sign = word.firstIndex(of: "=") else {
-            throw Failure("“\(word)” is not NAME=VALUE")
-        }
-        let name = String(word[..<sign])
-        let text = String(word[word.index(after: sign)...])
-        guard let value = FieldValue(typed: text, as: EntitySchema.kind(of: name, in: type)) else {
-            throw Failure("“\(text)” is no value of \(name)")
-        }
-        fields[name] = value
-    }
-    return fields
-}
-
-extension EntitySchema {
-    /// Returns the kind of a field; nil for an unknown field, which the library reports.
-    fileprivate static func kind(of field: String, in type: EntityType) -> FieldKind? {
-        standard(.standard)[type]?.fields[field]
-    }
-}
-
-extension FieldValue {
-    fileprivate init?(typed text: String, as kind: EntitySchema.FieldKind?) {
-        if text.isEmpty {
-            self = .null
-            return
-        }
-        let value: FieldValue? =
-            switch kind {
-            case .int: Int64(text).map { .int($0) }
-            case .double: Double(text).map { .double($0) }
-            case .bool: Bool(text).map { .bool($0) }
-            case .list: .list(text.split(separator: ",").map { .string(String($0)) })
-            case .bytes, .map: nil
-            case .string, nil: .string(text)
-            }
-        guard let value else { return nil }
-        self = value
-    }
-
-    fileprivate var json: Any {
-        switch self {
-        case .null: NSNull()
-        case .bool(let value): value
-        // Many programs read numbers as doubles, which would change a large integer.
-        case .int(let value): value.magnitude < 1 << 53 ? value : "\(value)"
-        case .double(let value): value.isFinite ? value : NSNull()
-        case .string(let text): text
-        case .bytes(let bytes): Data(bytes).base64EncodedString()
-        case .list(let values): values.map(\.json)
-        case .map(let fields): fields.mapValues(\.json)
-        }
-    }
-
-    fileprivate var text: String {
-        switch self {
-        case .null: "nothing"
-        case .bool(let value): "\(value)"
-        case .int(let value): "\(value)"
-        case .double(let value): "\(value)"
-        case .string(let text): printable(text)
-        case .bytes(let bytes): "\(bytes.count) bytes"
-        case .list(let values): values.map(\.text).joined(separator: ",")
-        case .map(let fields): fields.text
-        }
-    }
-}
-
-extension [String: FieldValue] {
-    fileprivate var text: String {
-        sorted { $0.key < $1.key }
-            .map { "\(printable($0.key))=\($0.value.text)" }
-            .joined(separator: " ")
-    }
-}
-
-extension EntityID {
-    fileprivate var shown: String {
-        switch self {
-        case .server: description
-        case .local(let number): "l\(number)"
-        }
-    }
-}
-
-extension LocalEntity {
-    fileprivate var line: String {
-        let mark =
-            switch state {
-            case .synced: ""
-            case .pending: "  (waiting)"
-            case .conflict: "  (conflict)"
-            }
-        let words = [entity.id.shown, printable(entity.type.rawValue), entity.fields.text]
-        return words.filter { !$0.isEmpty }.joined(separator: "  ") + mark
-    }
-
-    fileprivate var json: String {
-        let values: [String: Any] = [
-            "id": entity.id.shown, "type": entity.type.rawValue,
-            "parent": entity.parent?.shown ?? NSNull(), "version": entity.version,
-            "modified": entity.modified, "state": "\(state)",
-            "fields": entity.fields.mapValues(\.json),
-        ]
-        let options: JSONSerialization.WritingOptions = [.sortedKeys, .withoutEscapingSlashes]
-        let data = try? JSONSerialization.data(withJSONObject: values, options: options)
-        return data.map(jsonLine) ?? "{}"
-    }
-}
-
-extension Conflict {
-    fileprivate var text: String {
-        let theirText =
-            switch theirs {
-            case nil: "gone"
-            case let theirs? where theirs.isDeleted: "deleted"
-            case let theirs?: theirs.fields.text
-            }
-        let mineText =
-            switch mine.kind {
-            case .delete: "deleted"
-            case .create, .update: mine.fields.text
-            }
-        let order: [(EntityChoice, String)] = [
-            (.mine, "mine"), (.theirs, "theirs"), (.both, "both"),
-        ]
-        let offered = order.filter { choices.contains($0.0) }.map(\.1).joined(separator: ", ")
-        return """
-            \(id.shown)  \(printable(type.rawValue))  \(kind.words)
-              mine:   \(mineText)
-              theirs: \(theirText)
-              choose: \(offered)
-            """
-    }
-}
-
-extension Conflict.Kind {
-    fileprivate var words: String {
-        switch self {
-        case .updateUpdate: "changed here and elsewhere"
-        case .updateDelete: "changed here, deleted elsewhere"
-        case .deleteUpdate: "deleted here, changed elsewhere"
-        case .duplicate: "there is another one of that name"
-        case .parentDeleted: "what it stands below was deleted elsewhere"
-        case .rejected(let error, let path): printable("refused: \(error) at \(path)")
-        }
-    }
 }
 
 extension Client {
@@ -411,17 +297,19 @@ extension Client {
             guard await isEntitySyncDone() else { return false }
             return (try? await holds()) ?? false
         }
-        await withTaskGroup(of: Void.self) { group in
-            group.addTask {
-                if await isDone() { return }
-                for await _ in changes where await isDone() { return }
+        await telling(limit) {
+            await withTaskGroup(of: Void.self) { group in
+                group.addTask {
+                    if await isDone() { return }
+                    for await _ in changes where await isDone() { return }
+                }
+                group.addTask {
+                    for await _ in states where await isDone() { return }
+                }
+                group.addTask { try? await Task.sleep(for: limit) }
+                await group.next()
+                group.cancelAll()
             }
-            group.addTask {
-                for await _ in states where await isDone() { return }
-            }
-            group.addTask { try? await Task.sleep(for: limit) }
-            await group.next()
-            group.cancelAll()
         }
     }
 }
