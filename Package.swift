@@ -217,6 +217,7 @@ let package = Package(
             dependencies: [
                 "TambourClient", "TambourMessenger", "TambourProtocol", "TambourServer",
                 "TambourTesting", "TerminalKit", "tambour",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]
         ),
         .testTarget(name: "TerminalKitTests", dependencies: ["TambourTesting", "TerminalKit"]),

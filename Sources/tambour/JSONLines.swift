@@ -6,9 +6,14 @@ import TambourProtocol
 ///
 /// Ids are strings, because many programs read numbers as doubles, which cannot hold all integers
 /// above 2⁵³. Fields without a value are absent.
-protocol JSONLine: Encodable {}
+protocol JSONLine: Encodable {
+    associatedtype CodingKeys: CodingKey, CaseIterable
+}
 
 extension JSONLine {
+    /// The names of all fields.
+    static var fields: [String] { CodingKeys.allCases.map(\.stringValue) }
+
     var json: String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -48,6 +53,11 @@ struct MessageLine: JSONLine {
     let reactions: [String: Int]
     let edited: Bool
     let state: String
+
+    enum CodingKeys: CodingKey, CaseIterable {
+        case chat, chatTitle, id, queueId, time, sender, senderName, own, forMe, text, replyTo,
+            event, attachments, reactions, edited, state
+    }
 
     /// - Parameter title: The title of the chat.
     init(_ row: HistoryRow, in chat: ChatID, _ title: String) {
@@ -94,6 +104,11 @@ struct ChatLine: JSONLine {
         let state: String
     }
 
+    enum CodingKeys: CodingKey, CaseIterable {
+        case id, title, type, partner, time, unread, pinned, muted, hidden, left, online, notSent,
+            draft, preview
+    }
+
     init(_ chat: ChatSummary) {
         id = "\(chat.id)"
         title = chat.title
@@ -128,11 +143,14 @@ struct PersonLine: JSONLine {
     let name: String
     let phone: String?
     let about: String?
-    let link: String?
     let contact: Bool
     let online: Bool
     let seen: Int64?
     let role: String?
+
+    enum CodingKeys: CodingKey, CaseIterable {
+        case id, name, phone, about, contact, online, seen, role
+    }
 
     /// - Parameter role: The role in a group; nil for a person as such.
     init(_ person: Person, role: Client.Member.Role? = nil) {
@@ -140,7 +158,6 @@ struct PersonLine: JSONLine {
         name = person.name
         phone = person.phone.map { "+\($0)" }
         about = person.about
-        link = person.link
         contact = person.isContact
         online = person.isOnline
         seen = person.seenMs
@@ -166,6 +183,10 @@ struct SessionLine: JSONLine {
     let seen: Int64
     let current: Bool
 
+    enum CodingKeys: CodingKey, CaseIterable {
+        case client, device, address, seen, current
+    }
+
     init(_ session: Client.SignedInDevice) {
         client = session.client
         device = session.device
@@ -185,6 +206,10 @@ struct ActionLine: JSONLine {
     let time: Int64
     let state: String
     let reason: String?
+
+    enum CodingKeys: CodingKey, CaseIterable {
+        case id, kind, text, chat, chatTitle, time, state, reason
+    }
 
     init(_ waiting: Client.Waiting) {
         id = "\(waiting.id)"

@@ -143,7 +143,7 @@ struct EntityLine: JSONLine {
     private let state: String
     private let fields: [String: FieldJSON]
 
-    private enum CodingKeys: CodingKey {
+    enum CodingKeys: CodingKey, CaseIterable {
         case id, parent, type, version, modified, state, fields
     }
 
@@ -180,6 +180,10 @@ struct ConflictLine: JSONLine {
     private let choices: [String]
     private let error: String?
     private let path: String?
+
+    enum CodingKeys: CodingKey, CaseIterable {
+        case id, type, kind, mine, theirs, choices, error, path
+    }
 
     init(_ conflict: Conflict) {
         id = conflict.id.shown
