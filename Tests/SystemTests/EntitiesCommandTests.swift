@@ -45,7 +45,7 @@ struct EntitiesCommandTests {
         // The server is down and cannot receive this deletion.
         let removed = try await phone.run(["entities", "rm", "l2", "--wait", "1"])
         #expect(removed.status == 2)
-        #expect(removed.errors.contains("Some changes wait to be sent."))
+        #expect(removed.errors.contains("Some changes wait for the server"))
         #expect(try await phone.run(["entities", "list", "--wait", "0"]).lines.isEmpty)
     }
 }

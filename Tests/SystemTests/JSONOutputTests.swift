@@ -13,6 +13,7 @@ struct JSONOutputTests {
     private struct Command {
         let schema: String
         let arguments: [String]
+        var status: Int32 = 0
     }
 
     private static let root = URL(filePath: #filePath).deletingLastPathComponent()
@@ -22,7 +23,11 @@ struct JSONOutputTests {
     func everyCommand() async throws {
         let directory = URL(filePath: try TestServer.temporaryDirectory())
         defer { try? FileManager.default.removeItem(at: directory) }
-        let server = try TestServer(dataDirectory: directory.appending(path: "server").path)
+        // The server refuses an entity that this device accepts.
+        let server = try TestServer(
+            overrides: ["maxObjectBytes": 200],
+            dataDirectory: directory.appending(path: "server").path
+        )
         defer { server.stop() }
         let alice = try server.signUp("Alice")
         let bob = try server.signUp("Bob")
@@ -48,6 +53,13 @@ struct JSONOutputTests {
         let group = try bob.createGroup("Picnic", with: [alice], cid: 4)
         try bob.send("b3", to: group, cid: 5)
 
+        // Produce every property of a chat, a person and an action.
+        try alice.call(DraftSaveRequest(chatID: chat, draft: NewDraft(text: "draft")))
+        try bob.call(ProfileRequest(description: "about Bob"))
+        try alice.call(ContactUpdateRequest(contactID: bob.userID, action: .add))
+        let refused = try await device.run(["send", "\(chat)", "--reply-to", "1", "lost"])
+        #expect(refused.status == 1, "\(refused.errors)")
+
         // Produce every property of an entity.
         func add(_ words: String...) async throws -> String {
             let added = try await device.run(["entities", "add"] + words)
@@ -55,7 +67,7 @@ struct JSONOutputTests {
         }
         let account = try await add("account", "name=Home")
         let profile = try await add("profile", "--below", account, "name=Alice", "born=1")
-        _ = try await add("note", "--below", profile, "title=t", "tags=a,b")
+        let note = try await add("note", "--below", profile, "title=t", "tags=a,b")
         _ = try await add(
             "measurement",
             "--below",
@@ -64,6 +76,23 @@ struct JSONOutputTests {
             "kind=weight",
             "value=1.5"
         )
+
+        // Produce every property of a conflict: two devices change a note, and the server refuses one.
+        let other = TambourAccount(directory: directory, name: "other")
+        let second = try server.signIn(phoneOf: alice, device: "other")
+        defer { second.close() }
+        try await other.logIn(to: server.address, token: second.token)
+        struct EntityJSON: Decodable { let id: String, type: String }
+        let listed = try await other.run(["entities", "list", "--json"])
+        let entities = try listed.lines.map {
+            try JSONDecoder().decode(EntityJSON.self, from: Data($0.utf8))
+        }
+        let shared = try #require(entities.first { $0.type == "note" }?.id, "\(listed.errors)")
+        #expect(try await other.run(["entities", "set", shared, "text=theirs"]).status == 0)
+        let offline = ["entities", "set", note, "text=mine", "--wait", "0"]
+        #expect(try await device.run(offline).status == 0)
+        let long = "text=\(String(repeating: "long ", count: 50))"
+        _ = try await add("note", "--below", profile, long)
 
         // Produce every property of a preference.
         try #"{"theme": "dark", "notify": "bell"}"#.write(
@@ -74,7 +103,13 @@ struct JSONOutputTests {
 
         let commands: [String: Command] = [
             "tail": Command(schema: "message", arguments: ["-n", "1"]),
-            "history": Command(schema: "message", arguments: ["\(chat)"]),
+            "history": Command(schema: "message", arguments: ["\(chat)", "--queued"]),
+            "chats": Command(schema: "chat", arguments: ["--all"]),
+            "people": Command(schema: "person", arguments: []),
+            "groups members": Command(schema: "person", arguments: ["\(group)"]),
+            "sessions": Command(schema: "session", arguments: []),
+            "queue list": Command(schema: "action", arguments: []),
+            "entities conflicts": Command(schema: "conflict", arguments: [], status: 1),
             "search": Command(schema: "message", arguments: ["b"]),
             "keys": Command(schema: "preferences", arguments: []),
             "entities list": Command(schema: "entity", arguments: []),
@@ -83,9 +118,9 @@ struct JSONOutputTests {
         #expect(try Set(commands.keys) == commandsWithJSON(), "each needs arguments here")
         #expect(try await device.run(["chats", "--sync"]).status == 0)
         var outputs: [String: [String]] = [:]
-        func run(_ words: [String], _ schema: String) async throws {
+        func run(_ words: [String], _ schema: String, status: Int32 = 0) async throws {
             let result = try await device.run(words)
-            #expect(result.status == 0, "\(words): \(result.errors)")
+            #expect(result.status == status, "\(words): \(result.errors)")
             let file = directory.appending(path: words.joined(separator: " "))
             try result.lines.joined(separator: "\n").write(
                 to: file,
@@ -101,7 +136,11 @@ struct JSONOutputTests {
             try bob.send("b\(cid)", to: chat, cid: cid)
             cid += 1
             let words = name.split(separator: " ").map(String.init)
-            try await run(words + command.arguments + ["--json"], command.schema)
+            try await run(
+                words + command.arguments + ["--json"],
+                command.schema,
+                status: command.status
+            )
         }
 
         for (schema, files) in outputs {

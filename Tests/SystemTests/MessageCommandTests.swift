@@ -8,62 +8,8 @@ import Testing
 /// The message commands of `tambour` as a person or a script uses them.
 @Suite("The command line of messages")
 struct MessageCommandTests {
-    /// A server with Alice, who has a device, and Bob, who writes to her.
-    private final class World {
-        let directory: URL
-        let server: TestServer
-        let alice: WireClient
-        let bob: WireClient
-        let device: TambourAccount
-        private var isServing = true
-
-        init() async throws {
-            directory = URL(fileURLWithPath: try TestServer.temporaryDirectory())
-            server = try TestServer(dataDirectory: directory.appendingPathComponent("s").path)
-            alice = try server.signUp("Alice")
-            bob = try server.signUp("Bob")
-            device = TambourAccount(directory: directory, name: "alice")
-            try await logIn(alice)
-        }
-
-        var chat: ChatID { alice.dialog(with: bob) }
-
-        /// Returns a new token for the device.
-        func token(of person: WireClient) throws -> String {
-            let session = try server.signIn(phoneOf: person, device: "tambour")
-            defer { session.close() }
-            return session.token
-        }
-
-        func logIn(_ person: WireClient) async throws {
-            try await device.logIn(to: server.address, token: token(of: person))
-        }
-
-        /// Makes Bob write to Alice.
-        func hear(_ numbers: ClosedRange<Int>) throws {
-            for number in numbers { try bob.send("b\(number)", to: chat, cid: Int64(number)) }
-        }
-
-        /// Makes Bob reply to one of Alice's messages.
-        func answer(_ text: Text, to message: MessageID, cid: Int64) throws {
-            let link = NewLink(type: .reply, messageID: message)
-            let message = NewMessage(cid: cid, text: text, link: link)
-            try bob.call(MsgSendRequest(chatID: chat, message: message))
-        }
-
-        func stopServer() {
-            if isServing { server.stop() }
-            isServing = false
-        }
-
-        func close() {
-            stopServer()
-            try? FileManager.default.removeItem(at: directory)
-        }
-    }
-
-    private func withWorld(_ body: (World) async throws -> Void) async throws {
-        let world = try await World()
+    private func withWorld(_ body: (MessageWorld) async throws -> Void) async throws {
+        let world = try await MessageWorld()
         defer { world.close() }
         try await body(world)
     }
@@ -117,7 +63,7 @@ struct MessageCommandTests {
             try world.hear(1...1)
             let lines = Data("one\r\n".utf8) + [0xFF, 0x0A] + Data("\ntwo".utf8)
             let sent = try await device.run(["send", chat, "--lines"], saying: lines)
-            #expect(sent.errors.contains("line 2: it is no UTF-8"), "\(sent.errors)")
+            #expect(sent.errors.contains("line 2: it is not UTF-8"), "\(sent.errors)")
             let held = try await device.run(["export", chat])
             #expect(try texts(held.lines) == ["b1", "one", "two"])
             // This line is longer than the longest line that the program buffers.
@@ -194,7 +140,7 @@ struct MessageCommandTests {
             for await _ in tail.lines { break }
             try world.alice.call(SessionsCloseRequest())
             #expect(try await tail.exitStatus(within: .seconds(60)) == 1)
-            #expect(tail.errors.contains("signed out"), "\(tail.errors)")
+            #expect(tail.errors.contains("signed this device out"), "\(tail.errors)")
         }
     }
 

@@ -47,6 +47,58 @@ struct UsageTests {
         }
     }
 
+    @Test("a command without an account creates no folder, and says how to sign in")
+    func noAccount() async throws {
+        let home = try TestServer.temporaryDirectory()
+        defer { try? FileManager.default.removeItem(atPath: home) }
+        let environment = [
+            "HOME": home, "TAMBOUR_HOME": "", "XDG_DATA_HOME": "", "XDG_CONFIG_HOME": "",
+        ]
+        for words in [["chats"], ["keys"], ["history", "Bob"], ["queue"]] {
+            let outcome = try ChildProcess.run(
+                TambourAccount.program(),
+                words,
+                environment: environment
+            )
+            #expect(outcome.status == (words == ["keys"] ? 0 : 1), "\(words)")
+            if words != ["keys"] { #expect(outcome.errors.contains("tambour login HOST:PORT")) }
+        }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: home).isEmpty)
+    }
+
+    @Test(
+        "a limit that makes no sense is refused as wrong usage",
+        arguments: [
+            ["send", "Bob", "x", "--wait=-1"], ["history", "Bob", "--wait=99999999999999999999"],
+            ["history", "Bob", "--wait=100000"], ["entities", "list", "--wait=x"],
+            ["react", "Bob", "1"], ["react", "Bob", "1", "👍", "--remove"], ["queue", "cancel"],
+            ["queue", "retry", "1", "--all"], ["edit", "Bob", "first", "x"], ["delete", "Bob"],
+        ]
+    )
+    func wrongUsage(words: [String]) async throws {
+        try await withAccount { account in
+            let result = try await account.run(words)
+            #expect(result.status == 64, "\(result.errors)")
+        }
+    }
+
+    @Test("completions are made for three shells", arguments: ["bash", "zsh", "fish"])
+    func completions(shell: String) throws {
+        for name in ["tambour", "tambourd"] {
+            let program = try TambourAccount.program().deletingLastPathComponent()
+                .appending(path: name)
+            let script = try ChildProcess.run(program, ["--generate-completion-script", shell])
+            #expect(script.status == 0, "\(script.errors)")
+            #expect(script.output.contains(name))
+            guard shell == "bash" else { continue }
+            let check = try ChildProcess.run(
+                URL(filePath: "/bin/bash"),
+                ["-n", "-c", script.output]
+            )
+            #expect(check.status == 0, "\(check.errors)")
+        }
+    }
+
     /// The behavior of a program that is not a Tambour server.
     enum Stranger: CaseIterable {
         /// No program listens at the address.

@@ -59,7 +59,7 @@ struct TambourAccount {
 
     private var place: [String] { ["--home", directory.path, "--account", name] }
 
-    private static func program() throws -> URL {
+    static func program() throws -> URL {
         try TambourdProcess.program().deletingLastPathComponent()
             .appendingPathComponent("tambour")
     }
