@@ -123,6 +123,26 @@ struct ChangeCommandTests {
         }
     }
 
+    @Test("a refusal is noticed also when another process is connected")
+    func refusalElsewhere() async throws {
+        try await withWorld { world in
+            let tail = try world.device.start(["tail", "--json"])
+            defer { tail.signal(SIGKILL) }
+            let theirs = try world.bob.send("b4", to: world.chat, cid: 4).message.id
+            for await _ in tail.lines { break }
+            let own = try world.alice.send("a1", to: world.chat, cid: 5).message.id
+            for words in [["edit", "Bob", "\(theirs)", "x"], ["delete", "Bob", "\(theirs)"]] {
+                let result = try await world.device.run(words)
+                #expect(result.status == 1, "\(words): \(result.errors)")
+                #expect(result.errors.contains("refused"), "\(result.errors)")
+            }
+            try await run(world.device, ["edit", "Bob", "\(own)", "x"])
+            try await run(world.device, ["react", "Bob", "\(theirs)", "👍"])
+            try await run(world.device, ["mark", "Bob", "\(theirs)", "--unread"])
+            try await run(world.device, ["delete", "Bob", "\(own)"])
+        }
+    }
+
     @Test("changes made offline wait, are listed and can be cancelled")
     func offline() async throws {
         try await withWorld { world in

@@ -33,14 +33,19 @@ struct Mark: AsyncParsableCommand {
         try await options.perform { client in
             let chat = try await client.chat(named: chat, within: options.wait.count)
             if unread, let message {
-                return [try await client.markUnread(from: MessageID(message), in: chat)]
+                let first = MessageID(message)
+                return QueuedChange([try await client.markUnread(from: first, in: chat)]) {
+                    try $0.readMark(of: chat) < first.timeMs
+                }
             }
             let newest = try client.history(of: chat, .newest, count: 1).rows
             let last = message.map { MessageID($0) } ?? newest.compactMap(\.message).last
             guard let last else {
                 throw Failure("There is no message to mark: this device holds none of the chat")
             }
-            return [try await client.markRead(last, in: chat)]
+            return QueuedChange([try await client.markRead(last, in: chat)]) {
+                try $0.readMark(of: chat) >= last.timeMs
+            }
         }
     }
 }
@@ -70,7 +75,10 @@ struct Edit: AsyncParsableCommand {
         let text = try messageText(text)
         try await options.perform { client in
             let chat = try await client.chat(named: chat, within: options.wait.count)
-            return [try await client.edit(MessageID(message), in: chat, text: text)]
+            let message = MessageID(message)
+            return QueuedChange([try await client.edit(message, in: chat, text: text)]) {
+                try $0.row(of: message, in: chat).map { $0.text == text } ?? true
+            }
         }
     }
 }
@@ -100,7 +108,10 @@ struct Delete: AsyncParsableCommand {
         try await options.perform { client in
             let chat = try await client.chat(named: chat, within: options.wait.count)
             let messages = messages.map { MessageID($0) }
-            return [try await client.delete(messages, in: chat, onlyForMe: forMe)]
+            let action = try await client.delete(messages, in: chat, onlyForMe: forMe)
+            return QueuedChange([action]) { client in
+                try messages.allSatisfy { try client.row(of: $0, in: chat) == nil }
+            }
         }
     }
 }
@@ -140,7 +151,11 @@ struct React: AsyncParsableCommand {
     func run() async throws {
         try await options.perform { client in
             let chat = try await client.chat(named: chat, within: options.wait.count)
-            return [try await client.react(emoji, to: MessageID(message), in: chat)]
+            let message = MessageID(message)
+            return QueuedChange([try await client.react(emoji, to: message, in: chat)]) {
+                guard let row = try $0.row(of: message, in: chat) else { return true }
+                return row.reactions.first(where: \.isOwn)?.emoji == emoji
+            }
         }
     }
 }
@@ -149,4 +164,11 @@ extension ArgumentHelp {
     /// The help of an argument that is the id of a message.
     fileprivate static let message: ArgumentHelp =
         "The id of the message, as `tambour history --json` prints it."
+}
+
+extension Client {
+    /// Returns a message as this device shows it; nil when this device does not hold it.
+    fileprivate func row(of message: MessageID, in chat: ChatID) throws -> HistoryRow? {
+        try history(of: chat, .around(message), count: 1).rows.first { $0.message == message }
+    }
 }

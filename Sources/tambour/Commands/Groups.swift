@@ -41,9 +41,10 @@ struct Groups: ParsableCommand {
             try await options.perform { client in
                 let members = try await client.people(named: people, within: options.wait.count)
                 before = Set(try client.chats(includingHidden: true).map(\.id))
-                return [
+                // A refused creation stays in the queue.
+                return QueuedChange([
                     try await client.createChat(title: title, members: members, isChannel: channel)
-                ]
+                ])
             } then: { client in
                 let chats = try client.chats(includingHidden: true)
                 let new = chats.filter { $0.id.isGroup && !before.contains($0.id) }
@@ -69,7 +70,9 @@ struct Groups: ParsableCommand {
             try await options.perform { client in
                 let chat = try await client.group(named: chat, within: options.wait.count)
                 let people = try await client.people(named: people, within: options.wait.count)
-                return [try await client.add(people, to: chat)]
+                return QueuedChange([try await client.add(people, to: chat)]) {
+                    try await $0.members(among: people, of: chat) == people.count
+                }
             }
         }
     }
@@ -91,7 +94,9 @@ struct Groups: ParsableCommand {
             try await options.perform { client in
                 let chat = try await client.group(named: chat, within: options.wait.count)
                 let people = try await client.people(named: people, within: options.wait.count)
-                return [try await client.remove(people, from: chat)]
+                return QueuedChange([try await client.remove(people, from: chat)]) {
+                    try await $0.members(among: people, of: chat) == 0
+                }
             }
         }
     }
@@ -112,7 +117,9 @@ struct Groups: ParsableCommand {
             guard !title.isEmpty else { throw ValidationError("A title cannot be empty.") }
             try await options.perform { client in
                 let chat = try await client.group(named: chat, within: options.wait.count)
-                return [try await client.update(chat, title: title)]
+                return QueuedChange([try await client.update(chat, title: title)]) {
+                    try $0.chat(chat)?.title == title
+                }
             }
         }
     }
@@ -130,7 +137,9 @@ struct Groups: ParsableCommand {
         func run() async throws {
             try await options.perform { client in
                 let chat = try await client.group(named: chat, within: options.wait.count)
-                return [try await client.leave(chat)].compactMap(\.self)
+                return QueuedChange([try await client.leave(chat)].compactMap(\.self)) {
+                    try $0.chat(chat)?.isGone != false
+                }
             }
         }
     }
@@ -178,6 +187,11 @@ extension Client {
             throw Failure("“\(ChatName.plain(name))” is a person, not a group or channel")
         }
         return chat
+    }
+
+    /// Returns how many of these people are members of a group or channel.
+    fileprivate func members(among people: [UserID], of chat: ChatID) async throws -> Int {
+        try await roster(of: chat).count { people.contains($0.id) }
     }
 
     /// Returns the people whom names mean. Queries the server about unknown phone numbers.

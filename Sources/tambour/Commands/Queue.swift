@@ -115,7 +115,7 @@ struct Queue: AsyncParsableCommand {
                     }
                 }
                 for action in actions { try await client.retry(action.id) }
-                return actions.map(\.id)
+                return QueuedChange(actions.map(\.id))
             }
         }
     }

@@ -31,12 +31,14 @@ struct ChangeOptions: ParsableArguments {
     )
     var wait: Seconds = 30
 
-    /// Queues changes, and waits until the server has performed or refused them.
+    /// Queues a change, and waits until the server has performed or refused it.
     ///
-    /// - Parameter body: Queues the changes, and returns their ids.
-    /// - Throws: `Failure` when the server refuses a change; `ExitCode(2)` when one still waits.
+    /// - Parameters:
+    ///   - body: Queues the change.
+    ///   - finish: Runs after the server has performed the change.
+    /// - Throws: `Failure` when the server refuses the change; `ExitCode(2)` when it still waits.
     func perform(
-        _ body: (Client) async throws -> [OutgoingID],
+        _ body: (Client) async throws -> QueuedChange,
         then finish: (Client) throws -> Void = { _ in }
     ) async throws {
         let client = try account.signedIn()
@@ -48,13 +50,21 @@ struct ChangeOptions: ParsableArguments {
         }
         let outcome: Outcome
         do {
-            let changes = try await body(client)
+            let change = try await body(client)
             if wait.count > 0 {
                 client.start()
-                await client.wait(for: changes, within: wait.duration)
+                await client.wait(for: change.actions, within: wait.duration)
             }
-            outcome = try Outcome(of: changes, client)
-            if outcome.waiting == 0, outcome.failure == nil { try finish(client) }
+            outcome = try Outcome(of: change.actions, client)
+            if outcome.isDone {
+                // Another process sends the change, and does not report a refusal to this one.
+                if client.state == .elsewhere, try await !change.isPerformed(client) {
+                    throw Failure(
+                        "The server refused the change. The `tambour` that is connected shows the reason."
+                    )
+                }
+                try finish(client)
+            }
         } catch {
             await client.stop()
             throw error
@@ -67,6 +77,22 @@ struct ChangeOptions: ParsableArguments {
     }
 }
 
+/// A change that waits in the queue.
+struct QueuedChange {
+    /// The ids of the queued actions.
+    let actions: [OutgoingID]
+    /// Whether the change is visible in the server's data after the actions have ended.
+    let isPerformed: (Client) async throws -> Bool
+
+    init(
+        _ actions: [OutgoingID],
+        isPerformed: @escaping (Client) async throws -> Bool = { _ in true }
+    ) {
+        self.actions = actions
+        self.isPerformed = isPerformed
+    }
+}
+
 /// What became of queued actions.
 struct Outcome {
     /// The number of actions that still wait for the server.
@@ -75,6 +101,9 @@ struct Outcome {
     let failure: String?
     private let isSignedIn: Bool
     private let isOnline: Bool
+
+    /// Whether the server has answered all actions and refused none that stays in the queue.
+    var isDone: Bool { waiting == 0 && failure == nil }
 
     init(of actions: [OutgoingID], _ client: Client) throws {
         waiting = try actions.count { try client.isWaiting($0) }
