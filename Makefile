@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help run tambour chat build test conformance lint format generate docs mutants release-spec record-sessions soak asan tsan fuzz fuzz-long bench bench-full bench-growth bench-compare bench-peers bench-link bench-screen bench-tools captures journey picture clients deps docs-client clean
+.PHONY: help run tambour man chat build test conformance lint format generate docs mutants release-spec record-sessions soak asan tsan fuzz fuzz-long bench bench-full bench-growth bench-compare bench-peers bench-link bench-screen bench-tools captures journey picture clients deps docs-client clean
 
 LISTEN ?= 127.0.0.1:7770
 DATA ?= ./var
@@ -54,6 +54,11 @@ run: deps-run ## Builds and starts a server on $(LISTEN) with its data in $(DATA
 tambour: deps-run ## Builds the terminal client, .build/release/tambour
 	$(BUILD_CLIENT)
 	@echo "Start it with .build/release/tambour, or put it on your PATH: install .build/release/tambour /usr/local/bin"
+
+man: deps-run ## Builds both programs, and writes their man pages and shell completions into .build/man
+	$(BUILD_SERVER)
+	$(BUILD_CLIENT)
+	scripts/man .build/release .build/man
 
 chat: ## Chats on $(LISTEN) as a stock client: make chat ME=+79990000001 PEER=+79990000002
 	@: $${ME:?your phone, as in make chat ME=+79990000001 PEER=+79990000002} $${PEER:?the phone of the other side}

@@ -29,7 +29,7 @@ struct JourneyTests {
         arguments: [
             "README.md", "CONTRIBUTING.md", "docs/journey.md", "docs/concurrency.md",
             "docs/client-sync.md", "docs/data.md", "docs/operations.md", "docs/terminal.md",
-            "docs/upgrade.md",
+            "docs/command-line.md", "docs/upgrade.md",
         ]
     )
     func filesExist(page: String) throws {
