@@ -65,7 +65,7 @@ struct LogIn: AsyncParsableCommand {
             try await signIn(client, phone ?? "")
         }
         do {
-            try await client.becomeOnline()
+            try await client.telling(nil) { try await client.becomeOnline() }
         } catch {
             await client.stop()
             throw error
@@ -77,16 +77,18 @@ struct LogIn: AsyncParsableCommand {
     }
 
     private func signIn(_ client: Client, _ phone: String) async throws {
-        switch try await client.registrationPolicy() {
-        case .invite where invite == nil:
-            remark(
-                "This server takes only invited people. If no code comes, ask for an invitation and add --invite CODE."
-            )
-        case .closed:
-            remark("This server takes no new people: a code comes only to the phone of an account.")
-        case .open, .invite: break
+        let request = try await client.telling(nil) {
+            switch try await client.registrationPolicy() {
+            case .invite where invite == nil:
+                remark(
+                    "This server takes only invited people. If no code comes, ask for an invitation and add --invite CODE."
+                )
+            case .closed:
+                remark("This server takes no new people: a code comes only to the phone of an account.")
+            case .open, .invite: break
+            }
+            return try await client.requestCode(phone: phone, invitation: invite)
         }
-        let request = try await client.requestCode(phone: phone, invitation: invite)
         guard let code = askPerson("Code (\(request.digits) digits): ") else {
             throw Failure("There is no code on the standard input")
         }

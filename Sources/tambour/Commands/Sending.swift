@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import Glibc
 import TambourClient
 import TambourProtocol
 
@@ -107,6 +108,7 @@ struct Send: AsyncParsableCommand {
 /// line breaks at its ends.
 func messageText(_ words: [String]) throws -> String {
     if !words.isEmpty { return words.map(ChatName.plain).joined(separator: " ") }
+    if isatty(STDIN_FILENO) == 1 { remark("Type the text. Ctrl-D on an empty line ends it.") }
     let input = FileHandle.standardInput.readDataToEndOfFile()
     guard let text = String(data: input, encoding: .utf8) else {
         throw Failure("The standard input is not UTF-8")
