@@ -244,6 +244,30 @@ struct ChangeCommandTests {
         }
     }
 
+    @Test("lists have colours on a terminal, unless the user refuses them")
+    func colours() async throws {
+        try await withWorld { world in
+            func chats(_ environment: [String: String]) throws -> String {
+                let program = try TambourAccount.program().path
+                let place = "--home '\(world.directory.path)' --account alice"
+                // This program runs a command in a pseudo-terminal.
+                let outcome = try ChildProcess.run(
+                    URL(filePath: "/usr/bin/script"),
+                    ["-qec", "'\(program)' chats \(place)", "/dev/null"],
+                    environment: environment
+                )
+                #expect(outcome.status == 0, "\(outcome.output)\(outcome.errors)")
+                #expect(outcome.output.contains("Bob"))
+                return outcome.output
+            }
+            #expect(try chats(["TERM": "xterm", "NO_COLOR": ""]).contains("\u{1B}[33m3 unread"))
+            #expect(try !chats(["TERM": "xterm", "NO_COLOR": "1"]).contains("\u{1B}"))
+            #expect(try !chats(["TERM": "dumb", "NO_COLOR": ""]).contains("\u{1B}"))
+            let piped = try await world.device.run(["chats"])
+            #expect(piped.lines.count == 1 && !piped.lines[0].contains("\u{1B}"))
+        }
+    }
+
     @Test("a command that waits for the server says so, and for how long")
     func waiting() async throws {
         try await withWorld { world in
