@@ -71,6 +71,7 @@ struct UsageTests {
         arguments: [
             ["send", "Bob", "x", "--wait=-1"], ["history", "Bob", "--wait=99999999999999999999"],
             ["history", "Bob", "--wait=100000"], ["entities", "list", "--wait=x"],
+            ["history", "Bob", "-n", "0"], ["search", "x", "--count=9223372036854775807"],
             ["react", "Bob", "1"], ["react", "Bob", "1", "👍", "--remove"], ["queue", "cancel"],
             ["queue", "retry", "1", "--all"], ["edit", "Bob", "first", "x"], ["delete", "Bob"],
         ]

@@ -40,7 +40,11 @@ struct Chats: AsyncParsableCommand {
 
 struct People: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Lists the contacts on this device."
+        abstract: "Lists the contacts on this device.",
+        discussion: """
+            EXAMPLES
+              tambour people --json | jq -r '[.name, .phone] | @tsv'
+            """
     )
 
     @OptionGroup var account: AccountOptions
@@ -60,7 +64,12 @@ struct People: AsyncParsableCommand {
 struct Sessions: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Lists the devices that are signed in to the account, this one first.",
-        discussion: "The list comes from the server."
+        discussion: """
+            The list comes from the server.
+
+            EXAMPLES
+              tambour sessions --json | jq -r 'select(.current | not) | .device'
+            """
     )
 
     @OptionGroup var account: AccountOptions

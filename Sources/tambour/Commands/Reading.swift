@@ -41,6 +41,8 @@ struct History: AsyncParsableCommand {
     )
     var wait: Seconds = 15
 
+    func validate() throws { try requireCount(count) }
+
     func run() async throws {
         let client = try account.signedIn()
         let id = try await client.chat(named: chat, within: offline ? 0 : wait.count)
@@ -140,6 +142,8 @@ struct Search: AsyncParsableCommand {
     @Flag(help: "Prints a line of JSON for each message (docs/schema/message.json).")
     var json = false
 
+    func validate() throws { try requireCount(count) }
+
     func run() async throws {
         let client = try account.signedIn()
         let id = try chat.map { try client.chat(named: $0) }
@@ -153,6 +157,13 @@ struct Search: AsyncParsableCommand {
         }
         await client.stop()
         if found.isEmpty { throw ExitCode(1) }
+    }
+}
+
+/// - Throws: `ValidationError` unless this many messages can be printed.
+private func requireCount(_ count: Int) throws {
+    guard (1...1_000_000).contains(count) else {
+        throw ValidationError("--count takes a number from 1 to 1000000.")
     }
 }
 
