@@ -89,7 +89,8 @@ struct Delete: AsyncParsableCommand {
         discussion: """
             EXAMPLES
               tambour delete Bob 117676934795820807
-              tambour search --chat Bob spam --json | jq -r .id | xargs tambour delete Bob --for-me
+              tambour search --chat Bob spam --json | jq -r .id |
+                xargs tambour delete Bob --for-me
             """
     )
 
