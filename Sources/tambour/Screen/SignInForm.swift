@@ -80,7 +80,8 @@ struct SignInForm {
     var title: String {
         switch step {
         case .address:
-            newAccount.map { "A new account on this device: \($0)" } ?? "Welcome to Tambour"
+            newAccount.map { "Welcome! “\($0)” is a new account on this device" }
+                ?? "Welcome to Tambour"
         case .invitation: "This server takes only invited people"
         case .code: "A code is on its way to you"
         case .name: "A new account: what are you called?"

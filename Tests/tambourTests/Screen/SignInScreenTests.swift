@@ -155,6 +155,13 @@ struct SignInScreenTests {
         #expect(small.contains("…") && !rows(Size(columns: 80, rows: 24)).contains("…"))
     }
 
+    @Test("names an account that it creates beside others")
+    func newAccount() {
+        #expect(SignInForm(server: "").title == "Welcome to Tambour")
+        let title = SignInForm(server: "", newAccount: "work").title
+        #expect(title == "Welcome! “work” is a new account on this device")
+    }
+
     @Test("leaves without an account when it is asked to")
     func leaving() async throws {
         let display = LookedAtDisplay()
