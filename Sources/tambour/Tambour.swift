@@ -39,6 +39,7 @@ struct Tambour: AsyncParsableCommand {
               BROWSER          the program that opens links
               NO_COLOR         any text switches colours off
               TERM, COLORTERM  what the terminal can show; TERM=dumb: no colours
+              COLUMNS          the width of the help
               LANG, LC_ALL, TZ the language of the server's errors, and the time zone
 
             FILES
