@@ -225,6 +225,7 @@ struct ActionLine: JSONLine {
         case .deletion: kind = "deletion"
         case .readMark: kind = "read"
         case .reaction: kind = "reaction"
+        case .vote: kind = "vote"
         case .draft: kind = "draft"
         case .newChat(let title):
             kind = "new-chat"

@@ -72,6 +72,7 @@ extension Client.Waiting {
         case .deletion: "deletion"
         case .readMark: "read mark"
         case .reaction: "reaction"
+        case .vote: "vote"
         case .draft: "draft"
         case .newChat(let title): "new group “\(title)”"
         case .chat: "change of the chat"

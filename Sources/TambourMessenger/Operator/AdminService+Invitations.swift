@@ -5,7 +5,6 @@ import TambourStore
 extension AdminService {
     private static let useRange = 1...10_000
     private static let dayRange = 1...3_650
-    private static let dayMs: Int64 = 86_400_000
     private static let shownUsers = 10
 
     /// Makes an invitation for anybody who has its code, and prints `ID CODE until END`. Only this
@@ -30,6 +29,7 @@ extension AdminService {
                 expires: end,
                 keptSince: tx.ct - kept
             )
+            try tx.record(.createInvitation, about: nil, "invitation \(id.rawValue)")
             line.value = "\(id.rawValue) \(code) until \(AdminText.time(end))"
         }
         try output(line.value)
@@ -58,6 +58,7 @@ extension AdminService {
                 expires: end,
                 keptSince: tx.ct - kept
             )
+            try tx.record(.invite, about: nil, "invitation \(id.rawValue)")
             line.value = "\(id.rawValue) \(shown) until \(AdminText.time(end))"
         }
         try output(line.value)
@@ -99,6 +100,7 @@ extension AdminService {
             guard try tx.deleteInvitation(InvitationID(number)) else {
                 throw Failure(description: "there is no invitation \(number)")
             }
+            try tx.record(.revokeInvitation, about: nil, "invitation \(number)")
         }
         try output("\(number) revoked")
     }

@@ -78,6 +78,9 @@ package struct AuditEntry: Sendable {
         case announce
         case addDefaultChat = "add-default-chat"
         case removeDefaultChat = "remove-default-chat"
+        case createInvitation = "create-invitation"
+        case invite
+        case revokeInvitation = "revoke-invitation"
 
         case registration
         /// A sign-in on a device that the account has used before.

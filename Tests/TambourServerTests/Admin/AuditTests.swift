@@ -97,6 +97,9 @@ struct AuditTests {
             _ = try server.admin(.createUsers(count: 3, firstPhone: 79_990_700_000))
             _ = try server.admin(.addDefaultChat("\(group)"))
             _ = try server.admin(.removeDefaultChat("\(group)"))
+            _ = try server.admin(.createInvitation(uses: 2, days: 7))
+            _ = try server.admin(.invite(phone: 79_990_800_000, days: 7))
+            _ = try server.admin(.revokeInvitation("2"))
             _ = try server.admin(.vacuum)
             try server.reload([])
             // What only lists or fails leaves no entry.
@@ -106,7 +109,8 @@ struct AuditTests {
                 try server.audit([.kind: "admin"]) == [
                     "end-session \(a) 1", "block \(b) 1", "unblock \(b) 1", "end-sessions \(b) 1",
                     "close-report - 1", "export \(a) 1", "create-users - 1",
-                    "add-default-chat - 1", "remove-default-chat - 1", "vacuum - 1", "reload - 1",
+                    "add-default-chat - 1", "remove-default-chat - 1", "create-invitation - 1",
+                    "invite - 1", "revoke-invitation - 1", "vacuum - 1", "reload - 1",
                 ]
             )
             laptop.close()
