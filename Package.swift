@@ -38,6 +38,11 @@ let package = Package(
         // Ground: none of these imports anything of ours.
         .systemLibrary(name: "CEpoll"),
         .systemLibrary(name: "CWidth"),
+        .systemLibrary(
+            name: "CQRencode",
+            pkgConfig: "libqrencode",
+            providers: [.apt(["libqrencode-dev"])]
+        ),
         .systemLibrary(name: "CLZ4", pkgConfig: "liblz4", providers: [.apt(["liblz4-dev"])]),
         .systemLibrary(name: "CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
         .systemLibrary(
@@ -104,7 +109,7 @@ let package = Package(
         ),
 
         // A terminal toolkit, which knows nothing of ours.
-        .target(name: "TerminalKit", dependencies: ["CWidth"]),
+        .target(name: "TerminalKit", dependencies: ["CQRencode", "CWidth"]),
 
         // Programs.
         .executableTarget(

@@ -3,6 +3,8 @@ import TambourProtocol
 /// The devices that are signed in to the account.
 extension Client {
     public struct SignedInDevice: Hashable, Sendable {
+        /// The id of the session; nil if the server does not name it.
+        public let id: Int64?
         /// App and version.
         public let client: String
         /// Device and system.
@@ -19,6 +21,7 @@ extension Client {
     public func sessions() async throws(ClientError) -> [SignedInDevice] {
         try await askLoggedIn(SessionsInfoRequest()).sessions.map {
             SignedInDevice(
+                id: $0.id,
                 client: $0.client,
                 device: $0.info,
                 address: $0.location,
@@ -30,7 +33,16 @@ extension Client {
 
     /// Signs out all other devices. Waits for the server.
     public func closeOtherSessions() async throws(ClientError) {
-        let reply = try await askLoggedIn(SessionsCloseRequest())
+        try await closeSessions(SessionsCloseRequest())
+    }
+
+    /// Signs out another device. Has no effect if it has signed out already. Waits for the server.
+    public func closeSession(_ id: Int64) async throws(ClientError) {
+        try await closeSessions(SessionsCloseRequest(id: id))
+    }
+
+    private func closeSessions(_ request: SessionsCloseRequest) async throws(ClientError) {
+        let reply = try await askLoggedIn(request)
         guard let token = reply.token else { return }
         try await wish { _, tx in try tx.set(.token, token) }
     }

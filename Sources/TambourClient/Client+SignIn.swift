@@ -30,7 +30,8 @@ extension Client {
     public struct PasswordRequest: Sendable {
         /// The reminder that the owner wrote down.
         public let hint: String?
-        let phone: String
+        /// Nil after a sign-in that another device approved.
+        let phone: String?
         let track: String
     }
 
@@ -130,23 +131,39 @@ extension Client {
                 authTokenType: "CHECK_CODE"
             )
         )
-        if let challenge = reply.passwordChallenge {
-            return .passwordWanted(
-                PasswordRequest(
-                    hint: challenge.hint.map { "\($0)" },
-                    phone: request.phone,
-                    track: challenge.trackID
-                )
-            )
-        }
-        if let token = reply.tokenAttrs.login?.token {
-            try await signIn(token: token, phone: request.phone)
-            return .done
+        if let step = try await signIn(
+            reply.tokenAttrs,
+            reply.passwordChallenge,
+            phone: request.phone
+        ) {
+            return step
         }
         guard let token = reply.tokenAttrs.register?.token else {
             throw .unreadable(reason: "neither a login nor a registration")
         }
         return .nameWanted(Registration(phone: request.phone, token: token))
+    }
+
+    /// Signs in with a token of an existing account, if there is one.
+    ///
+    /// - Returns: The step that follows; nil without a token and a challenge.
+    func signIn(
+        _ tokens: TokenAttrs,
+        _ challenge: PasswordChallenge?,
+        phone: String?
+    ) async throws(ClientError) -> SignInStep? {
+        if let challenge {
+            return .passwordWanted(
+                PasswordRequest(
+                    hint: challenge.hint.map { "\($0)" },
+                    phone: phone,
+                    track: challenge.trackID
+                )
+            )
+        }
+        guard let token = tokens.login?.token else { return nil }
+        try await signIn(token: token, phone: phone)
+        return .done
     }
 
     /// Creates the account for a new phone number, and signs in.

@@ -177,6 +177,7 @@ extension Client.Member.Role {
 
 /// A device that is signed in, described in `docs/schema/session.json`.
 struct SessionLine: JSONLine {
+    let id: String?
     let client: String
     let device: String
     let address: String
@@ -184,10 +185,11 @@ struct SessionLine: JSONLine {
     let current: Bool
 
     enum CodingKeys: CodingKey, CaseIterable {
-        case client, device, address, seen, current
+        case id, client, device, address, seen, current
     }
 
     init(_ session: Client.SignedInDevice) {
+        id = session.id.map { "\($0)" }
         client = session.client
         device = session.device
         address = session.address

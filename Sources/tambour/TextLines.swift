@@ -50,8 +50,9 @@ extension Person {
 extension Client.SignedInDevice {
     func line(_ ink: Ink = .output) -> String {
         let mark = isCurrent ? ink(.strong, "*") : " "
+        let name = id.map { [ink(.faint, "\($0)")] } ?? []
         let words = [ink(.faint, clock(seenMs))] + [client, device, address].map(printable)
-        return "\(mark) \(words.joined(separator: "  "))"
+        return "\(mark) \((name + words).joined(separator: "  "))"
     }
 }
 

@@ -2001,7 +2001,9 @@ local spec = {
         SessionsInfoReply = {
             { key = "sessions", type = "list<SessionInfo>" },
         },
-        SessionsCloseRequest = {},
+        SessionsCloseRequest = {
+            { key = "id", type = "int" },
+        },
         SessionsCloseReply = {
             { key = "token", type = "string", sensitive = true, limitBytes = "maxShortStringBytes" },
         },

@@ -4,20 +4,32 @@ import TambourStore
 
 /// Sessions, erasure of the account, and the service's banners.
 extension SessionHandler {
-    /// Answers `SESSIONS_CLOSE` (97): closes all other sessions of the caller. Logins in progress
-    /// end too, because an intruder with one of the devices may have approved a login or read a
-    /// code.
+    /// Answers `SESSIONS_CLOSE` (97): closes one or all other sessions of the caller. Logins in
+    /// progress end too, because an intruder with one of the devices may have approved a login or
+    /// read a code.
     ///
     /// The reply repeats the caller's own token, because one client treats a missing token as a
     /// failure.
+    ///
+    /// - Throws: `not.allowed` for the caller's own session.
     /// - Note: A command.
     func sessionsClose(
-        _: SessionsCloseRequest,
+        _ request: SessionsCloseRequest,
         from requester: Requester,
         in tx: WriteTransaction
     ) throws -> SessionsCloseReply {
         let caller = requester.requireCaller()
-        try tx.closeAllSessions(of: caller.userID, except: caller.sessionID)
+        if let id = request.id.map({ SessionID($0) }) {
+            guard id != caller.sessionID else {
+                throw RequestError.notAllowed("LOGOUT ends the own session")
+            }
+            if try tx.reader.session(id)?.userID == caller.userID {
+                try tx.voidSignIns(of: caller.userID)
+                try tx.closeSessions([id], of: caller.userID)
+            }
+        } else {
+            try tx.closeAllSessions(of: caller.userID, except: caller.sessionID)
+        }
         return SessionsCloseReply(token: requester.token)
     }
 

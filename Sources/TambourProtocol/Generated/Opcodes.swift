@@ -126,7 +126,7 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let msgDeleteUserComments = Opcode(rawValue: 94)
     /// Lists the signed-in devices of the caller.
     package static let sessionsInfo = Opcode(rawValue: 96)
-    /// Closes all other sessions of the caller.
+    /// Closes one other session of the caller, or all others.
     package static let sessionsClose = Opcode(rawValue: 97)
     /// Asks for a code that moves the caller's account to another phone.
     package static let phoneBindRequest = Opcode(rawValue: 98)
@@ -392,7 +392,7 @@ package struct OpInfo: Sendable {
         served(92, "MSG_DELETE_RANGE", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .remove, also: [], units: 100, itemUnits: 1, rowsRead: 150000, rowsWritten: 101000, bytesStored: 640000, bytesTold: 100000, tells: .members, processor: .medium), [.chatNotFound, .notAllowed])
         served(94, "MSG_DELETE_USER_COMMENTS", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .remove, also: [], units: 100, itemUnits: 1, rowsRead: 24000, rowsWritten: 12600, bytesStored: 0, bytesTold: 9300, tells: .members, processor: .medium), [.chatNotFound, .notFound, .notAllowed], movedIn: [.tamtam])
         served(96, "SESSIONS_INFO", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .read, also: [], units: 50, itemUnits: 1, rowsRead: 110, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [])
-        served(97, "SESSIONS_CLOSE", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .signOut, also: [], units: 1, itemUnits: 1, rowsRead: 160, rowsWritten: 560, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .medium), [])
+        served(97, "SESSIONS_CLOSE", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .signOut, also: [], units: 1, itemUnits: 1, rowsRead: 160, rowsWritten: 560, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .medium), [.notAllowed])
         served(98, "PHONE_BIND_REQUEST", .clientToServer, [.loggedIn], .command, .unsafe, RequestCost(bucket: .account, also: [], units: 1, itemUnits: 1, rowsRead: 5, rowsWritten: 5, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [.errorPhoneWrong, .authBlocked])
         served(99, "PHONE_BIND_CONFIRM", .clientToServer, [.loggedIn], .command, .unsafe, RequestCost(bucket: .account, also: [], units: 1, itemUnits: 1, rowsRead: 270, rowsWritten: 270, bytesStored: 0, bytesTold: 290, tells: .contacts, processor: .medium), [.errorCodeWrong, .errorCodeExpired, .errorPhoneTaken])
         served(101, "AUTH_LOGIN_RESTORE_PASSWORD", .clientToServer, [.initialized, .loggedIn], .command, .unsafe, RequestCost(bucket: .auth, also: [], units: 1, itemUnits: 1, rowsRead: 0, rowsWritten: 0, bytesStored: 0, bytesTold: 1300, tells: .ownSessions, processor: .light), [.trackNotFound, .notAllowed, .errorCodeWrong, .errorCodeExpired, .authBlocked, .loginBlocked])

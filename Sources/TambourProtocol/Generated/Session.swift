@@ -515,22 +515,49 @@ extension SessionsInfoRequest: WireRequest {
     package static var opcode: Opcode { .sessionsInfo }
 }
 
-/// Closes all other sessions of the caller. Their tokens become invalid and their connections are closed.
-/// Logins in progress are void.
+/// Closes one other session of the caller, or all others. Their tokens become invalid and their connections
+/// are closed. Logins in progress are void.
 package struct SessionsCloseRequest: WirePayload, Hashable {
-    package init() {}
+    /// The session to close, from SESSIONS_INFO. Absent: all others.
+    package var id: Int64?
+
+    package init(
+        id: Int64? = nil
+    ) {
+        self.id = id
+    }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
-        for _ in 0..<(try reader.readMapHeader()) {
-            _ = try reader.readKey()
-            try reader.skip()
+        var id: Int64?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "id") {
+                    fieldName = "id"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { id = try reader.readInt() }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
         }
         reader.endContainer()
-        return Self()
+        return Self(id: id)
     }
 
     package func write(to writer: inout MessagePackWriter) {
-        writer.writeMapHeader(0)
+        var fieldCount = 0
+        if id != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        if let id {
+            writer.writeKey("id")
+            writer.writeInt(id)
+        }
     }
 }
 

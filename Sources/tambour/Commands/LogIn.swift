@@ -1,5 +1,6 @@
 import ArgumentParser
 import TambourClient
+import TerminalKit
 
 struct LogIn: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -12,6 +13,7 @@ struct LogIn: AsyncParsableCommand {
             EXAMPLES
               tambour login chat.example.org:7770 +79990000001
               tambour login --account work chat.example.org:7770 +79990000002
+              tambour login chat.example.org:7770 --qr
               tambour login chat.example.org:7770 --token < token.txt
             """
     )
@@ -30,9 +32,12 @@ struct LogIn: AsyncParsableCommand {
     @Flag(help: "Reads a token from the standard input, instead of asking for a code.")
     var token = false
 
+    @Flag(help: "Shows a QR code that a device of the account approves, instead of asking for a code.")
+    var qr = false
+
     func validate() throws {
-        if !token, phone == nil {
-            throw ValidationError("Give the phone number to sign in with, or --token.")
+        if [token, qr, phone != nil].count(where: \.self) != 1 {
+            throw ValidationError("Give the phone number to sign in with, --qr or --token.")
         }
     }
 
@@ -61,6 +66,8 @@ struct LogIn: AsyncParsableCommand {
                 throw Failure("There is no token on the standard input")
             }
             try await client.signIn(token: token)
+        } else if qr {
+            try await signInByQRCode(client)
         } else {
             try await signIn(client, phone ?? "")
         }
@@ -104,12 +111,34 @@ struct LogIn: AsyncParsableCommand {
                 firstName: names.first,
                 lastName: names.last
             )
-        case .passwordWanted(let wanted):
-            let hint = wanted.hint.map { " (\($0))" } ?? ""
-            guard let password = askPerson("Password\(hint): ", isSecret: true) else {
-                throw Failure("There is no password on the standard input")
+        case .passwordWanted(let wanted): try await signIn(client, wanted)
+        }
+    }
+
+    private func signIn(_ client: Client, _ wanted: Client.PasswordRequest) async throws {
+        let hint = wanted.hint.map { " (\($0))" } ?? ""
+        guard let password = askPerson("Password\(hint): ", isSecret: true) else {
+            throw Failure("There is no password on the standard input")
+        }
+        try await client.signIn(password: password, for: wanted)
+    }
+
+    private func signInByQRCode(_ client: Client) async throws {
+        let link = try await client.telling(nil) { try await client.makeSignInLink() }
+        for line in QRCode(link.text)?.lines ?? [] { remark(line) }
+        remark(
+            printable(
+                "Scan this with a device that is signed in, or enter there: /approve \(link.text)"
+            )
+        )
+        do {
+            if case .passwordWanted(let wanted) = try await client.signIn(with: link) {
+                try await signIn(client, wanted)
             }
-            try await client.signIn(password: password, for: wanted)
+        } catch ClientError.timedOut {
+            throw Failure(
+                "No device approved the code within \(link.lifetime.components.seconds) s. Run the command again for a new code."
+            )
         }
     }
 }

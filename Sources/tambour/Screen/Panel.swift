@@ -43,7 +43,7 @@ struct Panel {
         case entry(HistoryRow.ID, MessageID?, in: ChatID)
         case person(UserID)
         case member(UserID, Client.Member.Role)
-        case device(isCurrent: Bool)
+        case device(Int64?, isCurrent: Bool)
         case waiting(OutgoingID, isRefused: Bool)
         case emoji(String)
         case link(String)

@@ -122,7 +122,7 @@ extension ScreenController {
         case .contacts: return actOnContact(letter, panel)
         case .members(let chat): return actOnMember(letter, chat, panel)
         case .profile: return actOnProfile(letter)
-        case .sessions: return actOnSessions(letter)
+        case .sessions: return actOnSessions(letter, panel)
         case .queue: return actOnQueue(letter, panel)
         case .links:
             guard letter == "y", case .link(let address)? = panel.selectedItem?.target else {
@@ -243,7 +243,7 @@ extension ScreenController {
     // MARK: - Sessions and the queue
 
     func openSessions() {
-        show(Panel(kind: .sessions, title: "Signed in", keys: "x sign all others out"))
+        show(Panel(kind: .sessions, title: "Signed in", keys: "x sign this one out  o all others"))
         state.panel?.remark = "asking the server…"
         fillSessions()
     }
@@ -258,7 +258,7 @@ extension ScreenController {
                         title: device.client + (device.isCurrent ? "  (this one)" : ""),
                         detail: "\(device.device)  \(device.address)",
                         right: clock(device.seenMs),
-                        target: .device(isCurrent: device.isCurrent)
+                        target: .device(device.id, isCurrent: device.isCurrent)
                     )
                 }
                 let remark = result == nil ? "the server cannot be asked now" : ""
@@ -268,17 +268,39 @@ extension ScreenController {
         }
     }
 
-    private func actOnSessions(_ letter: Unicode.Scalar) -> Bool {
-        guard letter == "x" else { return false }
-        confirm("Sign out everywhere but here?") { screen in
-            screen.fetch {
-                try await $0.closeOtherSessions()
-            } then: { screen, _ in
-                screen.state.notice = ("signed out everywhere else", false)
-                screen.fillSessions()
+    private func actOnSessions(_ letter: Unicode.Scalar, _ panel: Panel) -> Bool {
+        switch letter {
+        case "x":
+            guard let item = panel.selectedItem, case .device(let id, let isCurrent) = item.target
+            else { return false }
+            guard let id, !isCurrent else {
+                state.notice = ("this is the device that you use; leave it with /logout", true)
+                return true
             }
+            confirm("Sign out \(item.title)?") { screen in
+                screen.closeSessions("signed out there") { try await $0.closeSession(id) }
+            }
+        case "o":
+            confirm("Sign out everywhere but here?") { screen in
+                screen.closeSessions("signed out everywhere else") {
+                    try await $0.closeOtherSessions()
+                }
+            }
+        default: return false
         }
         return true
+    }
+
+    private func closeSessions(
+        _ notice: String,
+        _ close: @escaping @Sendable (Client) async throws -> Void
+    ) {
+        fetch {
+            try await close($0)
+        } then: { screen, _ in
+            screen.state.notice = (notice, false)
+            screen.fillSessions()
+        }
     }
 
     func openQueue() {

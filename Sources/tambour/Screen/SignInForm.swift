@@ -11,6 +11,8 @@ struct SignInForm {
         case code(digits: Int)
         case name
         case password(hint: String?)
+        /// A device that is signed in scans the code, or its user enters the link.
+        case qrCode(link: String)
     }
 
     struct Field {
@@ -63,6 +65,7 @@ struct SignInForm {
         case .code(let digits): fields = [Self.field("Code of \(digits) digits")]
         case .name: fields = [Self.field("Your name")]
         case .password: fields = [Field(label: "Password", editor: LineEditor(), isSecret: true)]
+        case .qrCode: fields = []
         }
     }
 
@@ -73,7 +76,7 @@ struct SignInForm {
         guard isRefusal else { return }
         switch step {
         case .code, .password: fields[0].editor.setText("")
-        case .address, .invitation, .name: break
+        case .address, .invitation, .name, .qrCode: break
         }
     }
 
@@ -86,6 +89,7 @@ struct SignInForm {
         case .code: "A code is on its way to you"
         case .name: "A new account: what are you called?"
         case .password: "This account has a password"
+        case .qrCode: "Scan this with a device that is signed in"
         }
     }
 
@@ -101,11 +105,26 @@ struct SignInForm {
             }
         case .name: "Others see it; /name changes it later."
         case .password(let hint): hint.map { "Hint: \($0)" } ?? ""
+        case .qrCode(let link): "Or enter there: /approve \(link)"
+        }
+    }
+
+    var showsQRCode: Bool {
+        if case .qrCode = step { true } else { false }
+    }
+
+    /// The keys of the step.
+    var keys: [String] {
+        switch step {
+        case .address: ["Enter goes on", "Tab next field", "Ctrl-R QR code", "Ctrl-Q leaves"]
+        case .qrCode: ["Esc back", "Ctrl-Q leaves"]
+        default: ["Enter goes on", "Esc back", "Ctrl-Q leaves"]
         }
     }
 
     /// - Returns: Whether all fields were filled in and submitted.
     mutating func handle(_ press: KeyPress) -> Bool {
+        guard !fields.isEmpty else { return false }
         error = nil
         switch press.key {
         case .up: focused = max(0, focused - 1)
@@ -127,6 +146,7 @@ struct SignInForm {
     }
 
     mutating func paste(_ text: String) {
+        guard !fields.isEmpty else { return }
         _ = fields[focused].editor.paste(text.oneLine)
         dropSecondPlus()
     }
@@ -141,6 +161,9 @@ struct SignInForm {
 extension ScreenView {
     /// Draws the form in the middle of an otherwise empty screen.
     func draw(_ form: SignInForm, _ theme: Theme, _ size: Size) -> Surface {
+        if case .qrCode(let link) = form.step, let code = QRCode(link) {
+            return draw(code, of: form, theme, size)
+        }
         var surface = Surface(size: size)
         let columns = min(66, size.columns - 2)
         let fewest = form.fields.count * 2 + 7
@@ -195,13 +218,43 @@ extension ScreenView {
         } else if let working = form.working {
             surface.draw("\(working)…", at: place, style: theme[.accent], in: inner)
         }
-        let keys = "Enter goes on   Tab changes field   Esc back   Ctrl-Q leaves"
+        let keys = form.keys.joined(separator: "   ")
+        let short = form.keys.map { $0.prefix { $0 != " " } }.joined(separator: "  ")
         surface.draw(
-            Width.of(keys) > inner.columns ? "Enter  Tab  Esc  Ctrl-Q leaves" : keys,
+            Width.of(keys) > inner.columns ? short : keys,
             at: Position(column: left, row: box.endRow - 2),
             style: theme[.secondary],
             in: inner
         )
+        return surface
+    }
+}
+
+extension ScreenView {
+    /// Draws a QR code above its title, link and keys. On a screen that is too small for the code,
+    /// the link alone is drawn.
+    private func draw(
+        _ code: QRCode,
+        of form: SignInForm,
+        _ theme: Theme,
+        _ size: Size
+    ) -> Surface {
+        var surface = Surface(size: size)
+        let words = form.working.map { "\(form.title) (\($0)…)" } ?? form.title
+        let texts = [words, form.hint.oneLine, form.keys.joined(separator: "   ")]
+        let fits = code.columns <= size.columns && code.lines.count + texts.count <= size.rows
+        let left = fits ? (size.columns - code.columns) / 2 : 0
+        // Readers need a light code on a dark ground or the reverse, whatever the theme is.
+        let style = Style(.ansi(15), on: .ansi(0))
+        for (row, line) in code.lines.enumerated() where fits {
+            surface.draw(line, at: Position(column: left, row: row), style: style)
+        }
+        for (index, text) in texts.enumerated() {
+            let row = (fits ? code.lines.count : 0) + index
+            let column = max(0, min(left, size.columns - Width.of(text)))
+            let style = index == 0 ? theme[.title] : theme[.secondary]
+            surface.draw(text, at: Position(column: column, row: row), style: style)
+        }
         return surface
     }
 }

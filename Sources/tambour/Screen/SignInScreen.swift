@@ -105,6 +105,11 @@ final class SignInScreen: @unchecked Sendable {
         case .key(.control("q")): leave(0)
         case .key(.control("z")): display?.suspend()
         case .key(.control("l")): display?.repaint()
+        case .key(.control("r")):
+            if form.working == nil, form.step == .address {
+                phone = form.values[1]
+                connect(to: form.values[0]) { $0.showQRCode($1) }
+            }
         case .key(KeyPress(.escape)): goBack()
         case .key(let press):
             if form.working == nil, form.handle(press) { submit() }
@@ -115,7 +120,7 @@ final class SignInScreen: @unchecked Sendable {
     private func goBack() {
         generation += 1
         attempt?.cancel()
-        if form.working != nil {
+        if form.working != nil, !form.showsQRCode {
             form.working = nil
         } else if form.step != .address {
             form.go(to: .address, server: server, phone: phone)
@@ -127,7 +132,10 @@ final class SignInScreen: @unchecked Sendable {
     private func submit() {
         let values = form.values
         switch form.step {
-        case .address: connect(to: values[0], phone: values[1])
+        case .address:
+            phone = values[1]
+            connect(to: values[0]) { $0.beginWithPhone($1) }
+        case .qrCode: break
         case .invitation:
             guard let client else { return }
             askForCode(client, invitation: values[0].isEmpty ? nil : values[0])
@@ -164,7 +172,10 @@ final class SignInScreen: @unchecked Sendable {
         }
     }
 
-    private func connect(to server: String, phone: String) {
+    private func connect(
+        to server: String,
+        then: @escaping @Sendable (SignInScreen, Client) -> Void
+    ) {
         if server != self.server, let client, (try? client.isSignedIn()) ?? false {
             // The token is valid only for the server that issued it.
             form.error =
@@ -174,7 +185,6 @@ final class SignInScreen: @unchecked Sendable {
         let old = server == self.server ? nil : client
         let known = server == self.server ? client : nil
         self.server = server
-        self.phone = phone
         let client: Client
         do {
             client = try known ?? makeClient(server)
@@ -190,11 +200,37 @@ final class SignInScreen: @unchecked Sendable {
             return try await client.registrationPolicy()
         } then: { screen, policy in
             screen.form.policy = policy
-            if policy == .invite {
-                screen.form.go(to: .invitation)
-            } else {
-                screen.askForCode(client)
+            then(screen, client)
+        }
+    }
+
+    private func beginWithPhone(_ client: Client) {
+        if form.policy == .invite {
+            form.go(to: .invitation)
+        } else {
+            askForCode(client)
+        }
+    }
+
+    /// Shows a link as a QR code until a device of the account has approved it.
+    private func showQRCode(_ client: Client) {
+        work("Asking for a QR code") {
+            try await client.makeSignInLink()
+        } then: { screen, link in
+            screen.form.go(to: .qrCode(link: link.text))
+            screen.waitForApproval(of: link, client)
+        }
+    }
+
+    private func waitForApproval(of link: Client.SignInLink, _ client: Client) {
+        work("waiting", patience: nil) {
+            do {
+                return try await client.signIn(with: link)
+            } catch ClientError.timedOut {
+                throw Failure("No device has approved the code in time: Ctrl-R shows a new one")
             }
+        } then: { screen, step in
+            screen.took(step)
         }
     }
 
@@ -234,6 +270,7 @@ final class SignInScreen: @unchecked Sendable {
     /// Runs a slow operation, then continues with its result.
     private func work<Value: Sendable>(
         _ what: String,
+        patience: Duration? = SignInScreen.patience,
         _ body: @escaping @Sendable () async throws -> Value,
         then: @escaping @Sendable (SignInScreen, Value) -> Void
     ) {
@@ -241,13 +278,14 @@ final class SignInScreen: @unchecked Sendable {
         let (generation, server) = (generation, server)
         form.working = what
         attempt = Task { [weak self] in
-            let result = await Self.result(of: body, server)
+            let result = await Self.result(of: body, server, patience)
             self?.later { screen in
                 guard screen.generation == generation else { return }
                 screen.form.working = nil
                 switch result {
                 case .success(let value): then(screen, value)
                 case .failure(let mishap):
+                    if screen.form.showsQRCode { screen.goBack() }
                     screen.form.fail(mishap.words, isRefusal: mishap.isRefusal)
                 }
                 screen.draw()
@@ -264,11 +302,14 @@ final class SignInScreen: @unchecked Sendable {
         let words: String
         /// Whether the server refused the input.
         var isRefusal = false
+
+        static let cancelled = Mishap(words: "cancelled")
     }
 
     private static func result<Value: Sendable>(
         of body: @escaping @Sendable () async throws -> Value,
-        _ server: String
+        _ server: String,
+        _ patience: Duration?
     ) async -> Result<Value, Mishap> {
         await withTaskGroup(of: Result<Value, Mishap>.self) { group in
             group.addTask {
@@ -282,12 +323,13 @@ final class SignInScreen: @unchecked Sendable {
                     return .failure(Mishap(words: "\(error)", isRefusal: true))
                 }
             }
+            guard let patience else { return await group.next() ?? .failure(.cancelled) }
             group.addTask {
                 try? await Task.sleep(for: patience)
                 let silence = ClientError.unreachable(server: server, .noAnswer)
                 return .failure(Mishap(words: "\(silence)"))
             }
-            let first = await group.next() ?? .failure(Mishap(words: "cancelled"))
+            let first = await group.next() ?? .failure(.cancelled)
             group.cancelAll()
             return first
         }

@@ -555,15 +555,15 @@ def queue(stage: Stage) -> None:
         terminal.until("online", lambda terminal=terminal: " online" in terminal.lines[-1])
 
 
-@act("/sessions", "Signed in: x")
+@act("/sessions", "Signed in: o")
 def sessions(stage: Stage) -> None:
     stage.open("/sessions", "Signed in")
     stage.own.until("both devices", lambda: stage.own.text.count("DESKTOP") == 2)
-    stage.own.press("x")
+    stage.own.press("o")
     stage.answer("Sign out everywhere but here", "y")
     stage.own.until("this device alone", lambda: stage.own.text.count("DESKTOP") == 1)
     stage.close()
-    with stage.world.checking("acts: Signed in: x on the other device"):
+    with stage.world.checking("acts: Signed in: o on the other device"):
         stage.other.until("signed out", lambda: "signed out" in stage.other.lines[-1])
 
 

@@ -251,6 +251,37 @@ struct SessionsCloseTests {
         }
     }
 
+    @Test("with an id, ends that session alone, and logins in progress")
+    func closeOne() throws {
+        try withPair { server, alice, bob, _ in
+            let tablet = try server.signIn(phoneOf: alice, device: "tablet")
+            let laptop = try server.signIn(phoneOf: alice, device: "laptop")
+            let sessions = try laptop.call(SessionsInfoRequest()).sessions
+            let lost = try #require(sessions.first { $0.info == "tablet" }?.id)
+            let own = try #require(sessions.first { $0.current }?.id)
+            let theirs = try #require(try bob.call(SessionsInfoRequest()).sessions[0].id)
+            let screen = try server.connect()
+            let link = try screen.call(GetQrRequest())
+            try alice.call(AuthQrApproveRequest(qrLink: link.qrLink))
+
+            #expect(try laptop.code(of: SessionsCloseRequest(id: own)) == .notAllowed)
+            try laptop.call(SessionsCloseRequest(id: theirs))
+            try bob.call(PingRequest())
+            #expect(
+                try screen.call(GetQrStatusRequest(trackID: link.trackID)).status.loginAvailable
+            )
+            #expect(try laptop.call(SessionsCloseRequest(id: lost)).token == laptop.token)
+            try tablet.waitForClose()
+            let again = try server.connect()
+            #expect(try again.code(of: LoginRequest(token: tablet.token)) == .loginToken)
+            let status = GetQrStatusRequest(trackID: link.trackID)
+            #expect(try screen.code(of: status) == .trackNotFound)
+            try laptop.call(SessionsCloseRequest(id: lost))
+            let left = try alice.call(SessionsInfoRequest()).sessions.map(\.info).sorted()
+            #expect(left == ["laptop", "phone"])
+        }
+    }
+
     @Test("a session that always has a request under way is ended all the same")
     func busy() throws {
         try withPair { server, alice, _, _ in

@@ -70,4 +70,26 @@ struct ScreenAccountTests {
             }
         }
     }
+    @Test("one device of the list is signed out, and the others stay")
+    func signOutOne() async throws {
+        try await atDesk { desk in
+            let phone = try #require(try await desk.client.sessions().first)
+            let tablet = try desk.server.signIn(phoneOf: desk.alice, device: "tablet")
+            let laptop = try desk.server.signIn(phoneOf: desk.alice, device: "laptop")
+            desk.type("/sessions\n")
+            try await desk.display.waits(for: "laptop")
+            desk.type("x")
+            #expect(desk.look(\.notice)?.isError == true)
+            let items = desk.look { $0.panel?.items ?? [] }
+            let row = try #require(items.firstIndex { $0.detail?.contains("tablet") == true })
+            for _ in 0..<row { desk.press(KeyPress(.down)) }
+            desk.type("x")
+            try await desk.display.waits(for: "Sign out")
+            desk.type("y")
+            try await desk.display.waits(for: "signed out there")
+            try tablet.waitForClose()
+            try laptop.call(PingRequest())
+            #expect(try await desk.client.sessions().contains { $0.id == phone.id })
+        }
+    }
 }

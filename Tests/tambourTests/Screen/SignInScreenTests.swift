@@ -1,6 +1,7 @@
 import Foundation
 import TambourClient
 import TambourMessenger
+import TambourProtocol
 import TambourServer
 import TambourTesting
 import Testing
@@ -109,6 +110,48 @@ struct SignInScreenTests {
         }
         let me = try #require(try client.me())
         #expect(try client.person(me)?.name == "Dora Invited")
+        await client.stop()
+        server.stop()
+        try? FileManager.default.removeItem(atPath: directory)
+    }
+
+    @Test("shows a QR code until a device of the account approves it")
+    func qrCode() async throws {
+        let directory = try TestServer.temporaryDirectory()
+        let server = try TestServer(
+            limits: Limits.standard.with { $0.qrPollingIntervalMs = 100 },
+            dataDirectory: "\(directory)/server"
+        )
+        let alice = try server.signUp("Alice")
+        let display = LookedAtDisplay()
+        let screen = SignInScreen(server: server.address, theme: .none) {
+            try Client(store: "\(directory)/new.db", server: $0)
+        }
+        func press(_ keys: KeyPress...) {
+            screen.queue.sync { display.handlers.input(keys.map { .key($0) }) }
+        }
+        func link() async throws -> String {
+            try await display.waits(for: "/approve ")
+            return screen.queue.sync {
+                if case .qrCode(let link) = screen.form.step { link } else { "" }
+            }
+        }
+        let outcome = Task { try await screen.run(on: display) }
+        try await display.waits(for: "Ctrl-R QR code")
+        press(.control("r"))
+        let abandoned = try await link()
+        press(KeyPress(.escape))
+        try await display.waits(for: "Welcome to Tambour")
+        press(.control("r"))
+        let shown = try await link()
+        #expect(shown != abandoned)
+        #expect(display.lines.contains { $0.contains("█▀▀▀▀▀█") || $0.contains("▄▄▄▄▄") })
+        try alice.call(AuthQrApproveRequest(qrLink: shown))
+        guard case .signedIn(let client) = try await outcome.value else {
+            Issue.record("nobody is signed in")
+            return
+        }
+        #expect(try client.me() == alice.userID)
         await client.stop()
         server.stop()
         try? FileManager.default.removeItem(atPath: directory)

@@ -487,6 +487,26 @@ def test_close_no_other_session(login: LogIn, newcomer: Newcomer) -> None:
     device.alive()
 
 
+@case("AUT-37")
+def test_close_one_session(login: LogIn, newcomer: Newcomer, connect: Connect) -> None:
+    """SESSIONS_CLOSE with an id ends that session; unknown ids and those of others change nothing."""
+    nina = newcomer("nina")
+    phone, laptop, tablet, bob = login(nina), login(nina, "laptop"), login(nina, "tablet"), login("bob")
+    own, lost = (device.call("SESSIONS_INFO")["sessions"][0]["id"] for device in (phone, laptop))
+    theirs = bob.call("SESSIONS_INFO")["sessions"][0]["id"]
+    phone.refused("not.allowed", "SESSIONS_CLOSE", {"id": own})
+    for other in (theirs, 1):
+        equal(phone.call("SESSIONS_CLOSE", {"id": other})["token"], phone.token, "the caller's token")
+    equal(phone.call("SESSIONS_CLOSE", {"id": lost})["token"], phone.token, "the caller's token")
+    laptop.ends()
+    laptop.closed()
+    dead_token(connect(), laptop.token)
+    phone.call("SESSIONS_CLOSE", {"id": lost})
+    equal(len(phone.call("SESSIONS_INFO")["sessions"]), 2, "sessions left")
+    for each in (tablet, bob):
+        each.alive()
+
+
 @case("AUT-28")
 @pytest.mark.parametrize("others", [True, False], ids=["another session", "no other session"])
 def test_logins_under_way(
