@@ -131,7 +131,9 @@ struct Sessions: AsyncParsableCommand {
             let known = Set(try await client.sessions().compactMap(\.id))
             for id in ids {
                 guard known.contains(id) else {
-                    throw Failure("No device \(id) is signed in: `tambour sessions` lists those that are")
+                    throw Failure(
+                        "No device \(id) is signed in: `tambour sessions` lists those that are"
+                    )
                 }
             }
             for id in ids { try await client.closeSession(id) }

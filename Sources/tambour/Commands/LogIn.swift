@@ -32,7 +32,7 @@ struct LogIn: AsyncParsableCommand {
     @Flag(help: "Reads a token from the standard input, instead of asking for a code.")
     var token = false
 
-    @Flag(help: "Shows a QR code that a device of the account approves, instead of asking for a code.")
+    @Flag(help: "Shows a QR code that a device of the account approves.")
     var qr = false
 
     func validate() throws {
@@ -91,7 +91,9 @@ struct LogIn: AsyncParsableCommand {
                     "This server takes only invited people. If no code comes, ask for an invitation and add --invite CODE."
                 )
             case .closed:
-                remark("This server takes no new people: a code comes only to the phone of an account.")
+                remark(
+                    "This server takes no new people: a code comes only to the phone of an account."
+                )
             case .open, .invite: break
             }
             return try await client.requestCode(phone: phone, invitation: invite)

@@ -119,7 +119,7 @@ struct SignInScreenTests {
     func qrCode() async throws {
         let directory = try TestServer.temporaryDirectory()
         let server = try TestServer(
-            limits: Limits.standard.with { $0.qrPollingIntervalMs = 100 },
+            limits: ["qrPollingIntervalMs": 100],
             dataDirectory: "\(directory)/server"
         )
         let alice = try server.signUp("Alice")
@@ -130,6 +130,7 @@ struct SignInScreenTests {
         func press(_ keys: KeyPress...) {
             screen.queue.sync { display.handlers.input(keys.map { .key($0) }) }
         }
+        /// Returns the link of the code on the screen.
         func link() async throws -> String {
             try await display.waits(for: "/approve ")
             return screen.queue.sync {
