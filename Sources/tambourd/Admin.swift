@@ -8,9 +8,9 @@ extension Tambourd {
         static let configuration = CommandConfiguration(
             abstract: "Looks after a data directory, through its server when one runs.",
             subcommands: [
-                Users.self, Invites.self, Chats.self, DefaultChats.self, Sessions.self, Reports.self,
-                Announce.self, Export.self, Erase.self, Audit.self, Stats.self, Metrics.self,
-                Check.self, Vacuum.self, Reload.self,
+                Users.self, Invites.self, Chats.self, DefaultChats.self, Sessions.self,
+                Reports.self, Announce.self, Export.self, Erase.self, Audit.self, Stats.self,
+                Metrics.self, Check.self, Vacuum.self, Reload.self,
             ]
         )
     }
