@@ -28,6 +28,9 @@ ELSEWHERE = {
     "Waiting to be done: r": "only of what a server refused, see ScreenFlowTests",
     "suspend": "TerminalDeviceTests",
     "editor": "TerminalDeviceTests",
+    "/password": "asks for what others do not see, see ScreenAccountTests",
+    "/phone": "the code goes to a phone, see ScreenAccountTests",
+    "/approve": "ScreenAccountTests",
     **dict.fromkeys(
         ["above", "below", "chat-above", "chat-below", "scroll-up", "scroll-down", "newest", "first-unread", "back", "forward",
          "next-unread", "quoted", "older-hit", "newer-hit"],
@@ -226,6 +229,38 @@ def describe(stage: Stage) -> None:
     stage.shown("nothing", lambda terminal: "Friends" in pane(terminal).split("\n")[0])
 
 
+@act("/options", "Options: Enter")
+def options(stage: Stage) -> None:
+    def option(terminal: Terminal) -> str:
+        return next(line for line in terminal.lines if "may pin messages" in line)
+
+    before = stage.open("/options", "Options of Friends")
+    is_on = "yes" in option(before)
+    stage.own.press("Enter")
+    stage.own.until("the change", lambda: ("yes" in option(stage.own)) != is_on)
+    stage.close()
+    stage.in_panel("/options", "Options of Friends", "may pin messages")
+
+
+@act("/invite", "/join")
+def invite(stage: Stage) -> None:
+    stage.do("/invite")
+    stage.noticed("/join ")
+    link = re.search(r"/join (\S+)", stage.own.lines[-1])[1]
+    stage.do(f"/join {link}", stage.other)
+    stage.other.until("the group that is known", lambda: "Friends" in pane(stage.other).split("\n")[0])
+    carol = stage.carol.online()
+    carol.type(f"/join {link}\r")
+    carol.shows("Join “Friends”")
+    carol.type("y")
+    carol.until("the group", lambda: row(carol, "Friends"))
+    carol.close()
+    stage.shown("who joined", lambda terminal: re.search("Carol.* joined|Carol joined", pane(terminal)))
+    stage.do(f"/remove {stage.carol.phone}")
+    stage.shown("who was removed", lambda terminal: "Alice removed Carol" in pane(terminal))
+    stage.heal()
+
+
 # Messages
 
 
@@ -243,6 +278,27 @@ def pin_message(stage: Stage) -> None:
     stage.heal()
     stage.do("first https://example.org")
     stage.own.until("it once more", lambda: pane(stage.own).count("first https") >= 2)
+
+
+@act("/pinned", "/unpin")
+def unpin(stage: Stage) -> None:
+    stage.do("/pinned")
+    stage.own.until("the pinned message chosen", lambda: not stage.own.cursor)
+    stage.to_line()
+    stage.do("/unpin")
+    stage.shown("no pin", lambda terminal: not pane(terminal).split("\n")[1].lstrip().startswith("^ "))
+
+
+@act("/poll", "vote")
+def poll(stage: Stage) -> None:
+    stage.do("/poll Tea or cake? | Tea | Cake")
+    stage.shown("the poll", lambda terminal: "○ Cake  0" in pane(terminal))
+    stage.on_newest("v")
+    stage.own.shows("─ Tea or cake?", "Enter votes")
+    stage.own.press("Down", "Enter")
+    stage.close()
+    stage.shown("the vote", lambda terminal: "● Cake  1" in pane(terminal))
+    stage.to_line()
 
 
 @act("reply", short=True)
@@ -479,6 +535,21 @@ def profile(stage: Stage) -> None:
     stage.in_panel("/profile", "You", "Alicia", there=False)
 
 
+@act("/saved")
+def saved(stage: Stage) -> None:
+    stage.do("/saved")
+    stage.own.until("the chat", lambda: "Saved messages" in pane(stage.own).split("\n")[0])
+    stage.do("a note")
+    stage.shown("the chat in the list", lambda terminal: row(terminal, "Saved messages"))
+    stage.go_to("Friends", stage.own)
+
+
+@act("/public", "Found: Enter")
+def public(stage: Stage) -> None:
+    stage.open("/public Carol", "Found “Carol”")
+    stage.close()
+
+
 # Commands that only show something
 
 
@@ -555,10 +626,19 @@ def queue(stage: Stage) -> None:
         terminal.until("online", lambda terminal=terminal: " online" in terminal.lines[-1])
 
 
-@act("/sessions", "Signed in: o")
+@act("/sessions", "Signed in: x", "Signed in: o")
 def sessions(stage: Stage) -> None:
+    stage.alice.log_in("laptop")
+    laptop = stage.alice.online("laptop", size=SIZE)
     stage.open("/sessions", "Signed in")
-    stage.own.until("both devices", lambda: stage.own.text.count("DESKTOP") == 2)
+    stage.own.until("three devices", lambda: stage.own.text.count("DESKTOP") == 3)
+    # The newest device comes last.
+    stage.own.press("Down", "Down", "x")
+    stage.answer("Sign out", "y")
+    stage.own.until("two devices", lambda: stage.own.text.count("DESKTOP") == 2)
+    with stage.world.checking("acts: Signed in: x on the other devices"):
+        laptop.until("signed out", lambda: "signed out" in laptop.lines[-1])
+    laptop.close()
     stage.own.press("o")
     stage.answer("Sign out everywhere but here", "y")
     stage.own.until("this device alone", lambda: stage.own.text.count("DESKTOP") == 1)
