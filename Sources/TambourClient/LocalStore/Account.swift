@@ -16,7 +16,7 @@ extension StoreTransaction {
         case user
         case phone
         /// The marks that the next login sends, in Unix milliseconds of the server's clock.
-        case chatsMark, contactsMark, draftsMark, presenceMark
+        case chatsMark, contactsMark, draftsMark
         /// The marker from which to continue the list of chats after a first login; absent when the
         /// list is complete.
         case chatsMarker

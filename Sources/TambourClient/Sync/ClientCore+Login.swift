@@ -51,7 +51,6 @@ extension ClientCore {
             chatsSync: try tx.value(of: .chatsMark) ?? 0,
             contactsSync: try tx.value(of: .contactsMark) ?? 0,
             draftsSync: try tx.value(of: .draftsMark) ?? 0,
-            presenceSync: try tx.value(of: .presenceMark) ?? 0,
             chatsCount: Int64(options.chatsAtOnce),
             configHash: try (tx.value(of: .configHash) as String?).map { Text($0) }
         )
@@ -152,7 +151,7 @@ extension ClientCore {
 
         // `learnNewest` uses the safe time of this login.
         for mark in [
-            StoreTransaction.Setting.chatsMark, .contactsMark, .draftsMark, .presenceMark,
+            StoreTransaction.Setting.chatsMark, .contactsMark, .draftsMark,
         ] {
             try tx.set(mark, reply.time)
         }

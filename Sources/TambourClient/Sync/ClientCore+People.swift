@@ -29,11 +29,28 @@ extension ClientCore {
         tx.strangers = []
         for start in stride(from: 0, to: strangers.count, by: Self.atOnce) {
             let users = Array(strangers[start..<min(start + Self.atOnce, strangers.count)])
-            call(ContactInfoRequest(contactIDs: users)) { answer, tx in
+            call(ContactInfoRequest(contactIDs: users)) { [self] answer, tx in
                 guard case .success(let reply) = answer else { return }
                 for user in reply.contacts { try tx.put(user) }
+                if let me = try tx.userID() {
+                    let met = reply.contacts.map(\.id)
+                    askPresence(of: try met.filter { try tx.chatRow(.dialog(me, $0)) != nil })
+                }
                 // Their names may appear in chats and rows on the screen.
                 tx.changes.everything = true
+            }
+        }
+    }
+    /// Requests who of `users` is online. The server pushes only later changes, and a login returns
+    /// the presence of the partners of recent dialogs.
+    func askPresence(of users: [UserID]) {
+        guard isLive, !users.isEmpty else { return }
+        let asked = subjects.transactions
+        call(ContactPresenceRequest(contactIDs: users)) { [self] answer, tx in
+            guard case .success(let reply) = answer else { return }
+            for (user, presence) in reply.presence.pairs
+            where isCurrent(.presence(user), since: asked, tx) {
+                try tx.put(presence, of: user)
             }
         }
     }

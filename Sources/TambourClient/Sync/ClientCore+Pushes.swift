@@ -37,6 +37,7 @@ extension ClientCore {
             case .notifPresence:
                 let push = try read(NotifPresence.self)
                 try tx.put(push.presence, of: push.userID)
+                tx.learned.insert(.presence(push.userID))
             case .notifTyping:
                 let push = try read(NotifTyping.self)
                 publish(.typing(push.chatID, push.userID))
@@ -99,7 +100,8 @@ extension ClientCore {
     ///
     /// - Returns: whether the chat is now in the list.
     func putOwn(_ chat: Chat, _ tx: StoreTransaction, _ me: UserID) throws -> Bool {
-        let joined = try tx.describedChat(chat.id)?.joinTime ?? 0
+        let known = try tx.describedChat(chat.id)
+        let joined = known?.joinTime ?? 0
         let hasRejoined = joined > 0 && joined != chat.joinTime
         let generation = try hasRejoined ? tx.chatRow(chat.id)?.historyGeneration : nil
         if hasRejoined {
@@ -111,6 +113,9 @@ extension ClientCore {
         guard try tx.put(chat, from: .own, me: me) else {
             forgetHistory(of: chat.id)
             return false
+        }
+        if known == nil, let partner = chat.id.partner(of: me), try tx.isKnown(partner) {
+            askPresence(of: [partner])
         }
         if subjects.lacksSettings(of: chat.id) {
             askSettings(of: chat.id)

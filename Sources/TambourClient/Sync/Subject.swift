@@ -9,6 +9,7 @@ enum Subject: Hashable {
     case draft(ChatID)
     /// The account's settings for a chat.
     case settings(ChatID)
+    case presence(UserID)
 }
 
 extension StoreTransaction {
@@ -83,6 +84,7 @@ extension ClientCore {
             if try user == tx.userID() { askAccount(user) } else { try askRecent(.contacts, tx) }
         case .draft: try askRecent(.drafts, tx)
         case .settings(let chat): askSettings(of: chat)
+        case .presence(let user): askPresence(of: [user])
         }
     }
 
