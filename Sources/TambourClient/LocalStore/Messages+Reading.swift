@@ -177,6 +177,22 @@ extension StoreReading {
         }
     }
 
+    /// Returns whether one of the newest 100 unread messages of a chat mentions a person or answers a
+    /// message of that person.
+    func hasUnread(in chat: ChatID, concerning user: UserID) throws -> Bool {
+        try rows(
+            """
+            SELECT data FROM (
+              SELECT sender, data FROM message
+              WHERE chat = ? AND id > (SELECT (readMark << 16) | 65535 FROM chat WHERE id = ?)
+              ORDER BY id DESC LIMIT 100
+            ) WHERE sender IS NOT ? AND (instr(data, CAST('USER_MENTION' AS BLOB)) > 0
+              OR instr(data, CAST('REPLY' AS BLOB)) > 0)
+            """,
+            [chat.rawValue, chat.rawValue, user.rawValue]
+        ).contains { Message(stored: $0["data"])?.concerns(user) == true }
+    }
+
     /// Calls `body` with the messages that mention a person or answer a message of that person,
     /// newest first, until `body` returns false.
     func forEachMessage(

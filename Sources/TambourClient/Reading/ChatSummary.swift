@@ -17,6 +17,8 @@ public struct ChatSummary: Hashable, Sendable, Identifiable {
     public let title: String
     /// The number of unread messages.
     public let unread: Int
+    /// Whether one of the newest unread messages mentions this account or answers its message.
+    public let isMentioned: Bool
     /// Whether the chat is muted.
     public let isMuted: Bool
     /// Whether the chat is pinned to the top of the list.

@@ -44,6 +44,8 @@ struct Reader {
             kind: kind,
             title: title(of: kind, chat.title),
             unread: Int(count: chat.unread),
+            isMentioned: try chat.id.isGroup && chat.unread > 0
+                && store.hasUnread(in: chat.id, concerning: me),
             isMuted: muted != 0 && (muted < 0 || muted > chat.lastEventMs),
             isPinned: chat.favourite != 0,
             isHidden: chat.status == .hidden,

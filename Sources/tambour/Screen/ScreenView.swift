@@ -140,6 +140,7 @@ struct ScreenView {
         let pin = chat.isPinned ? "^" : ""
         let online = chat.isOnline ? "●" : ""
         var right = chat.unread > 0 ? "\(chat.unread)" : ""
+        if chat.isMentioned { right = "@ \(right)" }
         if chat.isMuted { right = right.isEmpty ? "m" : "(\(right))" }
         if chat.failedCount > 0 { right += "!" }
         let end = area.endColumn - Width.of(right) - 1

@@ -105,6 +105,11 @@ struct ClientListsTests {
                     message: NewMessage(cid: 3, text: "me", link: link)
                 )
             )
+            try await client.until("the answer") { try $0.texts(of: group).last == "me" }
+            #expect(try client.chats().first?.isMentioned == true)
+            let answer = try #require(try client.history(of: group).rows.last?.message)
+            try await client.markRead(answer, in: group)
+            #expect(try client.chats().first?.isMentioned == false)
             let other = Element(type: "USER_MENTION", length: 6, entityID: carol.userID)
             try bob.call(
                 MsgSendRequest(
@@ -113,6 +118,8 @@ struct ClientListsTests {
                 )
             )
             let own = Element(type: "USER_MENTION", from: 3, length: 6, entityID: alice.userID)
+            try await client.until("another") { try $0.texts(of: group).last == "@Carol" }
+            #expect(try client.chats().first?.isMentioned == false)
             try carol.call(
                 MsgSendRequest(
                     chatID: group,
@@ -120,6 +127,7 @@ struct ClientListsTests {
                 )
             )
             try await client.until("all") { try $0.texts(of: group).last == "hi @Alice" }
+            #expect(try client.chats().first?.isMentioned == true)
             #expect(try client.mentions().map(\.row.text) == ["hi @Alice", "me"])
             #expect(try client.mentions(count: 1).map(\.row.text) == ["hi @Alice"])
 
