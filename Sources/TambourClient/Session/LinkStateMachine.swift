@@ -55,6 +55,8 @@ package struct LinkStateMachine: Sendable {
     private var lastReceivedMs: Int64 = 0
     /// The earliest time at which `hurry` may end the pause.
     private var soonestMs: Int64 = 0
+    /// The end of the last pause that the server requested.
+    private var restUntilMs = Int64.min
     /// The time when the reply to a PING is due; nil without a PING in flight.
     private var answerDueMs: Int64?
     /// Whether the login waits for the user. Such a login has no time limit.
@@ -139,16 +141,17 @@ package struct LinkStateMachine: Sendable {
         guard phase != .stopped else { return [] }
         phase = .waiting(untilMs: nowMs + pauseMs)
         soonestMs = nowMs + pauseMs
+        restUntilMs = soonestMs
         return [.disconnect]
     }
 
-    /// Handles a change of network: ends a pause, and tests an existing connection.
+    /// Handles a change of network: ends a pause after a failure, and tests an existing connection.
     package mutating func networkChanged(nowMs: Int64) -> [Action] {
         switch phase {
         case .stopped, .connecting: return []
         case .waiting:
             failures = 0
-            return connect(nowMs)
+            return restUntilMs <= nowMs ? connect(nowMs) : []
         case .open, .live:
             answerDueMs = nowMs + policy.kickTimeoutMs
             return [.ping]

@@ -125,6 +125,8 @@ struct LinkStateMachineTests {
         var link = live(at: 0)
         #expect(link.rest(forMs: 9000, nowMs: 10) == [.disconnect])
         #expect(link.nextWakeMs == 9010)
+        #expect(link.networkChanged(nowMs: 9009) == [])
+        #expect(link.nextWakeMs == 9010)
         #expect(link.stop() == [])
         #expect(link.nextWakeMs == nil)
         #expect(link.tick(nowMs: 100_000, random: 0) == [])
