@@ -4,7 +4,8 @@ public import TambourProtocol
 public struct ChangeSet: Hashable, Sendable {
     /// Chats of the list that changed, appeared or disappeared.
     public internal(set) var chats: Set<ChatID> = []
-    /// Chats in whose history messages, gaps or queued messages have changed.
+    /// Chats in whose history messages, gaps or queued messages have changed, or whose scheduled
+    /// messages have changed.
     public internal(set) var histories: Set<ChatID> = []
     /// People whose name, presence or contact status has changed.
     public internal(set) var people: Set<UserID> = []

@@ -8,6 +8,10 @@ extension Client {
         /// The kind of action.
         public enum Kind: Hashable, Sendable {
             case message(String)
+            /// A message to be scheduled.
+            case scheduling(String)
+            /// A change of a scheduled message.
+            case rescheduling
             case forward
             case edit(String)
             case deletion
@@ -74,6 +78,10 @@ extension Reader {
         case SendTask.kind:
             payload?.forwardOf == nil ? .message(payload?.shownText ?? "") : .forward
         case SendPhotoTask.kind: .message(Message.line(ofPhoto: payload?.text ?? ""))
+        case ScheduleTask.kind:
+            payload?.isUnwanted == true ? .deletion : .scheduling(payload?.text ?? "")
+        case EditScheduledTask.kind: .rescheduling
+        case CancelScheduledTask.kind: .deletion
         case EditTask.kind: .edit(payload?.text ?? "")
         case DeleteTask.kind: .deletion
         case MarkTask.kind: .readMark
@@ -103,6 +111,7 @@ private struct WaitingPayload: Decodable {
     let text: String?
     let title: String?
     let forwardOf: Int64?
+    let isUnwanted: Bool?
     let poll: NewPoll?
 
     var shownText: String? { poll.map(\.text) ?? text }

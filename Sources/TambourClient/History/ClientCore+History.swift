@@ -189,6 +189,7 @@ extension ClientCore {
     private func readHistory(for looker: Looker, _ tx: StoreTransaction) throws {
         guard isLive, var screen = screens[looker] else { return }
         let chat = looker.chat
+        try readScheduled(of: chat, tx)
         guard let known = try tx.chatRow(chat), !known.isGone,
             let safe: Int64 = try tx.value(of: .chatsMark)
         else { return forgetOther(looker) }

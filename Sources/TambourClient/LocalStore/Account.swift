@@ -71,7 +71,8 @@ extension StoreTransaction {
             "sync_range", "person", "chat", "message", "history_chunk", "history_tomb", "draft",
             "draft_saved", "draft_sent", "task", "task_dependency", "overlay", "chat_setting",
             "entity", "entity_update",
-            "entity_alias", "chat_refresh", "look", "errand",
+            "entity_alias", "chat_refresh", "look", "errand", "scheduled", "scheduled_list",
+            "folder",
         ] {
             try execute("DELETE FROM \(table)")
         }

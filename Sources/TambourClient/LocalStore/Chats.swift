@@ -95,6 +95,7 @@ extension StoreTransaction {
             "UPDATE chat SET status = ?, unread = 0, isStale = 1 WHERE id = ?",
             [ChatStatus.removed.name.description, chat.rawValue]
         )
+        try forgetScheduled(in: chat)
         if !keepsDraft { try forgetSavedDraft(of: chat) }
     }
 
@@ -116,6 +117,7 @@ extension StoreTransaction {
         try execute("DELETE FROM message WHERE chat = ?", [chat.rawValue])
         try execute("DELETE FROM history_chunk WHERE chat = ?", [chat.rawValue])
         try execute("DELETE FROM history_tomb WHERE chat = ?", [chat.rawValue])
+        try forgetScheduled(in: chat)
         if !keepsDraft { try forgetDraft(of: chat) }
     }
 

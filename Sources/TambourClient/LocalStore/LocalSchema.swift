@@ -16,6 +16,11 @@ enum LocalSchema {
             try noteAnswers(db)
         }
         migrator.registerMigration("saved drafts") { try $0.execute(sql: savedDrafts) }
+        migrator.registerMigration("scheduled messages") { db in
+            try db.execute(sql: scheduled)
+            try noteScheduled(db)
+        }
+        migrator.registerMigration("folders") { try $0.execute(sql: folders) }
         return migrator
     }()
 
@@ -49,6 +54,48 @@ enum LocalSchema {
             )
         }
     }
+
+    /// Scheduled messages. They are not part of the history.
+    private static let scheduled = """
+        CREATE TABLE scheduled (
+          chat INTEGER NOT NULL,
+          id INTEGER NOT NULL,
+          data BLOB NOT NULL,
+          PRIMARY KEY (chat, id)
+        ) WITHOUT ROWID;
+        -- When the list of a chat changed, up to when its changes are stored, and when a message of
+        -- the list last could not be sent.
+        CREATE TABLE scheduled_list (
+          chat INTEGER PRIMARY KEY,
+          changed INTEGER NOT NULL,
+          held INTEGER NOT NULL,
+          failed INTEGER NOT NULL
+        );
+        """
+
+    /// Marks the lists that the stored chats mention as stale.
+    private static func noteScheduled(_ db: Database) throws {
+        for row in try Row.fetchAll(db, sql: "SELECT id, data FROM chat") {
+            guard let chat = Chat(stored: row["data"]), chat.lastDelayedUpdateTime > 0 else {
+                continue
+            }
+            try db.execute(
+                sql: "INSERT INTO scheduled_list VALUES (?, ?, 0, ?)",
+                arguments: [
+                    chat.id.rawValue, chat.lastDelayedUpdateTime, chat.lastFireDelayedErrorTime,
+                ]
+            )
+        }
+    }
+
+    /// The folders as the server has them, in their order.
+    private static let folders = """
+        CREATE TABLE folder (
+          id TEXT PRIMARY KEY,
+          place INTEGER NOT NULL,
+          data BLOB NOT NULL
+        ) WITHOUT ROWID;
+        """
 
     /// The server's draft. It is separate from the shown draft, which this device may have changed
     /// since.

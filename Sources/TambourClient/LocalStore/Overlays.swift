@@ -8,6 +8,8 @@ enum OverlayKind: String {
     case edit
     case delete
     case react
+    /// A change of the scheduled messages, which is read from its task.
+    case scheduled
 }
 
 /// Unconfirmed changes of this device.
@@ -126,7 +128,7 @@ struct Overlays {
                         failure: state.hasPrefix("failed") ? row["lastError"] ?? "" : nil
                     )
                 )
-            case nil: continue
+            case .scheduled, nil: continue
             }
         }
     }

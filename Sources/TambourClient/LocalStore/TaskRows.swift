@@ -97,6 +97,17 @@ extension StoreReading {
             .map { TaskRecord($0) }
     }
 
+    /// Returns the tasks of a lane that are queued, in flight or refused, oldest first.
+    func unfinishedTasks(inLane lane: String) throws -> [TaskRecord] {
+        try rows(
+            """
+            SELECT * FROM task
+            WHERE lane = ? AND state NOT IN ('done', 'cancelled') ORDER BY place
+            """,
+            [lane]
+        ).map { TaskRecord($0) }
+    }
+
     /// Returns the number of tasks that are queued or in flight.
     func openTaskCount() throws -> Int {
         let count = try int(

@@ -58,6 +58,11 @@ public enum ClientEvent: Hashable, Sendable {
     case signedOut(reason: String)
     /// The server refused an action that was shown as done. The value is text for the user.
     case refused(String)
+    /// A scheduled message reached the server after its time, because this device was offline. The
+    /// server sent the message at once. The time is in Unix milliseconds.
+    case sentLate(ChatID, plannedMs: Int64)
+    /// The server could not send a scheduled message at its time. `Client.scheduled` shows it.
+    case scheduledFailed(ChatID)
     /// A packet was sent or received; published only while `ClientOptions.tapsFrames` is set.
     case frame(FrameTap)
     /// The local store failed. The client retries.

@@ -8,6 +8,8 @@ struct RequestTable {
         case changes(ChatID)
         /// The reactions to a message.
         case reactions(MessageID)
+        /// The scheduled messages of a chat.
+        case scheduled(ChatID)
     }
 
     struct Entry {

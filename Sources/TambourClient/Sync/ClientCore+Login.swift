@@ -143,7 +143,10 @@ extension ClientCore {
             let next = reply.chatMarker ?? 0
             try tx.set(.chatsMarker, next > 0 ? next : nil)
         }
-        if resync.contains(.chats) { try distrustHistories(tx) }
+        if resync.contains(.chats) {
+            try distrustHistories(tx)
+            try tx.distrustScheduled()
+        }
         if (request.contactsSync ?? 0) <= 0 || resync.contains(.contacts) {
             try tx.distrustContacts()
         }
@@ -158,6 +161,7 @@ extension ClientCore {
 
         for user in reply.contacts { try tx.put(user, isContact: true) }
         try put(reply.chats, tx, me)
+        try tx.doubtScheduledOutsideOfList()
         for (chat, messages) in reply.messages.pairs {
             for message in messages { try learn(message, after: .unknown, in: chat, tx) }
         }

@@ -54,6 +54,7 @@ extension ClientCore {
                 let discarded = ChatDrafts(discarded: IDMap([(chat, push.time)]))
                 try tx.put(Drafts(chats: discarded), me: me)
                 tx.learned.insert(.draft(chat))
+            case .notifMsgDelayed: try scheduled(read(NotifMsgDelayed.self), tx)
             case .notifObj: try entities.told(read(NotifObj.self), tx)
             case .notifMsgReactionsChanged: try reactions(read(NotifMsgReactionsChanged.self), tx)
             case .notifMsgYouReacted:
@@ -121,6 +122,12 @@ extension ClientCore {
             askSettings(of: chat.id)
             whenCommitted { [self] in subjects.setLacksSettings(of: chat.id, false) }
         }
+        try noteScheduled(
+            in: chat.id,
+            changedMs: chat.lastDelayedUpdateTime,
+            failedMs: chat.lastFireDelayedErrorTime,
+            tx
+        )
         if let generation { try tx.put(historyGeneration: generation + 1, of: chat.id) }
         try learnNewest(chat.lastMessage, after: chat.prevMessageID, in: chat.id, tx)
         return true

@@ -10,6 +10,8 @@ enum Subject: Hashable {
     /// The account's settings for a chat.
     case settings(ChatID)
     case presence(UserID)
+    /// The scheduled messages of a chat.
+    case scheduled(ChatID)
 }
 
 extension StoreTransaction {
@@ -85,6 +87,9 @@ extension ClientCore {
         case .draft: try askRecent(.drafts, tx)
         case .settings(let chat): askSettings(of: chat)
         case .presence(let user): askPresence(of: [user])
+        case .scheduled(let chat):
+            try tx.doubtScheduled(in: chat)
+            try readScheduled(of: chat, tx)
         }
     }
 

@@ -37,6 +37,7 @@ extension ClientCore {
     func cancel(_ outgoing: OutgoingID, _ tx: StoreTransaction) throws {
         let id = TaskID(outgoing.rawValue)
         let record = try tasks.task(id, tx)
+        if let record, try withdraw(record, tx) { return }
         try tasks.change(tx) { next in
             // The tasks that this task needs were queued for it alone, and are cancelled too.
             let steps = next.needed(for: id)
@@ -151,7 +152,7 @@ extension ClientCore {
                     try $0[run.task]?.state.isFailed == true ? $0.discard(run.task) : []
                 }
                 try tx.removeOverlays(of: run.task)
-                if task.tellsRefusal { publish(.refused(String(describing: error))) }
+                if task.tellsRefusal { publish(.refused(task.refusal(error))) }
             }
             try task.refused(in: self, tx)
         case .disconnected, .timedOut:

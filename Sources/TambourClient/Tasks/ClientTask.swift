@@ -56,6 +56,9 @@ protocol ClientTask: QueuedTask {
     /// Shows the current state after the task is done or cancelled.
     func ended(in core: ClientCore, _ tx: StoreTransaction) throws
 
+    /// Returns a refusal as text for the user.
+    func refusal(_ error: ClientError) -> String
+
     /// Undoes the effect of `prepare` after a refusal.
     func refused(in core: ClientCore, _ tx: StoreTransaction) throws
 }
@@ -80,6 +83,7 @@ extension ClientTask {
     }
 
     func needsNewInput(atHereMs: Int64) -> Bool { false }
+    func refusal(_ error: ClientError) -> String { String(describing: error) }
     func ended(in core: ClientCore, _ tx: StoreTransaction) throws {}
     func refused(in core: ClientCore, _ tx: StoreTransaction) throws {}
 }
@@ -94,6 +98,7 @@ enum TaskKinds {
         CancelReactionTask.self, SaveDraftTask.self, DiscardDraftTask.self, CreateChatTask.self,
         UpdateChatTask.self, UpdateMembersTask.self, LeaveChatTask.self, HideChatTask.self,
         ConfigureChatTask.self, UpdateContactTask.self, UpdateProfileTask.self,
+        ScheduleTask.self, EditScheduledTask.self, CancelScheduledTask.self,
         VoteTask.self, KeepPhotoTask.self, UploadPhotoTask.self, SendPhotoTask.self,
     ]
 
