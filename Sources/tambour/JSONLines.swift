@@ -220,6 +220,10 @@ struct ActionLine: JSONLine {
         case .message(let words):
             kind = "message"
             text = words
+        case .scheduling(let words):
+            kind = "scheduling"
+            text = words
+        case .rescheduling: kind = "rescheduling"
         case .forward: kind = "forward"
         case .edit(let words):
             kind = "edit"

@@ -68,6 +68,8 @@ extension Client.Waiting {
     private var what: String {
         switch kind {
         case .message(let text): "message “\(text)”"
+        case .scheduling(let text): "message for later “\(text)”"
+        case .rescheduling: "change of a scheduled message"
         case .forward: "forwarded message"
         case .edit(let text): "edit to “\(text)”"
         case .deletion: "deletion"

@@ -13,9 +13,13 @@ struct Send: AsyncParsableCommand {
             the standard input is a message, sent when it arrives. A line that cannot be a message is reported, and the other \
             lines are sent.
 
+            With --at, the server keeps the message until that time: 18:30, tomorrow 9:00, monday 9:00, 2h, 2026-12-24 18:00. Exit \
+            code 0 means that the server has it. The screen lists, changes and cancels it with /later.
+
             EXAMPLES
               tambour send Bob "See you at eight"
               tambour send +79990000002 --silent < report.txt
+              tambour send Bob --at "tomorrow 9:00" "Good morning"
               make test 2>&1 | tambour send Bob --lines
               id=$(tambour history Bob -n 1 --json | jq -r .id)
               tambour send Bob --reply-to "$id" "Yes, gladly"
@@ -38,6 +42,9 @@ struct Send: AsyncParsableCommand {
     @Flag(help: "Sends without an alert.")
     var silent = false
 
+    @Option(help: ArgumentHelp("Sends the message at this time.", valueName: "when"))
+    var at: String?
+
     @Flag(help: "Sends each line of the standard input as a message, when it arrives.")
     var lines = false
 
@@ -53,9 +60,24 @@ struct Send: AsyncParsableCommand {
         if lines, !text.isEmpty {
             throw ValidationError("--lines reads the standard input, and takes no text.")
         }
+        if lines, at != nil {
+            throw ValidationError("--at schedules one message, and cannot be used with --lines.")
+        }
+        _ = try plannedMs()
+    }
+
+    /// The time of `--at` in Unix milliseconds; nil without the option.
+    private func plannedMs() throws -> Int64? {
+        guard let at else { return nil }
+        do {
+            return try LaterWords.time(of: at, now: Date(), calendar: .current).unixMs
+        } catch {
+            throw ValidationError("--at: \(error).")
+        }
     }
 
     func run() async throws {
+        let planned = try plannedMs()
         let client = try account.signedIn()
         let id = try await client.chat(named: chat, within: wait.count)
         var outgoing: [OutgoingID] = []
@@ -78,7 +100,7 @@ struct Send: AsyncParsableCommand {
                 }
             }
         } else {
-            outgoing.append(try await send(try messageText(text), to: id, client))
+            outgoing.append(try await send(try messageText(text), to: id, at: planned, client))
         }
         if wait.count > 0 {
             client.start()
@@ -93,9 +115,22 @@ struct Send: AsyncParsableCommand {
         try outcome.report()
     }
 
-    private func send(_ text: String, to chat: ChatID, _ client: Client) async throws -> OutgoingID
-    {
-        try await client.send(
+    private func send(
+        _ text: String,
+        to chat: ChatID,
+        at planned: Int64? = nil,
+        _ client: Client
+    ) async throws -> OutgoingID {
+        if let planned {
+            return try await client.send(
+                text,
+                to: chat,
+                atMs: planned,
+                replyingTo: replyTo.map { MessageID($0) },
+                isSilent: silent
+            )
+        }
+        return try await client.send(
             text,
             to: chat,
             replyingTo: replyTo.map { MessageID($0) },

@@ -11,7 +11,7 @@ enum DateWords {
         let word = text.trimmingCharacters(in: .whitespaces).lowercased()
         guard !word.isEmpty else { return nil }
         let today = calendar.startOfDay(for: now)
-        guard let day = day(word, today, calendar) else { return nil }
+        guard let day = day(word, today, calendar, isComing: false) else { return nil }
         return Int64(exactly: (day.timeIntervalSince1970 * 1000).rounded())
     }
 
@@ -19,15 +19,38 @@ enum DateWords {
         "sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday",
     ]
 
-    private static func day(_ word: String, _ today: Date, _ calendar: Calendar) -> Date? {
+    /// Returns the start of a day to come; nil when the text is not such a day.
+    ///
+    /// Accepts what `time` accepts, with `tomorrow` in place of `yesterday`. A weekday or a day
+    /// without a year means the next such day from `today` on.
+    static func comingDay(_ text: String, _ today: Date, _ calendar: Calendar) -> Date? {
+        day(text.lowercased(), today, calendar, isComing: true)
+    }
+
+    /// Returns whether a text names a day of the week.
+    static func isWeekday(_ text: String) -> Bool { weekday(text.lowercased()) != nil }
+
+    private static func weekday(_ word: String) -> Int? {
+        word.count >= 3 ? weekdays.firstIndex { $0.hasPrefix(word) } : nil
+    }
+
+    private static func day(
+        _ word: String,
+        _ today: Date,
+        _ calendar: Calendar,
+        isComing: Bool
+    ) -> Date? {
         switch word {
         case "today": return today
-        case "yesterday": return calendar.date(byAdding: .day, value: -1, to: today)
+        case "yesterday" where !isComing:
+            return calendar.date(byAdding: .day, value: -1, to: today)
+        case "tomorrow" where isComing: return calendar.date(byAdding: .day, value: 1, to: today)
         default: break
         }
-        if word.count >= 3, let index = weekdays.firstIndex(where: { $0.hasPrefix(word) }) {
+        if let index = weekday(word) {
             let passed = (calendar.component(.weekday, from: today) - 1 - index + 7) % 7
-            return calendar.date(byAdding: .day, value: -passed, to: today)
+            let days = isComing ? (7 - passed) % 7 : -passed
+            return calendar.date(byAdding: .day, value: days, to: today)
         }
         let isDotted = word.contains(".")
         let parts = word.split(separator: isDotted ? "." : "-")
@@ -36,7 +59,14 @@ enum DateWords {
         guard numbers.count == parts.count else { return nil }
         if isDotted { numbers.reverse() }
         let year = numbers.count == 3 ? numbers.removeFirst() : nil
-        return date(year: year, month: numbers[0], day: numbers[1], today, calendar)
+        return date(
+            year: year,
+            month: numbers[0],
+            day: numbers[1],
+            today,
+            calendar,
+            isComing: isComing
+        )
     }
 
     private static func date(
@@ -44,14 +74,15 @@ enum DateWords {
         month: Int,
         day: Int,
         _ today: Date,
-        _ calendar: Calendar
+        _ calendar: Calendar,
+        isComing: Bool
     ) -> Date? {
         let thisYear = calendar.component(.year, from: today)
         let parts = DateComponents(year: year ?? thisYear, month: month, day: day)
         guard parts.isValidDate(in: calendar), let date = calendar.date(from: parts) else {
             return nil
         }
-        guard year == nil, date > today else { return date }
-        return calendar.date(byAdding: .year, value: -1, to: date)
+        guard year == nil, isComing ? date < today : date > today else { return date }
+        return calendar.date(byAdding: .year, value: isComing ? 1 : -1, to: date)
     }
 }

@@ -21,6 +21,8 @@ struct Panel {
         /// The poll of a message.
         case poll(MessageID, in: ChatID)
         case queue
+        /// The scheduled messages of a chat.
+        case scheduled(ChatID)
         case reactions(MessageID, in: ChatID)
         /// The thread of a message. It was opened from the row of the message itself, or of an
         /// unsent reply to the message.
@@ -30,8 +32,12 @@ struct Panel {
             if case .search = self { true } else { false }
         }
 
-        var isThread: Bool {
-            if case .thread = self { true } else { false }
+        /// Whether items disappear while the user looks at the list.
+        var isFollowed: Bool {
+            switch self {
+            case .queue, .scheduled, .thread: true
+            default: false
+            }
         }
     }
 
@@ -45,6 +51,7 @@ struct Panel {
         case member(UserID, Client.Member.Role)
         case device(Int64?, isCurrent: Bool)
         case waiting(OutgoingID, isRefused: Bool)
+        case scheduled(ScheduledMessage.ID)
         case emoji(String)
         case link(String)
         /// A group or channel to join, by its link.
@@ -105,7 +112,7 @@ struct Panel {
         if let kept = selectedItem?.target, kept.isSame(as: chosen) { return }
         if let place = items.firstIndex(where: { $0.target.isSame(as: chosen) }) {
             selected = place
-        } else if kind == .queue || kind.isThread {
+        } else if kind.isFollowed {
             // The selected item is done or deleted. The next key must not act on another item.
             selected = -1
         } else {

@@ -20,6 +20,7 @@ struct ScreenCommand: Equatable {
         .init("hide", "", "hides the chat until a new message arrives"),
         .init("invite", "[new]", "shows and copies the invitation link; new replaces it"),
         .init("join", "LINK", "joins a group or channel by its link or public name"),
+        .init("later", "[WHEN TEXT]", "sends at 18:30, tomorrow 9:00, 2h; or lists"),
         .init("leave", "", "leaves the group"),
         .init("links", "", "lists the links of the chat"),
         .init("login", "", "signs in again after the server has signed you out"),

@@ -74,6 +74,7 @@ extension ScreenController {
         case "invite": showInvitation(isNew: rest == "new", of: id)
         case "options": openOptions(of: id)
         case "poll": sendPoll(rest, to: id)
+        case "later": schedule(rest, in: id)
         case "pinned":
             if let pinned = state.pinned {
                 go(to: pinned.message, in: id)

@@ -21,6 +21,7 @@ struct Loading {
         var chats: [ChatID: ChatSummary?] = [:]
         var page: HistoryPage?
         var pinned: HistoryRow.Quote?
+        var scheduled: [ScheduledMessage] = []
         var thread: MessageThread?
         var queueLength = 0
         var traffic = (sent: 0, received: 0)
@@ -119,7 +120,10 @@ extension ScreenController {
                     count: Loading.page
                 )
             }
-            if let open { read.pinned = try? client.pinnedMessage(in: open) }
+            if let open {
+                read.pinned = try? client.pinnedMessage(in: open)
+                read.scheduled = (try? client.scheduled(in: open)) ?? []
+            }
             if stale.history || stale.thread, case .thread(let message, _, let chat)? = panel {
                 read.thread = try? client.thread(of: message, in: chat)
             }
@@ -148,7 +152,10 @@ extension ScreenController {
             loading.hasBegun = loading.hasFirst
             loading.hasFirst = true
         }
-        if open == state.open { state.pinned = read.pinned }
+        if open == state.open {
+            state.pinned = read.pinned
+            state.scheduled = read.scheduled
+        }
         state.queueLength = read.queueLength
         state.traffic = read.traffic
         state.nextTryMs = read.pauseBeforeRetry.map {
@@ -167,6 +174,7 @@ extension ScreenController {
             load()
         }
         if case .poll? = state.panel?.kind { fillPoll() }
+        if case .scheduled? = state.panel?.kind { fillScheduled() }
         draw()
     }
 

@@ -101,6 +101,10 @@ extension ScreenController {
             closePanel()
             join(link)
         case (.option(let name, let isOn), .options(let chat)): set(name, !isOn, of: chat)
+        case (.scheduled(let id), _):
+            if let message = state.scheduled.first(where: { $0.id == id }) {
+                editScheduled(message)
+            }
         case (.answer(let answer), .poll(let message, let chat)): vote(answer, message, chat)
         case (.link(let address), _):
             closePanel()
@@ -124,6 +128,7 @@ extension ScreenController {
         case .profile: return actOnProfile(letter)
         case .sessions: return actOnSessions(letter, panel)
         case .queue: return actOnQueue(letter, panel)
+        case .scheduled(let chat): return actOnScheduled(letter, chat, panel)
         case .links:
             guard letter == "y", case .link(let address)? = panel.selectedItem?.target else {
                 return false
@@ -351,6 +356,8 @@ extension Client.Waiting {
         let what =
             switch kind {
             case .message(let text): "message “\(text)”"
+            case .scheduling(let text): "message for later “\(text)”"
+            case .rescheduling: "change of a scheduled message"
             case .forward: "forwarded message"
             case .edit(let text): "edit “\(text)”"
             case .deletion: "deletion"

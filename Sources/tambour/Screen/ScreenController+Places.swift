@@ -23,6 +23,7 @@ extension ScreenController {
         state.open = nil
         state.openName = nil
         state.pinned = nil
+        state.scheduled = []
         state.rows = []
         state.typing = nil
         state.newAfterMs = nil
@@ -40,6 +41,7 @@ extension ScreenController {
         state.open = chat
         perform { try await $0.keepOpenChat(chat) }
         state.pinned = nil
+        state.scheduled = []
         state.openName = name ?? (try? client.chat(chat)?.title)
         state.rows = []
         state.typing = nil

@@ -104,7 +104,7 @@ extension ScreenController {
     }
 
     /// The known people of the open chat who can be mentioned.
-    private var namesHere: [UserID: String] {
+    var namesHere: [UserID: String] {
         state.open.flatMap { nameable[$0] } ?? [:]
     }
 
@@ -223,6 +223,10 @@ extension ScreenController {
         let spans = written.spans + Self.mentions(in: written.text, of: namesHere)
         state.newAfterMs = nil
         follow()
+        if case .editScheduled(let message) = state.intent {
+            changeScheduled(message, in: open, to: written.text, spans, source: text)
+            return true
+        }
         if case .edit(let row) = state.intent {
             endEdit()
             perform { try await $0.edit(row, in: open, text: written.text, formatted: spans) }

@@ -181,6 +181,13 @@ final class ScreenController: @unchecked Sendable {
                 self?.draw()
             }
         case .refused(let reason): state.notice = (reason, true)
+        case .sentLate(let chat, let plannedMs):
+            state.notice = (Self.lateWords(plannedMs: plannedMs, title: title(of: chat)), false)
+        case .scheduledFailed(let chat):
+            let title = title(of: chat)
+            state.notice = (
+                "a scheduled message to \(title) could not be sent; /later there shows it", true
+            )
         case .signedOut(let reason): state.notice = ("signed out, /login signs in: \(reason)", true)
         case .storeFailed(let reason): state.notice = (reason, true)
         case .frame(let frame):
@@ -189,6 +196,11 @@ final class ScreenController: @unchecked Sendable {
             if let count = state.frames?.count, count > 200 { state.frames?.removeFirst(100) }
         }
         draw()
+    }
+
+    private func title(of chat: ChatID) -> String {
+        let known = state.chats.first { $0.id == chat }?.title
+        return known ?? (try? client.chat(chat)?.title) ?? "somebody"
     }
 
     // MARK: - Drawing

@@ -19,9 +19,14 @@ struct ScreenState {
         case reply(MessageID, quote: String)
         /// Edits a sent or queued message.
         case edit(HistoryRow.ID)
+        /// Edits a scheduled message.
+        case editScheduled(ScheduledMessage.ID)
 
         var isEdit: Bool {
-            if case .edit = self { true } else { false }
+            switch self {
+            case .edit, .editScheduled: true
+            case .new, .reply: false
+            }
         }
     }
 
@@ -33,6 +38,8 @@ struct ScreenState {
     var rows: [HistoryRow] = []
     /// The pinned message of the open chat.
     var pinned: HistoryRow.Quote?
+    /// The scheduled messages of the open chat, the next one first.
+    var scheduled: [ScheduledMessage] = []
     var isGapBefore = false
     var isStart = false
     var isEnd = true

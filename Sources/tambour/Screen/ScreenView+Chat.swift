@@ -48,7 +48,7 @@ extension ScreenView {
             switch state.intent {
             case .new: "> "
             case .reply: "↩ "
-            case .edit: "✎ "
+            case .edit, .editScheduled: "✎ "
             }
         var editor = state.input
         editor.width = Self.inputWidth(of: surface.size.columns)
@@ -301,6 +301,7 @@ extension ScreenView {
             if chat.isMuted { title.append("  muted") }
             if chat.isOnline { title.append("  online") }
         }
+        if !state.scheduled.isEmpty { title += ["  ", state.scheduled.words] }
         if let typing = state.typing {
             // In a dialog, the title already names the person who types.
             if case .dialog = state.openChat?.kind {
