@@ -203,8 +203,9 @@ extension [ScheduledMessage] {
             case .scheduled, .waiting: false
             }
         }
-        let parts = [count > failed ? "\(count - failed) scheduled" : ""]
-            + [failed > 0 ? "\(failed) not sent: /later" : ""]
-        return parts.filter { !$0.isEmpty }.joined(separator: ", ")
+        var parts: [String] = []
+        if count > failed { parts.append("\(count - failed) scheduled") }
+        if failed > 0 { parts.append("\(failed) not sent: /later") }
+        return parts.joined(separator: ", ")
     }
 }

@@ -34,6 +34,8 @@ final class ScriptedServer: ClientHost {
     private(set) var logins = 0
     /// The refusals that the client has reported to the user.
     private(set) var refusals: [String] = []
+    /// All events that the client has reported.
+    private(set) var events: [ClientEvent] = []
     /// The reply to each login.
     var login = LoginReply(
         profile: Profile(contact: User(id: ScriptedServer.me)),
@@ -269,6 +271,7 @@ final class ScriptedServer: ClientHost {
     func publish(_ state: ConnectionState) {}
 
     func publish(_ event: ClientEvent) {
+        events.append(event)
         if case .refused(let reason) = event { refusals.append(reason) }
     }
 }
