@@ -287,9 +287,10 @@ extension Reader {
             }
         }
         let failedMs = try store.scheduledList(of: chat)?.failedMs ?? 0
+        let passedMs: Int64 = try store.value(of: .chatsMark) ?? 0
         let held = try store.scheduledMessages(in: chat)
             .filter { !cancelled.contains($0.id.rawValue) }
-            .map { scheduled($0, edits[$0.id.rawValue], failedMs: failedMs) }
+            .map { scheduled($0, edits[$0.id.rawValue], failedMs, passedMs) }
         return (held + waiting).sorted { ($0.timeMs ?? 0) < ($1.timeMs ?? 0) }
     }
 
@@ -307,10 +308,14 @@ extension Reader {
         )
     }
 
+    /// - Parameters:
+    ///   - failedMs: when a message of the list last could not be sent.
+    ///   - passedMs: a time that has passed by the server's clock.
     private func scheduled(
         _ message: Message,
         _ edit: EditScheduledTask?,
-        failedMs: Int64
+        _ failedMs: Int64,
+        _ passedMs: Int64
     ) -> ScheduledMessage {
         var spans = message.shownSpans
         if let text = edit?.text {
@@ -319,7 +324,7 @@ extension Reader {
         }
         let time = message.delayedAttributes?.timeToFire ?? message.time
         let hasNewTime = edit?.atMs != nil || edit?.isNow == true
-        let isNow = edit?.isNow == true || time == failedMs + ScheduleTask.nowMs
+        let isNow = edit?.isNow == true || failedMs < time && time <= passedMs
         return ScheduledMessage(
             id: .message(message.id),
             text: edit?.text ?? "\(message.text)",

@@ -112,9 +112,10 @@ struct EditScheduledTask: ClientTask {
     func request(_ tx: StoreTransaction) throws -> MsgEditRequest {
         var time = atMs
         if isNow == true {
-            // A time that has passed, but later than the last failure: a message with an earlier
-            // time is one that could not be sent.
-            time = (try tx.scheduledList(of: ChatID(chat))?.failedMs ?? 0) + ScheduleTask.nowMs
+            // A time that has passed by the server's clock, but later than the last failure: a
+            // message with an earlier time is one that could not be sent.
+            let failedMs = try tx.scheduledList(of: ChatID(chat))?.failedMs ?? 0
+            time = max(failedMs + 1, try tx.value(of: .chatsMark) ?? 0)
         }
         let known = try tx.scheduledMessage(MessageID(message), in: ChatID(chat))
         let isLoud = known?.delayedAttributes?.notifyOpponents ?? true

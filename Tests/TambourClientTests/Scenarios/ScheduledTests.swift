@@ -239,7 +239,8 @@ struct ScheduledTests {
         )
     }
 
-    private func reply(at time: Int64, planned: Int64? = nil, text: Text = "later") -> MsgSendReply {
+    private func reply(at time: Int64, planned: Int64? = nil, text: Text = "later") -> MsgSendReply
+    {
         MsgSendReply(
             chatID: Self.chat,
             message: Message(
