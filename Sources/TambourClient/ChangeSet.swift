@@ -15,6 +15,8 @@ public struct ChangeSet: Hashable, Sendable {
     public internal(set) var queue = false
     /// Entities or their conflicts have changed.
     public internal(set) var entities = false
+    /// Folders or the chats in them have changed.
+    public internal(set) var folders = false
     /// The account itself or its settings have changed.
     public internal(set) var account = false
     /// Anything may have changed: another process has written.
@@ -33,6 +35,7 @@ public struct ChangeSet: Hashable, Sendable {
         drafts.formUnion(other.drafts)
         queue = queue || other.queue
         entities = entities || other.entities
+        folders = folders || other.folders
         account = account || other.account
         everything = everything || other.everything
     }

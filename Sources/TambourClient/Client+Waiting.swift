@@ -23,6 +23,7 @@ extension Client {
             case chat
             case contact
             case profile
+            case folder
             /// A kind that is unknown to this version.
             case other(String)
         }
@@ -94,6 +95,7 @@ extension Reader {
             .chat
         case UpdateContactTask.kind: .contact
         case UpdateProfileTask.kind: .profile
+        case ChangeFolderTask.kind, DeleteFolderTask.kind, OrderFoldersTask.kind: .folder
         default: .other(kind)
         }
     }

@@ -32,6 +32,7 @@ package final class ClientCore {
     private(set) lazy var photos = PhotoRuns(self)
     var subjects = Subjects()
     var introductions = Introductions()
+    var folders = FolderLink()
     /// Identifies this run of the process to other processes that share the store.
     let owner: String
     /// Whether another process that shares the store is connected.

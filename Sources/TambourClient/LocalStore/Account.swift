@@ -30,6 +30,8 @@ extension StoreTransaction {
         case entityTypes
         /// The counters for ids and operations.
         case entityCounters
+        /// The mark of the stored folders; absent until folders are used.
+        case foldersMark
         /// The chat that was open on the screen when the program last ran.
         case openChat
         /// The last revision. Newer knowledge of histories has a higher revision and wins.

@@ -48,6 +48,8 @@ extension StoreTransaction {
     private func takeBack(_ record: TaskRecord) throws {
         switch record.kind {
         case KeepPhotoTask.kind: endedPhotos.append(record.id)
+        case ChangeFolderTask.kind, DeleteFolderTask.kind, OrderFoldersTask.kind:
+            changes.folders = true
         case ConfigureChatTask.kind:
             guard let task = TaskKinds.read(record) as? ConfigureChatTask else { return }
             try applySettings(of: [ChatID(task.chat)])

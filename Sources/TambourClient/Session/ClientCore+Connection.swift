@@ -81,6 +81,7 @@ extension ClientCore {
         introductions.disconnected()
         life.disconnected()
         entities.disconnected()
+        folders = FolderLink()
         wire.disconnected()
     }
 

@@ -78,6 +78,7 @@ extension ClientCore {
         whenCommitted { [self] in screens.forgetAll() }
         life.signedOut()
         entities.signedOut()
+        folders = FolderLink()
         photos.forgetAll()
         awaitsSignIn()
     }

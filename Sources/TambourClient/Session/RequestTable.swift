@@ -10,6 +10,8 @@ struct RequestTable {
         case reactions(MessageID)
         /// The scheduled messages of a chat.
         case scheduled(ChatID)
+        /// The changes of the account's folders.
+        case folders
     }
 
     struct Entry {

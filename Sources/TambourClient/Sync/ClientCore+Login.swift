@@ -63,6 +63,7 @@ extension ClientCore {
                 try tx.set(.online, owner)
                 try wakeTasks(tx)
                 try entities.loggedIn(tx)
+                try askFolders(tx)
                 try refreshDoubtful(tx)
                 try serveOthers(tx)
                 try syncRest(tx)
@@ -146,6 +147,7 @@ extension ClientCore {
         if resync.contains(.chats) {
             try distrustHistories(tx)
             try tx.distrustScheduled()
+            if try tx.value(of: .foldersMark) as Int64? != nil { try tx.set(.foldersMark, 0) }
         }
         if (request.contactsSync ?? 0) <= 0 || resync.contains(.contacts) {
             try tx.distrustContacts()

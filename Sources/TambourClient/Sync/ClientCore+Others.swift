@@ -54,6 +54,7 @@ extension ClientCore {
         }
         try runErrands(tx)
         try entities.pullForOthers(tx)
+        try readFolders(tx)
     }
 
     private func runErrands(_ tx: StoreTransaction) throws {

@@ -55,6 +55,7 @@ extension ClientCore {
                 try tx.put(Drafts(chats: discarded), me: me)
                 tx.learned.insert(.draft(chat))
             case .notifMsgDelayed: try scheduled(read(NotifMsgDelayed.self), tx)
+            case .notifFolders: try folders(read(NotifFolders.self), tx)
             case .notifObj: try entities.told(read(NotifObj.self), tx)
             case .notifMsgReactionsChanged: try reactions(read(NotifMsgReactionsChanged.self), tx)
             case .notifMsgYouReacted:

@@ -12,6 +12,8 @@ enum Subject: Hashable {
     case presence(UserID)
     /// The scheduled messages of a chat.
     case scheduled(ChatID)
+    /// The account's folders.
+    case folders
 }
 
 extension StoreTransaction {
@@ -90,6 +92,7 @@ extension ClientCore {
         case .scheduled(let chat):
             try tx.doubtScheduled(in: chat)
             try readScheduled(of: chat, tx)
+        case .folders: try askFolders(tx)
         }
     }
 

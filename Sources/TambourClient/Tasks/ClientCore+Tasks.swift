@@ -103,8 +103,7 @@ extension ClientCore {
         do {
             request = try task.request(tx)
         } catch ClientError.invalid(let reason) {
-            try task.refused(in: self, tx)
-            return try end(run, .never, reason, nil, tx)
+            return try refuse(task, run, .invalid(reason: reason), tx)
         }
         let asked = (subjects.transactions, try tx.lastRevision())
         call(request) { [self] answer, tx in
@@ -145,22 +144,32 @@ extension ClientCore {
             if error.code == nil, let pause {
                 return try end(run, .later, error.description, pause, tx)
             }
-            try end(run, .never, error.description, nil, tx)
-            if !task.staysWhenRefused {
-                // A task that was cancelled or replaced in the meantime no longer exists.
-                try tasks.change(tx) {
-                    try $0[run.task]?.state.isFailed == true ? $0.discard(run.task) : []
-                }
-                try tx.removeOverlays(of: run.task)
-                if task.tellsRefusal { publish(.refused(task.refusal(error))) }
-            }
-            try task.refused(in: self, tx)
+            try refuse(task, run, error, tx)
         case .disconnected, .timedOut:
             try end(run, .networkLost, error.description, nil, tx)
             if error == .timedOut, task.mustBeAnswered { try breakConnection(tx) }
         default:
             try end(run, .later, error.description, nil, tx)
         }
+    }
+
+    /// Ends a run that is not repeated, because the server refused it or it would have no effect.
+    private func refuse(
+        _ task: some ClientTask,
+        _ run: TaskRun,
+        _ error: ClientError,
+        _ tx: StoreTransaction
+    ) throws {
+        try end(run, .never, error.description, nil, tx)
+        if !task.staysWhenRefused {
+            // A task that was cancelled or replaced in the meantime no longer exists.
+            try tasks.change(tx) {
+                try $0[run.task]?.state.isFailed == true ? $0.discard(run.task) : []
+            }
+            try tx.removeOverlays(of: run.task)
+            if task.tellsRefusal { publish(.refused(task.refusal(error))) }
+        }
+        try task.refused(in: self, tx)
     }
 
     /// Ends a run whose input has expired. The input is renewed before the next run.

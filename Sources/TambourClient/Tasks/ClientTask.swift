@@ -99,6 +99,7 @@ enum TaskKinds {
         UpdateChatTask.self, UpdateMembersTask.self, LeaveChatTask.self, HideChatTask.self,
         ConfigureChatTask.self, UpdateContactTask.self, UpdateProfileTask.self,
         ScheduleTask.self, EditScheduledTask.self, CancelScheduledTask.self,
+        ChangeFolderTask.self, DeleteFolderTask.self, OrderFoldersTask.self,
         VoteTask.self, KeepPhotoTask.self, UploadPhotoTask.self, SendPhotoTask.self,
     ]
 

@@ -1,0 +1,39 @@
+import Foundation
+import GRDB
+import TambourProtocol
+
+/// The account's folders as the server has them. One of them is the folder of all chats.
+extension StoreTransaction {
+    /// Stores folders and the order of all folders. Folders that are not in the order are deleted.
+    func put(folders: [Folder], order: [Text]) throws {
+        changes.folders = true
+        for folder in folders {
+            try execute(
+                """
+                INSERT INTO folder VALUES (?, 0, ?)
+                ON CONFLICT (id) DO UPDATE SET data = excluded.data
+                """,
+                [folder.id.description, folder.storedBytes]
+            )
+        }
+        try execute("UPDATE folder SET place = -1")
+        for (place, id) in order.enumerated() {
+            try execute("UPDATE folder SET place = ? WHERE id = ?", [place, id.description])
+        }
+        try execute("DELETE FROM folder WHERE place < 0")
+    }
+}
+
+extension StoreReading {
+    /// Returns the folders in their order.
+    func folders() throws -> [Folder] {
+        try rows("SELECT data FROM folder ORDER BY place")
+            .compactMap { Folder(stored: $0["data"]) }
+    }
+
+    /// Returns a folder; nil for an unknown one.
+    func folder(_ id: String) throws -> Folder? {
+        try row("SELECT data FROM folder WHERE id = ?", [id])
+            .flatMap { Folder(stored: $0["data"]) }
+    }
+}
