@@ -239,6 +239,7 @@ struct ActionLine: JSONLine {
         case .chat: kind = "chat"
         case .contact: kind = "contact"
         case .profile: kind = "profile"
+        case .folder: kind = "folder"
         case .other(let name): kind = name
         }
         self.text = text

@@ -81,6 +81,7 @@ extension Client.Waiting {
         case .chat: "change of the chat"
         case .contact: "change of a contact"
         case .profile: "change of the profile"
+        case .folder: "change of a folder"
         case .other(let name): name
         }
     }

@@ -60,7 +60,7 @@ enum Help {
             "Chats",
             [
                 .actions([.mute, .pin], "mute, pin the open chat"),
-                .action(.contacts), .action(.queue),
+                .action(.contacts), .action(.queue), .action(.folders),
             ]
         ),
         (

@@ -25,6 +25,7 @@ enum KeyAction: String, CaseIterable, Sendable {
     case pin
     case contacts
     case queue
+    case folders
 
     case editor
 
@@ -107,6 +108,7 @@ enum KeyAction: String, CaseIterable, Sendable {
         case .pin: "Alt-p"
         case .contacts: "Alt-c"
         case .queue: "Alt-q"
+        case .folders: "Alt-l"
         case .editor: "Alt-e"
         case .above: "Up k"
         case .below: "Down j"
@@ -153,6 +155,7 @@ enum KeyAction: String, CaseIterable, Sendable {
         case .pin: "pin the open chat, or the chosen one of the list"
         case .contacts: "contacts"
         case .queue: "messages and changes that wait to be sent"
+        case .folders: "choose which folder the list shows"
         case .editor: "write in $EDITOR"
         case .above: "the message above"
         case .below: "the message below"

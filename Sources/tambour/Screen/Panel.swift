@@ -21,6 +21,7 @@ struct Panel {
         /// The poll of a message.
         case poll(MessageID, in: ChatID)
         case queue
+        case folders
         /// The scheduled messages of a chat.
         case scheduled(ChatID)
         case reactions(MessageID, in: ChatID)
@@ -35,7 +36,7 @@ struct Panel {
         /// Whether items disappear while the user looks at the list.
         var isFollowed: Bool {
             switch self {
-            case .queue, .scheduled, .thread: true
+            case .queue, .scheduled, .folders, .thread: true
             default: false
             }
         }
@@ -52,6 +53,8 @@ struct Panel {
         case device(Int64?, isCurrent: Bool)
         case waiting(OutgoingID, isRefused: Bool)
         case scheduled(ScheduledMessage.ID)
+        /// A folder; nil for all chats.
+        case folder(ChatFolder.ID?)
         case emoji(String)
         case link(String)
         /// A group or channel to join, by its link.

@@ -25,6 +25,9 @@ extension ScreenController {
         case "blocked": openBlocked()
         case "sessions": openSessions()
         case "queue": openQueue()
+        case "folder", "folder-new", "folder-rename", "folder-delete", "folder-add",
+            "folder-remove":
+            folderCommand(parts[0], rest)
         case "mentions": openMentions()
         case "search": openSearch(in: state.open, for: rest)
         case "password": changePassword()

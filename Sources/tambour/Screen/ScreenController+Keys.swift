@@ -48,6 +48,7 @@ extension ScreenController {
             if state.panel?.selected == index { return handlePanel(KeyPress(.enter)) }
             state.panel?.selected = index
         case .input?: state.focus = .input
+        case .folders?: openFolders()
         case .pinned(let message)?: if let open = state.open { go(to: message, in: open) }
         case .nothing?, nil: break
         }
@@ -100,6 +101,7 @@ extension ScreenController {
         case .mentions: openMentions()
         case .contacts: openContacts()
         case .queue: openQueue()
+        case .folders: openFolders()
         case .mute: if let chat = state.openChat { toggleMute(chat) }
         case .pin: if let chat = state.openChat { togglePin(chat) }
         case .chatAbove: goToNeighbour(-1)

@@ -12,6 +12,7 @@ struct Loading {
         var history = false
         var queue = false
         var thread = false
+        var folders = false
     }
 
     /// The result of one read.
@@ -23,6 +24,8 @@ struct Loading {
         var pinned: HistoryRow.Quote?
         var scheduled: [ScheduledMessage] = []
         var thread: MessageThread?
+        var folders: [ChatFolder]?
+        var contacts: Set<UserID> = []
         var queueLength = 0
         var traffic = (sent: 0, received: 0)
         var pauseBeforeRetry: Duration?
@@ -70,6 +73,10 @@ extension ScreenController {
             if state.panel?.kind == .queue { fillQueue() }
         }
         if !change.people.isEmpty, state.panel?.kind == .contacts { fillContacts() }
+        let hasContacts = state.folders.contains { $0.hasContacts }
+        if change.folders || change.everything || hasContacts && !change.people.isEmpty {
+            loading.stale.folders = true
+        }
         if change.account, state.panel?.kind == .profile { fillProfile() }
         load()
     }
@@ -127,6 +134,12 @@ extension ScreenController {
             if stale.history || stale.thread, case .thread(let message, _, let chat)? = panel {
                 read.thread = try? client.thread(of: message, in: chat)
             }
+            if stale.folders, let folders = try? client.folders() {
+                read.folders = folders
+                if folders.contains(where: \.hasContacts) {
+                    read.contacts = Set((try? client.people().map(\.id)) ?? [])
+                }
+            }
             read.queueLength = (try? client.queueLength()) ?? 0
             read.traffic = await client.traffic()
             read.pauseBeforeRetry = await client.pauseBeforeRetry()
@@ -146,6 +159,7 @@ extension ScreenController {
         } else if !read.chats.isEmpty {
             merge(read.chats)
         }
+        if let folders = read.folders { show(folders, contacts: read.contacts) }
         if loading.hasBegun { tellNews(since: before, of: read) }
         if read.allChats != nil {
             // The second read returns the rest of the list, which must not cause alerts either.
@@ -170,12 +184,26 @@ extension ScreenController {
         }
         if state.panel?.kind == .goTo { fillPanel() }
         let stale = loading.stale
-        if stale.allChats || !stale.chats.isEmpty || stale.history || stale.queue || stale.thread {
+        if stale.allChats || !stale.chats.isEmpty || stale.history || stale.queue || stale.thread
+            || stale.folders
+        {
             load()
         }
         if case .poll? = state.panel?.kind { fillPoll() }
         if case .scheduled? = state.panel?.kind { fillScheduled() }
+        if state.panel?.kind == .folders { fillFolders() }
         draw()
+    }
+
+    private func show(_ folders: [ChatFolder], contacts: Set<UserID>) {
+        let wasShown = state.shownFolder
+        state.folders = folders
+        state.contacts = contacts
+        guard let wasShown, state.shownFolder == nil else { return }
+        state.folder = nil
+        state.notice = (
+            "the folder “\(wasShown.title)” is deleted; the list shows all chats", false
+        )
     }
 
     /// Merges changed lines into the list, in the library's order.

@@ -101,6 +101,9 @@ extension ScreenController {
             closePanel()
             join(link)
         case (.option(let name, let isOn), .options(let chat)): set(name, !isOn, of: chat)
+        case (.folder(let folder), _):
+            closePanel()
+            showFolder(folder)
         case (.scheduled(let id), _):
             if let message = state.scheduled.first(where: { $0.id == id }) {
                 editScheduled(message)
@@ -128,6 +131,7 @@ extension ScreenController {
         case .profile: return actOnProfile(letter)
         case .sessions: return actOnSessions(letter, panel)
         case .queue: return actOnQueue(letter, panel)
+        case .folders: return actOnFolder(letter, panel)
         case .scheduled(let chat): return actOnScheduled(letter, chat, panel)
         case .links:
             guard letter == "y", case .link(let address)? = panel.selectedItem?.target else {
@@ -369,6 +373,7 @@ extension Client.Waiting {
             case .chat: "change of the chat"
             case .contact: "change of a contact"
             case .profile: "change of the profile"
+            case .folder: "change of a folder"
             case .other(let name): name
             }
         return Panel.Item(

@@ -152,14 +152,18 @@ extension ScreenController {
     }
 
     func goToNeighbour(_ step: Int) {
-        guard !state.chats.isEmpty else { return }
-        let index = state.chats.firstIndex { $0.id == state.open }
-        let next = index.map { min(max(0, $0 + step), state.chats.count - 1) } ?? 0
-        open(state.chats[next].id)
+        let chats = state.shownChats
+        guard !chats.isEmpty else { return }
+        let index = chats.firstIndex { $0.id == state.open }
+        let next = index.map { min(max(0, $0 + step), chats.count - 1) } ?? 0
+        open(chats[next].id)
     }
 
     func goToNextUnread() {
-        let unread = state.chats.filter { $0.unread > 0 && $0.id != state.open }
+        // The chats of the shown folder come first.
+        let unread = (state.shownChats + state.chats).filter {
+            $0.unread > 0 && $0.id != state.open
+        }
         guard let next = unread.first(where: { !$0.isMuted }) ?? unread.first else {
             state.notice = ("nothing is unread", false)
             return

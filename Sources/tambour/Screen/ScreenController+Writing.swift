@@ -51,10 +51,11 @@ extension ScreenController {
 
     /// Opens a chat on Up, Down or Enter. Called while no chat is open.
     private func chooseChat(_ press: KeyPress) -> Bool {
-        guard let newest = state.chats.first else { return false }
+        let chats = state.shownChats
+        guard let newest = chats.first else { return false }
         switch press.key {
         case .down, .up: open(newest.id)
-        case .enter: open((state.chats.first { $0.unread > 0 && !$0.isMuted } ?? newest).id)
+        case .enter: open((chats.first { $0.unread > 0 && !$0.isMuted } ?? newest).id)
         default: return false
         }
         return true
@@ -100,7 +101,11 @@ extension ScreenController {
         if let open = state.open, state.input.tokenBeforeCursor?.text.first == "@" {
             learnMembers(of: open)
         }
-        state.suggestions = Suggestions(for: state.input, names: namesHere.values.sorted())
+        state.suggestions = Suggestions(
+            for: state.input,
+            names: namesHere.values.sorted(),
+            folders: state.folders.map(\.title)
+        )
     }
 
     /// The known people of the open chat who can be mentioned.

@@ -122,6 +122,8 @@ final class ScreenController: @unchecked Sendable {
         self.onEnd = onEnd
         scrolledWidth = paneWidth
         loading.stale.allChats = true
+        loading.stale.folders = true
+        perform { try? await $0.syncFolders() }
         if let chat = try? client.openChat() { open(chat) }
         load()
         listen()

@@ -31,6 +31,12 @@ struct ScreenState {
     }
 
     var chats: [ChatSummary] = []
+    /// The folders in their order.
+    var folders: [ChatFolder] = []
+    /// The folder that the list shows; nil for all chats.
+    var folder: ChatFolder.ID?
+    /// The contacts, known while a folder contains all of them.
+    var contacts: Set<UserID> = []
     var open: ChatID?
     /// The title of an open chat outside of the list, for example of a chat without messages.
     var openName: String?

@@ -52,6 +52,8 @@ struct ScreenView {
             case item(Int)
             case input
             case pinned(MessageID)
+            /// The title of the list.
+            case folders
             /// A part that only hides the parts behind it.
             case nothing
         }
@@ -104,19 +106,24 @@ struct ScreenView {
         _ area: Rect,
         _ seen: inout Seen
     ) {
-        let selected = state.chats.firstIndex { $0.id == state.open } ?? 0
+        var area = area
+        if let folder = state.shownFolder {
+            draw(folder, state, &surface, area.takeTop(1), &seen)
+        }
+        let chats = state.shownChats
+        let selected = chats.firstIndex { $0.id == state.open } ?? 0
         let visible = area.rows / 2
         guard visible > 0 else { return }
-        let first = max(0, min(selected - visible / 2, state.chats.count - visible))
-        if state.chats.isEmpty {
+        let first = max(0, min(selected - visible / 2, chats.count - visible))
+        if chats.isEmpty {
             surface.draw(
-                "no chats yet: /find PHONE",
+                state.shownFolder == nil ? "no chats yet: /find PHONE" : "no chats: /folder-add",
                 at: area.origin,
                 style: state.theme[.secondary],
                 in: area
             )
         }
-        for (index, chat) in state.chats.dropFirst(first).prefix(visible).enumerated() {
+        for (index, chat) in chats.dropFirst(first).prefix(visible).enumerated() {
             let line = Rect(
                 column: area.column,
                 row: area.row + index * 2,
@@ -126,6 +133,22 @@ struct ScreenView {
             draw(chat, isOpen: chat.id == state.open, state, &surface, line)
             seen.targets.append((line, .chat(chat.id)))
         }
+    }
+
+    /// Draws the title of the list, which a click changes.
+    private func draw(
+        _ folder: ChatFolder,
+        _ state: ScreenState,
+        _ surface: inout Surface,
+        _ head: Rect,
+        _ seen: inout Seen
+    ) {
+        let unread = state.chats(in: folder).reduce(0) { $0 + $1.unread }
+        let style = state.theme[.statusBar]
+        surface.fill(head, style: style)
+        let words = unread > 0 ? "  \(unread) unread" : ""
+        surface.drawLine([" ", folder.title.oneLine, words], in: head, style: style)
+        seen.targets.append((head, .folders))
     }
 
     private func draw(

@@ -17,16 +17,23 @@ struct Suggestions: Equatable {
     let token: LineEditor.Token
     let entries: [Entry]
     var selected = 0
+    /// Whether the entries are only for reading.
+    let isHint: Bool
 
     /// The maximum number of entries shown at once.
     static let shown = 6
 
-    /// - Parameter names: The names of people who can be mentioned.
+    /// - Parameters:
+    ///   - names: The names of people who can be mentioned.
+    ///   - folders: The titles of the folders.
     /// - Returns: nil without a completion.
-    init?(for input: LineEditor, names: [String]) {
-        let completed = input.tokenBeforeCursor.flatMap { token in
-            Self.entries(for: token, names).map { (token, $0) }
-        }
+    init?(for input: LineEditor, names: [String], folders: [String] = []) {
+        let completed =
+            Self.folder(in: input, folders)
+            ?? input.tokenBeforeCursor.flatMap { token in
+                Self.entries(for: token, names).map { (token, $0) }
+            }
+        isHint = completed == nil
         if let completed {
             (token, entries) = completed
         } else if let usage = ScreenCommand.usage(for: input.text) {
@@ -36,6 +43,27 @@ struct Suggestions: Equatable {
             return nil
         }
         guard !entries.isEmpty else { return nil }
+    }
+
+    /// Completes the name of a folder, which may contain spaces.
+    ///
+    /// - Returns: nil for a line without such a name.
+    private static func folder(
+        in input: LineEditor,
+        _ folders: [String]
+    ) -> (LineEditor.Token, [Entry])? {
+        let commands = ["/folder ", "/folder-add ", "/folder-remove ", "/folder-delete "]
+        let line = input.text
+        guard let command = commands.first(where: line.hasPrefix),
+            input.cursor == input.clusters.count
+        else { return nil }
+        let begun = String(line.dropFirst(command.count))
+        let word = FoldedText(begun)
+        let entries = folders.filter { $0 != begun && FoldedText($0).hasPrefix(word) }
+            .map { Entry(text: $0, note: "") }
+        guard !entries.isEmpty else { return nil }
+        let range = input.cursor - begun.count..<input.cursor
+        return (LineEditor.Token(text: begun, range: range, isFirst: false), entries)
     }
 
     /// - Returns: nil for words that cannot be completed.
@@ -57,9 +85,6 @@ struct Suggestions: Equatable {
         default: return nil
         }
     }
-
-    /// Whether the entries are only for reading.
-    var isHint: Bool { token.range.isEmpty }
 
     mutating func move(by step: Int) {
         selected = min(max(0, selected + step), entries.count - 1)

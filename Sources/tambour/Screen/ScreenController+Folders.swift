@@ -1,0 +1,188 @@
+import TambourClient
+import TambourProtocol
+import TerminalKit
+
+/// Folders: choosing which one the list shows, and changing them.
+extension ScreenController {
+    /// The title of the list without a folder.
+    private static let allChats = "All chats"
+
+    /// Handles `/folder` and the commands whose names begin with it.
+    func folderCommand(_ name: String, _ rest: String) {
+        switch name {
+        case "folder":
+            guard !rest.isEmpty else { return openFolders() }
+            if FoldedText(rest) == FoldedText(Self.allChats) { return showFolder(nil) }
+            if let folder = folder(named: rest) { showFolder(folder.id) }
+        case "folder-new":
+            guard !rest.isEmpty else { return usage("/folder-new Work") }
+            createFolder(rest)
+        case "folder-rename":
+            guard let folder = shownFolder(orNamed: "") else { return }
+            guard !rest.isEmpty else { return usage("/folder-rename NAME") }
+            rename(folder, to: rest)
+        case "folder-delete":
+            if let folder = shownFolder(orNamed: rest) { delete(folder) }
+        case "folder-add", "folder-remove":
+            guard let open = state.open else {
+                let hint = state.keys.hint(.goToChat, "goes to one", before: ": ")
+                state.notice = ("no chat is open\(hint)", true)
+                return
+            }
+            guard let folder = shownFolder(orNamed: rest) else { return }
+            put(open, state.openTitle, in: folder, name == "folder-add")
+        default: break
+        }
+    }
+
+    /// Returns the folder of a name, or of the only one that begins with it.
+    private func folder(named name: String) -> ChatFolder? {
+        let wanted = FoldedText(name)
+        let similar = state.folders.filter { FoldedText($0.title).hasPrefix(wanted) }
+        let same = state.folders.first { FoldedText($0.title) == wanted }
+        guard let found = same ?? (similar.count == 1 ? similar.first : nil) else {
+            let words = similar.isEmpty ? "there is no folder" : "several folders begin with"
+            state.notice = ("\(words) “\(name)”; /folder lists them", true)
+            return nil
+        }
+        return found
+    }
+
+    /// Returns the folder of a name; without a name, the folder that the list shows.
+    private func shownFolder(orNamed name: String) -> ChatFolder? {
+        guard name.isEmpty else { return folder(named: name) }
+        guard let shown = state.shownFolder else {
+            state.notice = ("the list shows no folder; /folder chooses one", true)
+            return nil
+        }
+        return shown
+    }
+
+    /// Shows a folder in the list; nil for all chats.
+    func showFolder(_ id: ChatFolder.ID?) {
+        state.folder = id
+        loading.stale.folders = true
+        load()
+    }
+
+    // MARK: - Changing
+
+    private func createFolder(_ title: String) {
+        perform { [weak self] client in
+            let id = try await client.createFolder(title)
+            self?.later { screen in
+                screen.showFolder(id)
+                screen.state.notice = (
+                    "the list shows “\(title)”; /folder-add puts the open chat into it", false
+                )
+                screen.draw()
+            }
+        }
+    }
+
+    private func rename(_ folder: ChatFolder, to title: String) {
+        perform { try await $0.renameFolder(folder.id, to: title) }
+    }
+
+    private func delete(_ folder: ChatFolder) {
+        confirm("Delete the folder “\(folder.title)”? Its chats stay.") { screen in
+            screen.perform { try await $0.deleteFolder(folder.id) }
+        }
+    }
+
+    private func put(_ chat: ChatID, _ title: String, in folder: ChatFolder, _ isIn: Bool) {
+        guard folder.chats.contains(chat) != isIn else {
+            let words = isIn ? "is already in" : "was not put into"
+            state.notice = ("\(title) \(words) “\(folder.title)”", true)
+            return
+        }
+        perform { [weak self] client in
+            try await client.put(chat, in: folder.id, isIn)
+            let words = isIn ? "is in" : "is no longer in"
+            self?.say("\(title) \(words) “\(folder.title)”")
+        }
+    }
+
+    // MARK: - The list of folders
+
+    func openFolders() {
+        show(
+            Panel(
+                kind: .folders,
+                title: "Folders",
+                keys: "n new  r rename  d delete  a add or remove the open chat  K J move"
+            )
+        )
+        fillFolders()
+        let shown = state.folders.firstIndex { $0.id == state.folder }
+        state.panel?.selected = shown.map { $0 + 1 } ?? 0
+    }
+
+    /// Shows the current folders. They change while the panel is open.
+    func fillFolders() {
+        let unread = state.chats.reduce(0) { $0 + $1.unread }
+        let all = Panel.Item(
+            title: Self.allChats,
+            right: unread > 0 ? "\(unread)" : "",
+            target: .folder(nil)
+        )
+        let folders = state.folders.map { folder in
+            let chats = state.chats(in: folder)
+            let unread = chats.reduce(0) { $0 + $1.unread }
+            let isHere = state.open.map { folder.chats.contains($0) } ?? false
+            let words = chats.count == 1 ? "1 chat" : "\(chats.count) chats"
+            return Panel.Item(
+                title: folder.title,
+                detail: isHere ? "\(words), with \(state.openTitle)" : words,
+                right: unread > 0 ? "\(unread)" : "",
+                target: .folder(folder.id)
+            )
+        }
+        let remark = folders.isEmpty ? "no folders yet: n makes one" : ""
+        fill(.folders, with: [all] + folders, remark: remark)
+    }
+
+    func actOnFolder(_ letter: Unicode.Scalar, _ panel: Panel) -> Bool {
+        if letter == "n" {
+            ask("Name of the new folder:") { screen, title in
+                screen.closePanel()
+                screen.createFolder(title)
+            }
+            return true
+        }
+        guard case .folder(let id)? = panel.selectedItem?.target,
+            let index = state.folders.firstIndex(where: { $0.id == id })
+        else { return false }
+        let folder = state.folders[index]
+        switch letter {
+        case "r": ask("New name:", folder.title) { $0.rename(folder, to: $1) }
+        case "d": delete(folder)
+        case "a":
+            guard let open = state.open else {
+                state.notice = ("no chat is open", true)
+                return true
+            }
+            put(open, state.openTitle, in: folder, !folder.chats.contains(open))
+        case "K", "J":
+            let other = letter == "K" ? index - 1 : index + 1
+            guard state.folders.indices.contains(other) else { return true }
+            var ids = state.folders.map(\.id)
+            ids.swapAt(index, other)
+            perform { [ids] in try await $0.orderFolders(ids) }
+        default: return false
+        }
+        return true
+    }
+}
+
+extension ScreenState {
+    /// The folder that the list shows; nil for all chats.
+    var shownFolder: ChatFolder? { folders.first { $0.id == folder } }
+
+    /// The chats of the list: those of the shown folder.
+    var shownChats: [ChatSummary] { shownFolder.map { chats(in: $0) } ?? chats }
+
+    func chats(in folder: ChatFolder) -> [ChatSummary] {
+        chats.filter { chat in folder.contains(chat) { contacts.contains($0) } }
+    }
+}
