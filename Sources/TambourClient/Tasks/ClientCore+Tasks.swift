@@ -81,7 +81,6 @@ extension ClientCore {
         let now = environment.wallMs()
         try tasks.change(tx) { $0.advance(nowMs: now) }
         try photos.endUnwanted(tx)
-        let conditions: TaskConditions = isLive ? [.connected, .loggedIn] : []
         // A task that ends at once may unblock other tasks.
         while let id = try tasks.startable(nowMs: now, conditions, tx) {
             try tasks.change(tx) {
@@ -94,6 +93,15 @@ extension ClientCore {
                 try end(run, .unreadable, "an unknown kind of task", nil, tx)
             }
         }
+    }
+
+    /// The conditions that hold now.
+    private var conditions: TaskConditions {
+        guard isLive else { return [] }
+        var conditions: TaskConditions = [.connected, .loggedIn]
+        // If the server refused the folders, it also refuses the tasks, which tells the user.
+        if folders.isCurrent || folders.isRefused { conditions.insert(.currentFolders) }
+        return conditions
     }
 
     /// Sends the request of a task.

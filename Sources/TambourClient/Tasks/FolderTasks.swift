@@ -9,6 +9,8 @@ protocol FolderTask: ClientTask {
 
 extension FolderTask {
     var lane: String? { folderLane }
+    /// A request replaces a folder as a whole. It therefore starts from the server's folder.
+    var requires: TaskConditions { [.loggedIn, .currentFolders] }
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
         tx.changes.folders = true
