@@ -110,7 +110,7 @@ extension ScreenController {
             Panel(
                 kind: .folders,
                 title: "Folders",
-                keys: "n new  r rename  d delete  a add or remove the open chat  K J move"
+                keys: "n new  r rename  d delete  a open chat in, out  K J move"
             )
         )
         fillFolders()

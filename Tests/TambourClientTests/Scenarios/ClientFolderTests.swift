@@ -11,7 +11,7 @@ extension Client {
 
 /// Folders between a client and the server.
 @Suite("Folders of a client")
-struct FolderTests {
+struct ClientFolderTests {
     @Test("folders are created, renamed, filled, reordered and deleted, on both devices")
     func changes() async throws {
         try await withWorld { world in
