@@ -7,7 +7,7 @@ enum LaterWords {
         let description: String
     }
 
-    static let examples = "18:30, tomorrow 9:00, monday 9:00, 2h, 2026-12-24 18:00"
+    static let examples = "18:30, tomorrow 9:00, 2h, 2026-12-24 18:00"
 
     private static let unknown = Mistake(description: "a time is needed, such as \(examples)")
 

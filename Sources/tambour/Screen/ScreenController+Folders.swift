@@ -120,7 +120,7 @@ extension ScreenController {
 
     /// Shows the current folders. They change while the panel is open.
     func fillFolders() {
-        let unread = state.chats.reduce(0) { $0 + $1.unread }
+        let unread = state.chats.loudUnread
         let all = Panel.Item(
             title: Self.allChats,
             right: unread > 0 ? "\(unread)" : "",
@@ -128,7 +128,7 @@ extension ScreenController {
         )
         let folders = state.folders.map { folder in
             let chats = state.chats(in: folder)
-            let unread = chats.reduce(0) { $0 + $1.unread }
+            let unread = chats.loudUnread
             let isHere = state.open.map { folder.chats.contains($0) } ?? false
             let words = chats.count == 1 ? "1 chat" : "\(chats.count) chats"
             return Panel.Item(
@@ -185,4 +185,9 @@ extension ScreenState {
     func chats(in folder: ChatFolder) -> [ChatSummary] {
         chats.filter { chat in folder.contains(chat) { contacts.contains($0) } }
     }
+}
+
+extension [ChatSummary] {
+    /// The number of unread messages in chats that are not muted.
+    var loudUnread: Int { reduce(0) { $0 + ($1.isMuted ? 0 : $1.unread) } }
 }

@@ -48,9 +48,8 @@ extension ScreenController {
                     replyingTo: answered,
                     formatted: spans
                 )
-                let words = "will be sent at \(clock(time.unixMs)); /later lists it"
-                let offline = "; this device is offline and must reach the server before that"
-                self?.say(isOnline ? words : words + offline)
+                let condition = isOnline ? "" : ", if this device is online before"
+                self?.say("will be sent at \(clock(time.unixMs))\(condition); /later lists it")
             } catch {
                 self?.later { $0.restore("/later \(line)", intent, in: chat) }
                 throw error

@@ -49,7 +49,7 @@ extension ScreenView {
         var parts = [connection]
         if let hint = state.lengthHint { parts.append(hint) }
         if state.queueLength > 0 { parts.append("\(state.queueLength) waiting") }
-        let unread = state.chats.reduce(0) { $0 + ($1.isMuted ? 0 : $1.unread) }
+        let unread = state.chats.loudUnread
         if unread > 0 { parts.append("\(unread) unread") }
         if state.scroll > 0 { parts.append("↓ more below") }
         surface.draw(

@@ -143,7 +143,7 @@ struct ScreenView {
         _ head: Rect,
         _ seen: inout Seen
     ) {
-        let unread = state.chats(in: folder).reduce(0) { $0 + $1.unread }
+        let unread = state.chats(in: folder).loudUnread
         let style = state.theme[.statusBar]
         surface.fill(head, style: style)
         let words = unread > 0 ? "  \(unread) unread" : ""

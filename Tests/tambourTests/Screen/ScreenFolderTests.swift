@@ -35,7 +35,6 @@ struct ScreenFolderTests {
             try await waits(desk, forList: ["Cooks"])
             try await desk.display.waits(for: "Cooks is in “Work”")
             // The neighbours of a chat are those of the folder.
-            desk.press(.alt("o"))
             let group = desk.look(\.open)
             desk.press(KeyPress(.down, .alt))
             #expect(desk.look(\.open) == group)
@@ -52,8 +51,10 @@ struct ScreenFolderTests {
 
             desk.type("/folder-rename Job\n")
             try await desk.display.waits(for: "Job  1 unread")
-            let server = try desk.alice.call(FoldersGetRequest())
-            #expect(server.folders.contains { $0.title == "Job" || $0.title == "Work" })
+            try await desk.display.wait(for: "the name at the server") { _ in
+                let folders = try? desk.alice.call(FoldersGetRequest()).folders
+                return folders?.contains { $0.title == "Job" } == true
+            }
             desk.type("/folder-delete\n")
             try await desk.display.waits(for: "Delete the folder “Job”")
             desk.type("y")

@@ -89,7 +89,7 @@ struct ScreenScheduledTests {
             try await desk.loseServer()
             desk.type("/later 2h Dinner\n")
             try await wait(desk, "the message") { $0.first?.state == .waiting }
-            try await desk.display.waits(for: "this device is offline")
+            try await desk.display.waits(for: "if this device is online before")
             desk.press(.alt("q"))
             try await desk.display.waits(for: "message for later “Dinner”")
         }
@@ -107,6 +107,7 @@ struct ScreenScheduledTests {
             try await desk.display.waits(for: "▌Dinner")
             desk.type("n")
             try await desk.display.waits(for: "could not be sent at its time")
+            desk.press(KeyPress(.escape))
             try await desk.display.waits(for: "1 not sent")
         }
     }
