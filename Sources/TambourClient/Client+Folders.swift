@@ -116,8 +116,10 @@ extension Client {
 
     /// Changes the order of the folders. Folders that are not named follow in their old order.
     public func orderFolders(_ ids: [ChatFolder.ID]) async throws(ClientError) {
-        try await change { core, _, tx in
-            try core.queue(OrderFoldersTask(order: ids), tx)
+        try await change { core, folders, tx in
+            // A newer order replaces a queued one, and therefore names all folders.
+            let rest = folders.map(\.id).filter { !ids.contains($0) }
+            try core.queue(OrderFoldersTask(order: ids + rest), tx)
         }
     }
 

@@ -16,6 +16,8 @@ extension StoreTransaction {
                 [folder.id.description, folder.storedBytes]
             )
         }
+        // Every order contains at least the folder of all chats.
+        guard !order.isEmpty else { return }
         try execute("UPDATE folder SET place = -1")
         for (place, id) in order.enumerated() {
             try execute("UPDATE folder SET place = ? WHERE id = ?", [place, id.description])
