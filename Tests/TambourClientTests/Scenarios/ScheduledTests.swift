@@ -226,17 +226,9 @@ struct ScheduledTests {
 
     /// Queues a message for a time after the start of the scripted clock.
     private func schedule(_ server: ScriptedServer, at time: Int64) throws -> OutgoingID {
-        try #require(
-            try server.wish { core, tx in
-                let task = ScheduleTask(
-                    chat: Self.chat.rawValue,
-                    cid: 5,
-                    text: "later",
-                    atMs: time
-                )
-                return try core.queue(task, tx)
-            }
-        )
+        let task = ScheduleTask(chat: Self.chat.rawValue, cid: 5, text: "later", atMs: time)
+        let id = try server.wish { try $0.queue(task, $1) }
+        return try #require(id)
     }
 
     private func reply(at time: Int64, planned: Int64? = nil, text: Text = "later") -> MsgSendReply
@@ -305,7 +297,8 @@ struct ScheduledTests {
             let id = try schedule(server, at: 1_100_000)
             server.loseConnection()
             _ = try server.wish { core, tx in
-                let record = try #require(try core.tasks.task(TaskID(id.rawValue), tx))
+                let held = try core.tasks.task(TaskID(id.rawValue), tx)
+                let record = try #require(held)
                 var task = try #require(TaskKinds.read(record) as? ScheduleTask)
                 (task.text, task.hadOther) = ("newer", true)
                 try core.rewrite(record, as: task, tx)
