@@ -16,7 +16,8 @@ struct ListedChat {
     /// 0 for not pinned.
     let favourite: Int64
     let draft: String?
-    /// The number of messages and changes that the server refused.
+    /// The number of messages and changes that the server refused, and of scheduled messages that
+    /// it could not send.
     let failed: Int64
     private let waiting: Data?
     private let refused: Data?
@@ -74,7 +75,9 @@ private enum ChatListQuery {
     static let chats = """
         SELECT chat.*, draft.text AS draftText, message.data AS messageData,
           (SELECT count(*) FROM overlay JOIN task ON task.id = overlay.task
-           WHERE overlay.chat = chat.id AND task.state LIKE 'failed%') AS failed,
+           WHERE overlay.chat = chat.id AND task.state LIKE 'failed%')
+          + (SELECT count(*) FROM scheduled JOIN scheduled_list USING (chat)
+             WHERE scheduled.chat = chat.id AND scheduled.time <= scheduled_list.failed) AS failed,
           (SELECT overlay.value FROM overlay JOIN task ON task.id = overlay.task
            WHERE overlay.chat = chat.id AND overlay.kind = 'send' AND task.state NOT LIKE 'failed%'
            ORDER BY task.place DESC LIMIT 1) AS waiting,

@@ -60,6 +60,7 @@ enum LocalSchema {
         CREATE TABLE scheduled (
           chat INTEGER NOT NULL,
           id INTEGER NOT NULL,
+          time INTEGER NOT NULL,
           data BLOB NOT NULL,
           PRIMARY KEY (chat, id)
         ) WITHOUT ROWID;

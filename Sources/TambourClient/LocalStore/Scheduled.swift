@@ -34,7 +34,7 @@ extension StoreTransaction {
             """,
             [chat.rawValue, changedMs, failedMs]
         )
-        changes.histories.insert(chat)
+        try announceScheduled(in: chat)
         // A device that has just signed in need not tell an old failure. The list shows it.
         return known.map { failedMs > $0.failedMs } ?? false
     }
@@ -77,14 +77,17 @@ extension StoreTransaction {
     /// Stores a scheduled message.
     func putScheduled(_ message: Message, in chat: ChatID) throws {
         try execute(
-            "INSERT OR REPLACE INTO scheduled VALUES (?, ?, ?)",
-            [chat.rawValue, message.id.rawValue, message.storedBytes]
+            "INSERT OR REPLACE INTO scheduled VALUES (?, ?, ?, ?)",
+            [
+                chat.rawValue, message.id.rawValue,
+                message.delayedAttributes?.timeToFire ?? message.time, message.storedBytes,
+            ]
         )
         try execute(
             "INSERT OR IGNORE INTO scheduled_list VALUES (?, 0, 0, 0)",
             [chat.rawValue]
         )
-        changes.histories.insert(chat)
+        try announceScheduled(in: chat)
     }
 
     /// Removes messages that are no longer scheduled.
@@ -95,14 +98,22 @@ extension StoreTransaction {
                 [chat.rawValue, message.rawValue]
             )
         }
-        changes.histories.insert(chat)
+        try announceScheduled(in: chat)
     }
 
     /// Replaces the scheduled messages of a chat.
     func putScheduled(all messages: [Message], in chat: ChatID) throws {
         try execute("DELETE FROM scheduled WHERE chat = ?", [chat.rawValue])
-        changes.histories.insert(chat)
+        try announceScheduled(in: chat)
         for message in messages { try putScheduled(message, in: chat) }
+    }
+
+    private func announceScheduled(in chat: ChatID) throws {
+        changes.histories.insert(chat)
+        // The list of chats counts the messages that could not be sent.
+        if try scheduledList(of: chat).map({ $0.failedMs > 0 }) == true {
+            changes.chats.insert(chat)
+        }
     }
 
     /// Deletes the scheduled messages of a group that the account is no longer in. The server does

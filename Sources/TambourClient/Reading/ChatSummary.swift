@@ -37,7 +37,8 @@ public struct ChatSummary: Hashable, Sendable, Identifiable {
     public let preview: Preview?
     /// The text of the draft.
     public let draft: String?
-    /// The number of messages and changes that the server refused.
+    /// The number of messages and changes that the server refused, and of scheduled messages that
+    /// it could not send.
     public let failedCount: Int
 
     /// The newest message for display in the list.

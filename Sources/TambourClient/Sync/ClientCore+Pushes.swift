@@ -123,12 +123,13 @@ extension ClientCore {
             askSettings(of: chat.id)
             whenCommitted { [self] in subjects.setLacksSettings(of: chat.id, false) }
         }
-        try noteScheduled(
+        let hasFailed = try noteScheduled(
             in: chat.id,
             changedMs: chat.lastDelayedUpdateTime,
             failedMs: chat.lastFireDelayedErrorTime,
             tx
         )
+        if hasFailed { try readScheduled(of: chat.id, tx) }
         if let generation { try tx.put(historyGeneration: generation + 1, of: chat.id) }
         try learnNewest(chat.lastMessage, after: chat.prevMessageID, in: chat.id, tx)
         return true

@@ -1,6 +1,7 @@
 import TambourProtocol
 
-/// The lists of scheduled messages. They are fetched when their chat is on a screen.
+/// The lists of scheduled messages. They are fetched when their chat is on a screen, or when one of
+/// the messages could not be sent.
 extension ClientCore {
     /// How far an unwanted message is put off, so that the server does not send it meanwhile.
     private static let putOffMs: Int64 = 300 * 86_400_000
@@ -44,19 +45,23 @@ extension ClientCore {
 
     /// Stores what a description of a chat says about its list, and tells the user about a message
     /// that could not be sent.
+    ///
+    /// - Returns: whether there is such a message.
+    @discardableResult
     func noteScheduled(
         in chat: ChatID,
         changedMs: Int64,
         failedMs: Int64,
         _ tx: StoreTransaction
-    ) throws {
+    ) throws -> Bool {
         guard try tx.noteScheduled(in: chat, changedMs: changedMs, failedMs: failedMs) else {
-            return
+            return false
         }
         publish(.scheduledFailed(chat))
+        return true
     }
 
-    /// Requests the scheduled messages of a chat on a screen, if the stored list may lack changes.
+    /// Requests the scheduled messages of a chat, if the stored list may lack changes.
     func readScheduled(of chat: ChatID, _ tx: StoreTransaction) throws {
         guard !wire.requests.isOpen(.scheduled(chat)) else { return }
         var known = try tx.scheduledList(of: chat)

@@ -212,11 +212,13 @@ struct ScheduledTests {
             try await client.until("failed") {
                 try $0.scheduled(in: chat).map(\.state) == [.failed]
             }
+            #expect(try client.chat(chat)?.failedCount == 1)
             try bob.call(ContactUpdateRequest(contactID: alice.userID, action: .unblock))
             try await client.sendScheduledNow(id, in: chat)
             try await client.until("sent") {
                 try $0.planned(chat).isEmpty && $0.texts(of: chat) == ["hello", "later"]
             }
+            #expect(try client.chat(chat)?.failedCount == 0)
         }
     }
 
