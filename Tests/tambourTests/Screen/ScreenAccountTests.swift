@@ -1,8 +1,8 @@
-import TambourClient
 import TambourProtocol
 import TambourTesting
 import Testing
 
+@testable import TambourClient
 @testable import TerminalKit
 @testable import tambour
 

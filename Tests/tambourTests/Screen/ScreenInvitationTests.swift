@@ -1,3 +1,4 @@
+import Synchronization
 import TambourProtocol
 import TambourTesting
 import Testing
@@ -112,7 +113,7 @@ struct ScreenInvitationTests {
         try await atDesk(after: Self.groups) { desk in
             let chats = try desk.bob.call(ChatsListRequest(marker: 0)).chats
             let chat = try #require(chats.first { $0.title == "Climbers" })
-            try desk.bob.call(ChatUpdateRequest(chatID: chat.id, link: "climbers", access: .public))
+            try desk.bob.call(ChatUpdateRequest(chatID: chat.id, access: .public, link: "climbers"))
             desk.type("/public climb\n")
             try await desk.display.waits(for: "1 member")
             desk.press(KeyPress(.enter))

@@ -1,3 +1,5 @@
+import Foundation
+import TambourClient
 import TambourProtocol
 import TambourTesting
 import Testing

@@ -1,3 +1,4 @@
+import Dispatch
 import TambourProtocol
 import TambourTesting
 import Testing
@@ -73,7 +74,9 @@ struct ScreenReturnTests {
     @Test("somebody is found by phone or by name, and only a new chat needs a first message")
     func found() async throws {
         try await atDesk(after: Self.hello) { desk in
-            desk.type("/find \(desk.bob.phone)\n")
+            let info = try desk.bob.call(ContactInfoRequest(contactIDs: [desk.bob.userID]))
+            let phone = try #require(info.contacts.first?.phone)
+            desk.type("/find +\(phone)\n")
             try await desk.display.waits(for: " hello")
             #expect(desk.look(\.open) == desk.chat)
             #expect(desk.look(\.notice) == nil)

@@ -31,6 +31,7 @@ struct ScreenViewTests {
             quote: quote,
             forwardedFrom: nil,
             attachments: [],
+            poll: nil,
             event: nil,
             reactions: [],
             isEdited: false,
