@@ -7,6 +7,8 @@ public struct ChangeSet: Hashable, Sendable {
     /// Chats in whose history messages, gaps or queued messages have changed, or whose scheduled
     /// messages have changed.
     public internal(set) var histories: Set<ChatID> = []
+    /// Comments, by `Client.Comments.id`, of which messages, gaps or queued messages have changed.
+    public internal(set) var comments: Set<ChatID> = []
     /// People whose name, presence or contact status has changed.
     public internal(set) var people: Set<UserID> = []
     /// Chats whose draft was changed by another device or process of the account.
@@ -31,6 +33,7 @@ public struct ChangeSet: Hashable, Sendable {
     public mutating func formUnion(_ other: ChangeSet) {
         chats.formUnion(other.chats)
         histories.formUnion(other.histories)
+        comments.formUnion(other.comments)
         people.formUnion(other.people)
         drafts.formUnion(other.drafts)
         queue = queue || other.queue

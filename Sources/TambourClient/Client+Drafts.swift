@@ -28,7 +28,8 @@ extension Client {
     ///
     /// A draft longer than a message stays on this device only. Drafts from other devices do not
     /// replace such a draft: docs/decisions/0024-long-drafts.md. Both rules also hold for a draft
-    /// in a group that the account has lost, until the account joins the group again.
+    /// of a comment, and for a draft in a group that the account has lost, until the account joins
+    /// the group again.
     public func saveDraft(
         _ text: String,
         in chat: ChatID,
@@ -38,7 +39,7 @@ extension Client {
         try await wish { core, tx in
             let known = try tx.draft(of: chat)
             guard draft != .empty else {
-                if known != nil { try core.queue(DiscardDraftTask(chat: chat.rawValue), tx) }
+                if let known { try core.discardDraft(known, in: chat, tx) }
                 return
             }
             guard known != draft else { return }
@@ -66,6 +67,8 @@ extension ClientCore {
     /// Discards a draft, unless another draft has replaced it.
     func discardDraft(_ draft: Client.Draft, in chat: ChatID, _ tx: StoreTransaction) throws {
         guard try tx.draft(of: chat) == draft else { return }
+        // The server stores no drafts of comments.
+        if try tx.commentThread(chat) != nil { return try tx.hideDraft(of: chat) }
         try queue(DiscardDraftTask(chat: chat.rawValue), tx)
     }
 }

@@ -149,9 +149,11 @@ extension ClientCore {
             let old = waiting.elements.flatMap { [Element](stored: $0) } ?? []
             elements = text.elements(insteadOf: waiting.text, old)
         }
+        let place = try tx.place(of: chat)
         return try queue(
             EditTask(
-                chat: chat.rawValue,
+                chat: place.chat.rawValue,
+                post: place.post?.rawValue,
                 message: message.rawValue,
                 text: text.text,
                 elements: elements.isEmpty ? nil : elements.storedBytes

@@ -55,6 +55,9 @@ extension Client {
         in chat: ChatID?,
         after marker: MessageID?
     ) async throws(ClientError) -> ([FoundMessage], MessageID?) {
+        if let chat {
+            try store.read { try $0.requireNoComments(chat, "the server cannot search comments") }
+        }
         guard let chat else {
             let reply = try await askLoggedIn(
                 ChatSearchRequest(query: Text(query), marker: marker)

@@ -28,6 +28,7 @@ extension Client {
         // Another process, which has its own working directory, may upload the file.
         let source = URL(filePath: path).standardizedFileURL.path
         return try await wish { core, tx in
+            try tx.requireNoComments(chat, "a comment cannot have a photo yet")
             let task = SendPhotoTask(
                 chat: chat.rawValue,
                 cid: core.nextClientID(),

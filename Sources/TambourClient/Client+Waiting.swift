@@ -12,6 +12,7 @@ extension Client {
             case scheduling(String)
             /// A change of a scheduled message.
             case rescheduling
+            case comment(String)
             case forward
             case edit(String)
             case deletion
@@ -76,6 +77,10 @@ extension Reader {
 
     private static func kind(_ kind: String, _ payload: WaitingPayload?) -> Client.Waiting.Kind {
         switch kind {
+        case SendTask.commentKind: .comment(payload?.text ?? "")
+        case EditTask.commentKind: .edit(payload?.text ?? "")
+        case DeleteTask.commentKind: .deletion
+        case ReactTask.commentKind, CancelReactionTask.commentKind: .reaction
         case SendTask.kind:
             payload?.forwardOf == nil ? .message(payload?.shownText ?? "") : .forward
         case SendPhotoTask.kind: .message(Message.line(ofPhoto: payload?.text ?? ""))

@@ -201,6 +201,8 @@ public final class Client: Sendable {
     ) async throws(ClientError) -> OutgoingID {
         try await wish { core, tx in
             try tx.requireMembership(of: chat)
+            try tx.requireNoComments(source, "a comment cannot be forwarded")
+            try tx.requireNoComments(chat, "nothing can be forwarded into comments")
             return try core.queue(
                 SendTask(
                     chat: chat.rawValue,
@@ -229,13 +231,18 @@ public final class Client: Sendable {
         in chat: ChatID,
         onlyForMe: Bool = false
     ) async throws(ClientError) -> OutgoingID {
-        try await want(
-            DeleteTask(
-                chat: chat.rawValue,
-                messages: messages.map(\.rawValue),
-                isForMe: onlyForMe
+        try await wish { core, tx in
+            let place = try tx.place(of: chat)
+            return try core.queue(
+                DeleteTask(
+                    chat: place.chat.rawValue,
+                    post: place.post?.rawValue,
+                    messages: messages.map(\.rawValue),
+                    isForMe: onlyForMe
+                ),
+                tx
             )
-        )
+        }
     }
 
     /// Marks a message and all earlier messages as read.
@@ -263,21 +270,26 @@ public final class Client: Sendable {
         to message: MessageID,
         in chat: ChatID
     ) async throws(ClientError) -> OutgoingID {
-        guard let emoji else {
-            return try await want(
-                CancelReactionTask(chat: chat.rawValue, message: message.rawValue)
-            )
+        try await wish { core, tx in
+            let place = try tx.place(of: chat)
+            let (chat, post) = (place.chat.rawValue, place.post?.rawValue)
+            let message = message.rawValue
+            guard let emoji else {
+                let task = CancelReactionTask(chat: chat, post: post, message: message)
+                return try core.queue(task, tx)
+            }
+            let task = ReactTask(chat: chat, post: post, message: message, emoji: emoji)
+            return try core.queue(task, tx)
         }
-        return try await want(
-            ReactTask(chat: chat.rawValue, message: message.rawValue, emoji: emoji)
-        )
     }
 
     /// Notifies the other members that the user is typing. The notification is not stored.
     public func typing(in chat: ChatID) {
         driver.perform { core in
-            core.run { _ in
-                if core.isLive { core.call(MsgTypingRequest(chatID: chat)) { _, _ in } }
+            core.run { tx in
+                guard core.isLive else { return }
+                let place = try tx.place(of: chat)
+                core.call(MsgTypingRequest(chatID: place.chat, postID: place.post)) { _, _ in }
             }
         }
     }
@@ -513,9 +525,11 @@ extension ClientCore {
     ) throws -> OutgoingID {
         try tx.requireMembership(of: chat)
         try discardDraft(draft, in: chat, tx)
+        let place = try tx.place(of: chat)
         return try queue(
             SendTask(
-                chat: chat.rawValue,
+                chat: place.chat.rawValue,
+                post: place.post?.rawValue,
                 cid: nextClientID(),
                 text: part.text,
                 elements: part.spans.storedElements,

@@ -33,6 +33,7 @@ package final class ClientCore {
     var subjects = Subjects()
     var introductions = Introductions()
     var folders = FolderLink()
+    var comments = CommentReading()
     /// Identifies this run of the process to other processes that share the store.
     let owner: String
     /// Whether another process that shares the store is connected.
@@ -74,6 +75,7 @@ package final class ClientCore {
             // The process that was last online may have been killed.
             try tx.set(.online, nil)
             try tx.forgetWhoIsOnline()
+            try tx.closeCommentThreads()
             try self.adoptTasks(tx)
             self.perform(self.link.start(nowMs: self.environment.nowMs()))
         }
@@ -157,6 +159,7 @@ package final class ClientCore {
             (value, changes, learned) = try store.write { tx in
                 let value = try body(tx)
                 try finish(tx)
+                try tx.separateComments()
                 photos.remove(tx.endedPhotos)
                 return (value, tx.changes, tx.allLearned)
             }

@@ -115,6 +115,7 @@ extension Client {
         }
         return try await wish { core, tx in
             try tx.requireMembership(of: chat)
+            try tx.requireNoComments(chat, "a comment cannot have a poll")
             var task = SendTask(chat: chat.rawValue, cid: core.nextClientID(), text: "")
             task.poll = poll
             return try core.queue(task, tx)

@@ -25,7 +25,7 @@ extension ClientCore {
         let position = Position(message.id.rawValue)
         let isNew = try !tx.holds(message.id, in: chat)
         // A chat outside of the list has no mark from which to request changes of its messages.
-        let isListed = try tx.isListed(chat)
+        let isListed = try tx.isListed(chat) || tx.commentThread(chat) != nil
         try change(chat, with: [message], isPushed: isPushed, tx) { history in
             guard isListed, case .known(let before) = previous else {
                 return history.island(position)
@@ -102,7 +102,7 @@ extension ClientCore {
         try tx.distrustHistories()
     }
 
-    private func change(
+    func change(
         _ chat: ChatID,
         with messages: [Message],
         revision: Int64? = nil,
@@ -165,11 +165,14 @@ extension ClientCore {
         screens[looker] = screen
         if isElsewhere { return try tellLook(at: chat, screen, tx) }
         try readHistory(for: looker, tx)
+        try askCommentCounts(on: visible, in: chat, tx)
     }
 
     /// Records that the chat is no longer on the screen.
     func lookAway(from chat: ChatID) {
         screens.lookAway(from: chat)
+        guard comments.asked.contains(chat) else { return }
+        run { [self] tx in try closeComments(chat, tx) }
     }
 
     /// On a new connection, requests the missing messages of all screens again.
@@ -186,31 +189,39 @@ extension ClientCore {
         }
     }
 
-    private func readHistory(for looker: Looker, _ tx: StoreTransaction) throws {
+    func readHistory(for looker: Looker, _ tx: StoreTransaction) throws {
         guard isLive, var screen = screens[looker] else { return }
         let chat = looker.chat
-        try readScheduled(of: chat, tx)
-        guard let known = try tx.chatRow(chat), !known.isGone,
-            let safe: Int64 = try tx.value(of: .chatsMark)
-        else { return forgetOther(looker) }
-        let end = ChatEnd(newest: known.newest.map { Position($0.rawValue) }, safeTimeMs: safe)
-        let history = try histories.history(of: chat, tx)
-        if known.isMissingChanges, !screen.hasAskedChanges, !wire.requests.isOpen(.changes(chat)) {
+        let place = try tx.place(of: chat)
+        if place.post == nil { try readScheduled(of: chat, tx) }
+        let known = try tx.chatRow(place.chat)
+        guard let known, !known.isGone, let safe: Int64 = try tx.value(of: .chatsMark) else {
+            return forgetOther(looker)
+        }
+        var newest = known.newest
+        if let thread = try tx.commentThread(chat) {
+            guard thread.isOpen else { return try openComments(thread, tx) }
+            newest = thread.newest
+        } else if known.isMissingChanges, !screen.hasAskedChanges,
+            !wire.requests.isOpen(.changes(chat))
+        {
             screen.hasAskedChanges = true
             try askChanges(of: chat, tx)
         }
+        let end = ChatEnd(newest: newest.map { Position($0.rawValue) }, safeTimeMs: safe)
+        let history = try histories.history(of: chat, tx)
         let gap = screen.reader.request(toFillGapsBetween: screen.visible, in: history, end: end)
-        if let gap { ask(gap, for: looker, try tx.nextRevision()) }
+        if let gap { ask(gap, of: place, for: looker, try tx.nextRevision()) }
         let viewport = try viewport(of: screen, in: chat, history, end, tx)
         if let more = screen.reader.request(for: viewport, in: history, end: end) {
-            ask(more, for: looker, try tx.nextRevision())
+            ask(more, of: place, for: looker, try tx.nextRevision())
         }
         screens[looker] = screen
         if !screen.reader.isReading { forgetOther(looker) }
     }
 
     /// Removes the screen of another process, because that process reports its next look itself.
-    private func forgetOther(_ looker: Looker) {
+    func forgetOther(_ looker: Looker) {
         if !looker.process.isEmpty { screens[looker] = nil }
     }
 
@@ -242,16 +253,22 @@ extension ClientCore {
         )
     }
 
-    private func ask(_ request: HistoryRequest, for looker: Looker, _ revision: Int64) {
+    private func ask(
+        _ request: HistoryRequest,
+        of place: MessagePlace,
+        for looker: Looker,
+        _ revision: Int64
+    ) {
         histories.countRequest()
         let chat = looker.chat
         let query = ChatHistoryRequest(
-            chatID: chat,
+            chatID: place.chat,
             from: request.fromMs,
             forward: Int64(request.forward),
             backward: Int64(request.backward),
             backwardTime: request.backwardTimeMs,
-            forwardTime: request.forwardTimeMs
+            forwardTime: request.forwardTimeMs,
+            postID: place.post
         )
         call(query) { [self] answer, tx in
             let reply: ChatHistoryReply

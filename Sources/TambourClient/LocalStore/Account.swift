@@ -74,7 +74,7 @@ extension StoreTransaction {
             "draft_saved", "draft_sent", "task", "task_dependency", "overlay", "chat_setting",
             "entity", "entity_update",
             "entity_alias", "chat_refresh", "look", "errand", "scheduled", "scheduled_list",
-            "folder",
+            "folder", "comment_thread",
         ] {
             try execute("DELETE FROM \(table)")
         }

@@ -101,7 +101,7 @@ extension StoreTransaction {
 
     /// - Throws: `ClientError.invalid` for a chat that the account is no longer in.
     func requireMembership(of chat: ChatID) throws {
-        guard try isGone(chat) else { return }
+        guard try isGone(place(of: chat).chat) else { return }
         throw ClientError.invalid(
             reason: "you are no longer in this chat, so nothing can be sent there"
         )
@@ -111,6 +111,7 @@ extension StoreTransaction {
     ///
     /// - Parameter keepsDraft: whether the draft stays. Drafts have their own mark and resync.
     func removeChat(_ chat: ChatID, keepsDraft: Bool = false) throws {
+        for thread in try commentThreads(of: chat) { try removeComments(on: thread.post) }
         changes.chats.insert(chat)
         changes.histories.insert(chat)
         try execute("DELETE FROM chat WHERE id = ?", [chat.rawValue])

@@ -175,7 +175,7 @@ extension StoreReading {
     /// Returns whether a draft is stored on this device only: a long draft, or a draft in a group
     /// that the account has lost.
     func isLocalDraft(_ text: String, in chat: ChatID) throws -> Bool {
-        try !Client.fitsMessage(text) || isGone(chat)
+        try !Client.fitsMessage(text) || isGone(chat) || commentThread(chat) != nil
     }
 
     /// Returns whether saving or discarding a draft is queued or in flight on this device.

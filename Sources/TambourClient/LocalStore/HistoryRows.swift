@@ -106,6 +106,10 @@ extension StoreTransaction {
             "UPDATE chat SET historyGeneration = ? WHERE id = ?",
             [generation, chat.rawValue]
         )
+        try execute(
+            "UPDATE comment_thread SET generation = ? WHERE post = ?",
+            [generation, chat.rawValue]
+        )
     }
 
     /// Handles data loss on the server: the stored messages stay visible but prove nothing.
@@ -115,6 +119,7 @@ extension StoreTransaction {
         // Anything received later replaces the stored content, even with an older version.
         try execute("UPDATE message SET updateTime = 0, revision = 0")
         try execute("UPDATE chat SET historyGeneration = historyGeneration + 1, changesMark = 0")
+        try execute("UPDATE comment_thread SET generation = generation + 1")
         changes.everything = true
     }
 
@@ -150,8 +155,11 @@ extension StoreReading {
         let tombs = try rows("SELECT id FROM history_tomb WHERE chat = ?", [chat.rawValue])
             .map { Position($0[0]) }
         let generation = try int(
-            "SELECT historyGeneration FROM chat WHERE id = ?",
-            [chat.rawValue]
+            """
+            SELECT historyGeneration FROM chat WHERE id = ?
+            UNION ALL SELECT generation FROM comment_thread WHERE post = ?
+            """,
+            [chat.rawValue, chat.rawValue]
         )
         return ChatHistory(chunks: chunks, tombs: tombs, generation: generation ?? 0)
     }

@@ -21,6 +21,7 @@ enum LocalSchema {
             try noteScheduled(db)
         }
         migrator.registerMigration("folders") { try $0.execute(sql: folders) }
+        migrator.registerMigration("comments") { try $0.execute(sql: comments) }
         return migrator
     }()
 
@@ -114,6 +115,21 @@ enum LocalSchema {
         ALTER TABLE draft DROP COLUMN time;
         -- What was sent to be saved and not answered: the server may have it.
         CREATE TABLE draft_sent (chat INTEGER NOT NULL, text TEXT NOT NULL, replyTo INTEGER);
+        """
+
+    /// Comments are messages of a chat with the id of their post.
+    private static let comments = """
+        -- `count` is the server's, NULL until it was asked. `newest` is the last comment of the newest page or of a
+        -- later push. `opened` is the revision since which comments are pushed; 0 while they are not.
+        CREATE TABLE comment_thread (
+          post INTEGER PRIMARY KEY,
+          chat INTEGER NOT NULL,
+          count INTEGER,
+          newest INTEGER,
+          opened INTEGER NOT NULL DEFAULT 0,
+          generation INTEGER NOT NULL DEFAULT 0
+        );
+        CREATE INDEX comment_thread_by_chat ON comment_thread (chat, post);
         """
 
     /// Settings have their own table, because they may arrive before their chats.

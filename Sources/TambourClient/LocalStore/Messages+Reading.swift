@@ -157,7 +157,7 @@ extension StoreReading {
 
     /// Returns the messages with words that begin with the words of `query`, newest first.
     ///
-    /// - Parameter chat: nil for all chats.
+    /// - Parameter chat: nil for all chats, without comments.
     func messages(
         matching query: String,
         in chat: ChatID?,
@@ -168,10 +168,11 @@ extension StoreReading {
             """
             SELECT message.chat, message.data FROM message_search
             JOIN message ON message.row = message_search.rowid
-            WHERE message_search MATCH ? AND (? IS NULL OR message.chat = ?)
+            WHERE message_search MATCH ? AND (? IS NOT NULL AND message.chat = ? OR
+              ? IS NULL AND message.chat NOT IN (SELECT post FROM comment_thread))
             ORDER BY message.id DESC LIMIT ?
             """,
-            [pattern, chat?.rawValue, chat?.rawValue, limit]
+            [pattern, chat?.rawValue, chat?.rawValue, chat?.rawValue, limit]
         ).compactMap { row in
             Message(stored: row["data"]).map { (ChatID(row["chat"]), $0) }
         }
@@ -194,7 +195,7 @@ extension StoreReading {
     }
 
     /// Calls `body` with the messages that mention a person or answer a message of that person,
-    /// newest first, until `body` returns false.
+    /// newest first, until `body` returns false. Omits comments.
     func forEachMessage(
         concerning user: UserID,
         _ body: (ChatID, Message) throws -> Bool
@@ -204,7 +205,8 @@ extension StoreReading {
             db.cachedStatement(
                 sql: """
                     SELECT chat, data FROM message
-                    WHERE sender IS NOT ? AND (instr(data, CAST('USER_MENTION' AS BLOB)) > 0
+                    WHERE sender IS NOT ? AND chat NOT IN (SELECT post FROM comment_thread)
+                      AND (instr(data, CAST('USER_MENTION' AS BLOB)) > 0
                       OR instr(data, CAST('REPLY' AS BLOB)) > 0)
                     ORDER BY id DESC
                     """

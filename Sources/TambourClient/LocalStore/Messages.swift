@@ -47,7 +47,7 @@ extension StoreTransaction {
             [
                 chat.rawValue, message.id.rawValue, message.sender?.rawValue, message.cid, version,
                 revision, "\(message.text)", message.storedBytes,
-                message.answered(in: chat)?.rawValue,
+                message.answered(in: message.link == nil ? chat : place(of: chat).chat)?.rawValue,
             ]
         )
         changes.histories.insert(chat)
@@ -81,6 +81,7 @@ extension StoreTransaction {
             [chat.rawValue, message.rawValue]
         )
         changes.histories.insert(chat)
+        if chat.isGroup { try removeComments(on: message) }
     }
 }
 

@@ -17,12 +17,13 @@ extension Reader {
 
     func history(of chat: ChatID, _ anchor: Anchor, count: Int) throws -> HistoryPage {
         let known = try store.chatRow(chat)
+        let thread = try store.commentThread(chat)
         let messages = try messages(of: chat, anchor, count)
         let isEnd = try store.lastMessageID(in: chat) == messages.last?.id
         let positions = messages.map { Position($0.id.rawValue) }
         let held = try store.history(of: chat)
-        var gaps = try held.gaps(in: positions, end: end(of: known))
-        if known == nil {
+        var gaps = try held.gaps(in: positions, end: end(of: known, thread))
+        if known == nil, thread == nil {
             // The chat is not in the list, and is taken to have no further messages.
             gaps = HistoryGaps(
                 before: false,
@@ -53,6 +54,12 @@ extension Reader {
         if isEnd {
             for send in try unsent(overlays, in: chat) { rows.append(row(send, context)) }
         }
+        if let first = messages.first, let last = messages.last {
+            let counts = try store.commentCounts(in: chat, from: first.id, through: last.id)
+            for index in rows.indices where !counts.isEmpty && rows[index].event == nil {
+                rows[index].commentCount = rows[index].message.flatMap { counts[$0] }
+            }
+        }
         for index in rows.indices {
             guard let quoted = rows[index].quote?.message,
                 try isGone(quoted, in: chat, held, &overlays)
@@ -62,7 +69,8 @@ extension Reader {
         return HistoryPage(
             rows: rows,
             isGapBefore: isGapBefore,
-            isGapBehindAnchor: known != nil && isGap(behind: anchor, positions.first, held),
+            isGapBehindAnchor: (known != nil || thread != nil)
+                && isGap(behind: anchor, positions.first, held),
             isStart: !gaps.before && isFirst(messages.first, in: chat),
             isEnd: isEnd
         )
@@ -90,9 +98,13 @@ extension Reader {
         return (try? store.hasMessages(in: chat, before: message.id)) != true
     }
 
-    private func end(of chat: ChatRow?) throws -> ChatEnd? {
-        guard let chat, let safe: Int64 = try store.value(of: .chatsMark) else { return nil }
-        return ChatEnd(newest: chat.newest.map { Position($0.rawValue) }, safeTimeMs: safe)
+    private func end(of chat: ChatRow?, _ thread: CommentThread?) throws -> ChatEnd? {
+        // Newer comments may exist while they are not pushed.
+        guard chat != nil || thread?.isOpen == true,
+            let safe: Int64 = try store.value(of: .chatsMark)
+        else { return nil }
+        let newest = chat.map(\.newest) ?? thread?.newest
+        return ChatEnd(newest: newest.map { Position($0.rawValue) }, safeTimeMs: safe)
     }
 
     private func messages(of chat: ChatID, _ anchor: Anchor, _ count: Int) throws -> [Message] {

@@ -60,6 +60,7 @@ extension ClientCore {
         forgetConnection()
         // If another process owns the connection, that process reports presence.
         if try tx.value(of: .online) == owner {
+            try tx.closeCommentThreads()
             try tx.set(.online, nil)
             try tx.forgetWhoIsOnline()
         }
@@ -79,6 +80,7 @@ extension ClientCore {
     func forgetConnection() {
         greeting.end()
         introductions.disconnected()
+        comments.disconnected()
         life.disconnected()
         entities.disconnected()
         folders = FolderLink()

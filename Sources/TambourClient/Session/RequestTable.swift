@@ -12,6 +12,8 @@ struct RequestTable {
         case scheduled(ChatID)
         /// The changes of the account's folders.
         case folders
+        /// The subscription to comments, or their newest page.
+        case comments(ChatID)
     }
 
     struct Entry {

@@ -10,9 +10,15 @@ extension ClientCore {
         }
         do {
             switch opcode {
-            case .notifMessage: try message(read(NotifMessage.self), me, tx)
+            case .notifMessage:
+                let push = try read(NotifMessage.self)
+                if let post = push.postID { return try comment(push, on: post, tx) }
+                try message(push, me, tx)
             case .notifMsgDelete:
                 let push = try read(NotifMsgDelete.self)
+                if let post = push.postID {
+                    return try forgetComments(push.messageIDs, on: post, tx)
+                }
                 try forget(push.messageIDs, in: push.chatID, tx)
                 try noteChanged(push.chatID, tx)
             case .notifMsgDeleteRange:
@@ -40,7 +46,7 @@ extension ClientCore {
                 tx.learned.insert(.presence(push.userID))
             case .notifTyping:
                 let push = try read(NotifTyping.self)
-                publish(.typing(push.chatID, push.userID))
+                publish(.typing(push.postID.map { .comments(on: $0) } ?? push.chatID, push.userID))
             case .notifConfig: try config(read(NotifConfig.self).config, tx)
             case .notifDraft:
                 let push = try read(NotifDraft.self)
@@ -61,8 +67,9 @@ extension ClientCore {
             case .notifMsgYouReacted:
                 let push = try read(NotifMsgYouReacted.self)
                 let revision = try tx.nextRevision()
-                try noteChanged(push.chatID, tx)
-                try tx.change(push.messageID, in: push.chatID, revision: revision) {
+                if push.postID == nil { try noteChanged(push.chatID, tx) }
+                let chat = push.postID.map { ChatID.comments(on: $0) } ?? push.chatID
+                try tx.change(push.messageID, in: chat, revision: revision) {
                     $0.reactionInfo = Packed(push.reactionInfo)
                 }
             default: break
@@ -251,7 +258,12 @@ extension ClientCore {
     func askReactions(to message: MessageID, in chat: ChatID, _ tx: StoreTransaction) throws {
         guard !wire.requests.isOpen(.reactions(message)) else { return }
         let asked = try tx.lastRevision()
-        let request = MsgGetReactionsRequest(chatID: chat, messageIDs: [message])
+        let place = try tx.place(of: chat)
+        let request = MsgGetReactionsRequest(
+            chatID: place.chat,
+            postID: place.post,
+            messageIDs: [message]
+        )
         call(request, as: .reactions(message)) { [self] answer, tx in
             switch answer {
             case .success(let reply):
@@ -264,8 +276,9 @@ extension ClientCore {
 
     private func reactions(_ push: NotifMsgReactionsChanged, _ tx: StoreTransaction) throws {
         let revision = try tx.nextRevision()
-        try noteChanged(push.chatID, tx)
-        try tx.change(push.messageID, in: push.chatID, revision: revision) { message in
+        if push.postID == nil { try noteChanged(push.chatID, tx) }
+        let chat = push.postID.map { ChatID.comments(on: $0) } ?? push.chatID
+        try tx.change(push.messageID, in: chat, revision: revision) { message in
             message.reactionInfo = Packed(
                 ReactionInfo(
                     totalCount: push.totalCount,

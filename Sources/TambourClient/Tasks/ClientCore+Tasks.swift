@@ -18,7 +18,7 @@ extension ClientCore {
         let id = TaskID(tasks.nextID(environment).rawValue)
         let new = NewTask(
             id: id,
-            kind: type(of: task).kind,
+            kind: task.storedKind,
             codecVersion: type(of: task).version,
             payload: try TaskKinds.write(task),
             opKey: "\(id)",
@@ -168,14 +168,15 @@ extension ClientCore {
         _ error: ClientError,
         _ tx: StoreTransaction
     ) throws {
-        try end(run, .never, error.description, nil, tx)
+        let words = try task.words(for: error, tx)
+        try end(run, .never, words, nil, tx)
         if !task.staysWhenRefused {
             // A task that was cancelled or replaced in the meantime no longer exists.
             try tasks.change(tx) {
                 try $0[run.task]?.state.isFailed == true ? $0.discard(run.task) : []
             }
             try tx.removeOverlays(of: run.task)
-            if task.tellsRefusal { publish(.refused(task.refusal(error))) }
+            if task.tellsRefusal { publish(.refused(words)) }
         }
         try task.refused(in: self, tx)
     }

@@ -8,9 +8,14 @@ import TambourProtocol
 protocol QueuedTask: Codable, Sendable {
     /// The stored name of this kind. It must never change.
     static var kind: String { get }
+    /// The stored name of the same action on a comment; nil if there is none. A version that does
+    /// not know comments must not act on a message instead.
+    static var commentKind: String? { get }
     /// The layout of the stored fields.
     static var version: Int { get }
 
+    /// The post whose comments the task changes, if any.
+    var post: Int64? { get }
     /// The lane. Tasks of a lane run one after the other, in the order of queueing.
     var lane: String? { get }
     /// The conditions under which the task may start.
@@ -56,8 +61,8 @@ protocol ClientTask: QueuedTask {
     /// Shows the current state after the task is done or cancelled.
     func ended(in core: ClientCore, _ tx: StoreTransaction) throws
 
-    /// Returns a refusal as text for the user.
-    func refusal(_ error: ClientError) -> String
+    /// Returns the reason of a refusal, as text for the user.
+    func words(for error: ClientError, _ tx: StoreTransaction) throws -> String
 
     /// Undoes the effect of `prepare` after a refusal.
     func refused(in core: ClientCore, _ tx: StoreTransaction) throws
@@ -65,6 +70,10 @@ protocol ClientTask: QueuedTask {
 
 extension QueuedTask {
     static var version: Int { 1 }
+    static var commentKind: String? { nil }
+    var post: Int64? { nil }
+    /// The stored name of this task.
+    var storedKind: String { (post == nil ? nil : Self.commentKind) ?? Self.kind }
     var requires: TaskConditions { .loggedIn }
     var coalescingKey: String? { nil }
     var patience: Duration? { nil }
@@ -83,9 +92,30 @@ extension ClientTask {
     }
 
     func needsNewInput(atHereMs: Int64) -> Bool { false }
-    func refusal(_ error: ClientError) -> String { String(describing: error) }
     func ended(in core: ClientCore, _ tx: StoreTransaction) throws {}
     func refused(in core: ClientCore, _ tx: StoreTransaction) throws {}
+
+    func words(for error: ClientError, _ tx: StoreTransaction) throws -> String {
+        error.description
+    }
+}
+
+/// A task about messages of a chat or comments on a post.
+protocol MessageTask: ClientTask {
+    /// The chat; for comments, the channel.
+    var chat: Int64 { get }
+}
+
+extension MessageTask {
+    /// The chat on this device.
+    var place: ChatID { post.map { .comments(on: MessageID($0)) } ?? ChatID(chat) }
+    var lane: String? { chatLane(place) }
+    // Comments do not change the channel.
+    var changedChat: ChatID? { post == nil ? ChatID(chat) : nil }
+
+    func words(for error: ClientError, _ tx: StoreTransaction) throws -> String {
+        post == nil ? error.description : try tx.words(for: error, on: ChatID(chat))
+    }
 }
 
 /// The lane of a chat's tasks.
@@ -107,7 +137,7 @@ enum TaskKinds {
     ///
     /// - Returns: nil for a kind or layout that is unknown to this version.
     static func read(_ record: TaskRecord) -> (any QueuedTask)? {
-        guard let type = all.first(where: { $0.kind == record.kind }),
+        guard let type = all.first(where: { [$0.kind, $0.commentKind].contains(record.kind) }),
             type.version == record.codecVersion
         else { return nil }
         return read(type, record.payload)

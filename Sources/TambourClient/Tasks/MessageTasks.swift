@@ -2,10 +2,12 @@ import Foundation
 import TambourProtocol
 
 /// Sends a message that the server has not stored yet.
-struct SendTask: ClientTask {
+struct SendTask: MessageTask {
     static let kind = "message.send"
+    static let commentKind: String? = "comment.send"
 
     let chat: Int64
+    var post: Int64?
     /// The idempotency key, by which the server recognises a retry.
     let cid: Int64
     var text: String
@@ -18,8 +20,6 @@ struct SendTask: ClientTask {
     /// Set when the text was changed after the earlier text may have reached the server.
     var hadOtherText: Bool?
 
-    var lane: String? { chatLane(ChatID(chat)) }
-    var changedChat: ChatID? { ChatID(chat) }
     var staysWhenRefused: Bool { true }
 
     /// The part of a message that is shown before the server has it.
@@ -55,7 +55,7 @@ struct SendTask: ClientTask {
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
         let now = core.environment.wallMs()
-        try tx.addOverlay(.send, of: task, chat: ChatID(chat), cid: cid, atHereMs: now, shown)
+        try tx.addOverlay(.send, of: task, chat: place, cid: cid, atHereMs: now, shown)
     }
 
     func request(_ tx: StoreTransaction) throws -> MsgSendRequest {
@@ -71,6 +71,7 @@ struct SendTask: ClientTask {
         return MsgSendRequest(
             chatID: ChatID(chat),
             notify: !isSilent,
+            postID: post.map(MessageID.init),
             message: NewMessage(
                 cid: cid,
                 text: text.isEmpty ? nil : Text(text),
@@ -82,7 +83,11 @@ struct SendTask: ClientTask {
     }
 
     func succeeded(_ reply: MsgSendReply, in core: ClientCore, _ tx: StoreTransaction) throws {
-        try core.learnSent(reply, tx)
+        if let thread = try tx.commentThread(place) {
+            try core.learnSent(reply.message, after: reply.prevMessageID, in: thread, tx)
+        } else if post == nil {
+            try core.learnSent(reply, tx)
+        }
         // The server keeps the first text that it received under a `cid`.
         guard hadOtherText == true, reply.message.status != .removed,
             "\(reply.message.text)" != text
@@ -90,6 +95,7 @@ struct SendTask: ClientTask {
         try core.queue(
             EditTask(
                 chat: reply.chatID.rawValue,
+                post: post,
                 message: reply.message.id.rawValue,
                 text: text,
                 elements: elements
@@ -100,6 +106,20 @@ struct SendTask: ClientTask {
 }
 
 extension ClientCore {
+    /// Stores the server's reply to a sent comment.
+    fileprivate func learnSent(
+        _ comment: Message,
+        after previous: MessageID?,
+        in thread: CommentThread,
+        _ tx: StoreTransaction
+    ) throws {
+        guard comment.status != .removed else { return }
+        let asked = tasks.asked.revision
+        let isCurrent = try isCurrent(comment.id, in: thread.id, since: asked, tx)
+        try learn(comment, after: previous, in: thread, tx)
+        if !isCurrent { try askReactions(to: comment.id, in: thread.id, tx) }
+    }
+
     /// Stores the server's reply to a sent message.
     func learnSent(_ reply: MsgSendReply, _ tx: StoreTransaction) throws {
         guard let me = try tx.userID() else { return }
@@ -127,16 +147,16 @@ extension ClientCore {
 }
 
 /// Replaces the text of an own message.
-struct EditTask: ClientTask {
+struct EditTask: MessageTask {
     static let kind = "message.edit"
+    static let commentKind: String? = "comment.edit"
 
     let chat: Int64
+    var post: Int64?
     let message: Int64
     let text: String
     var elements: Data?
 
-    var lane: String? { chatLane(ChatID(chat)) }
-    var changedChat: ChatID? { ChatID(chat) }
     var coalescingKey: String? { "edit:\(message)" }
 
     struct Shown: Codable {
@@ -146,7 +166,7 @@ struct EditTask: ClientTask {
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
         let now = core.environment.wallMs()
-        let (chat, message) = (ChatID(chat), MessageID(message))
+        let (chat, message) = (place, MessageID(message))
         let shown = Shown(text: text, elements: elements)
         try tx.addOverlay(.edit, of: task, chat: chat, message: message, atHereMs: now, shown)
     }
@@ -156,12 +176,13 @@ struct EditTask: ClientTask {
             chatID: ChatID(chat),
             messageID: MessageID(message),
             text: Text(text),
-            elements: elements.flatMap { [Element](stored: $0) } ?? []
+            elements: elements.flatMap { [Element](stored: $0) } ?? [],
+            postID: post.map(MessageID.init)
         )
     }
 
     func succeeded(_ reply: MsgEditReply, in core: ClientCore, _ tx: StoreTransaction) throws {
-        let (chat, message) = (ChatID(chat), MessageID(message))
+        let (chat, message) = (place, MessageID(message))
         let isCurrent = try core.isCurrent(message, in: chat, since: core.tasks.asked.revision, tx)
         try core.learnEdit(of: reply.message, in: chat, isPushed: false, tx)
         // The reply contains the reactions at the time of the edit.
@@ -170,32 +191,36 @@ struct EditTask: ClientTask {
 }
 
 /// Deletes messages, for everybody or for this account only.
-struct DeleteTask: ClientTask {
+struct DeleteTask: MessageTask {
     static let kind = "message.delete"
+    static let commentKind: String? = "comment.delete"
 
     let chat: Int64
+    var post: Int64?
     let messages: [Int64]
     let isForMe: Bool
-
-    var lane: String? { chatLane(ChatID(chat)) }
-    var changedChat: ChatID? { ChatID(chat) }
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
         let now = core.environment.wallMs()
         // The table allows one delete row per task, so the value lists all messages.
-        try tx.addOverlay(.delete, of: task, chat: ChatID(chat), atHereMs: now, messages)
+        try tx.addOverlay(.delete, of: task, chat: place, atHereMs: now, messages)
     }
 
     func request(_ tx: StoreTransaction) throws -> MsgDeleteRequest {
         MsgDeleteRequest(
             chatID: ChatID(chat),
             messageIDs: messages.map(MessageID.init),
-            forMe: isForMe
+            forMe: isForMe,
+            postID: post.map(MessageID.init)
         )
     }
 
     func succeeded(_ reply: MsgDeleteReply, in core: ClientCore, _ tx: StoreTransaction) throws {
-        try core.forget(reply.messageIDs, in: ChatID(chat), tx)
+        if let post, !isForMe {
+            try core.forgetComments(reply.messageIDs, on: MessageID(post), tx)
+        } else {
+            try core.forget(reply.messageIDs, in: place, tx)
+        }
         if reply.failedMessageIDs?.isEmpty == false {
             core.publish(.refused("Messages of others can be deleted only for yourself here"))
         }
@@ -255,20 +280,20 @@ struct MarkTask: ClientTask {
 }
 
 /// Reacts to a message.
-struct ReactTask: ClientTask {
+struct ReactTask: MessageTask {
     static let kind = "message.react"
+    static let commentKind: String? = "comment.react"
 
     let chat: Int64
+    var post: Int64?
     let message: Int64
     let emoji: String
 
-    var lane: String? { chatLane(ChatID(chat)) }
-    var changedChat: ChatID? { ChatID(chat) }
     var coalescingKey: String? { "react:\(message)" }
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
         let now = core.environment.wallMs()
-        let (chat, message) = (ChatID(chat), MessageID(message))
+        let (chat, message) = (place, MessageID(message))
         try tx.addOverlay(.react, of: task, chat: chat, message: message, atHereMs: now, [emoji])
     }
 
@@ -276,42 +301,47 @@ struct ReactTask: ClientTask {
         MsgReactionRequest(
             chatID: ChatID(chat),
             messageID: MessageID(message),
-            reaction: NewReaction(id: Text(emoji))
+            reaction: NewReaction(id: Text(emoji)),
+            postID: post.map(MessageID.init)
         )
     }
 
     func succeeded(_ reply: MsgReactionReply, in core: ClientCore, _ tx: StoreTransaction) throws {
-        let (chat, message) = (ChatID(chat), MessageID(message))
+        let (chat, message) = (place, MessageID(message))
         let asked = core.tasks.asked.revision
         try core.learn(reply.reactionInfo, to: message, in: chat, since: asked, tx)
     }
 }
 
 /// Removes a reaction.
-struct CancelReactionTask: ClientTask {
+struct CancelReactionTask: MessageTask {
     static let kind = "message.react.cancel"
+    static let commentKind: String? = "comment.react.cancel"
 
     let chat: Int64
+    var post: Int64?
     let message: Int64
 
-    var lane: String? { chatLane(ChatID(chat)) }
-    var changedChat: ChatID? { ChatID(chat) }
     var coalescingKey: String? { "react:\(message)" }
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
         let now = core.environment.wallMs()
-        let (chat, message) = (ChatID(chat), MessageID(message))
+        let (chat, message) = (place, MessageID(message))
         try tx.addOverlay(.react, of: task, chat: chat, message: message, atHereMs: now, [String]())
     }
 
     func request(_ tx: StoreTransaction) throws -> MsgCancelReactionRequest {
-        MsgCancelReactionRequest(chatID: ChatID(chat), messageID: MessageID(message))
+        MsgCancelReactionRequest(
+            chatID: ChatID(chat),
+            messageID: MessageID(message),
+            postID: post.map(MessageID.init)
+        )
     }
 
     func succeeded(_ reply: MsgCancelReactionReply, in core: ClientCore, _ tx: StoreTransaction)
         throws
     {
-        let (chat, message) = (ChatID(chat), MessageID(message))
+        let (chat, message) = (place, MessageID(message))
         let asked = core.tasks.asked.revision
         try core.learn(reply.reactionInfo, to: message, in: chat, since: asked, tx)
     }

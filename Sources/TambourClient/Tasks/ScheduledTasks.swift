@@ -139,7 +139,7 @@ struct EditScheduledTask: ClientTask {
         try core.askAnew(.scheduled(ChatID(chat)), tx)
     }
 
-    func refusal(_ error: ClientError) -> String {
+    func words(for error: ClientError, _ tx: StoreTransaction) -> String {
         guard error.code == .notFound else { return "\(error)" }
         return "The scheduled message was sent or cancelled before your change arrived"
     }

@@ -1,0 +1,191 @@
+import GRDB
+import TambourProtocol
+
+/// The comments on a post of a channel: messages of a chat that exists on this device only.
+///
+/// The id of this chat is the id of the post. Message ids are far above the ids of dialogs, and the
+/// ids of groups are negative, so no other chat has this id.
+struct CommentThread {
+    let post: MessageID
+    let channel: ChatID
+    /// The number of comments according to the server; nil until it was requested.
+    let count: Int64?
+    /// The last comment of the newest page or of a later push.
+    let newest: MessageID?
+    /// Whether the server pushes new comments. In that case no comment is newer than `newest`.
+    let isOpen: Bool
+
+    var id: ChatID { .comments(on: post) }
+
+    fileprivate init(_ row: Row) {
+        post = MessageID(row["post"])
+        channel = ChatID(row["chat"])
+        count = row["count"]
+        newest = (row["newest"] as Int64?).map(MessageID.init)
+        isOpen = row["opened"] != 0
+    }
+}
+
+extension ChatID {
+    /// The chat of the comments on a post.
+    static func comments(on post: MessageID) -> ChatID { ChatID(post.rawValue) }
+}
+
+/// The chat and the post that a request names for a message.
+struct MessagePlace {
+    let chat: ChatID
+    /// Nil for a message that is not a comment.
+    let post: MessageID?
+
+    /// The chat on this device.
+    var id: ChatID { post.map { .comments(on: $0) } ?? chat }
+}
+
+extension StoreReading {
+    /// Returns the comments of a chat; nil for a chat that does not consist of comments.
+    func commentThread(_ chat: ChatID) throws -> CommentThread? {
+        guard !chat.isGroup else { return nil }
+        return try row("SELECT * FROM comment_thread WHERE post = ?", [chat.rawValue])
+            .map { CommentThread($0) }
+    }
+
+    func commentThreads(of channel: ChatID) throws -> [CommentThread] {
+        guard channel.isGroup else { return [] }
+        return try rows("SELECT * FROM comment_thread WHERE chat = ?", [channel.rawValue])
+            .map { CommentThread($0) }
+    }
+
+    /// Returns the comments that are pushed, the ones opened longest ago first.
+    func openCommentThreads() throws -> [CommentThread] {
+        try rows("SELECT * FROM comment_thread WHERE opened <> 0 ORDER BY opened")
+            .map { CommentThread($0) }
+    }
+
+    /// Returns the known numbers of comments on the posts of a channel between two posts.
+    func commentCounts(
+        in channel: ChatID,
+        from first: MessageID,
+        through last: MessageID
+    ) throws -> [MessageID: Int] {
+        guard channel.isGroup else { return [:] }
+        let rows = try rows(
+            """
+            SELECT post, count FROM comment_thread
+            WHERE chat = ? AND post BETWEEN ? AND ? AND count IS NOT NULL
+            """,
+            [channel.rawValue, first.rawValue, last.rawValue]
+        )
+        return Dictionary(
+            uniqueKeysWithValues: rows.map { (MessageID($0[0]), Int(count: $0[1])) }
+        )
+    }
+
+    /// Returns the names under which the server knows a chat.
+    func place(of chat: ChatID) throws -> MessagePlace {
+        guard let thread = try commentThread(chat) else {
+            return MessagePlace(chat: chat, post: nil)
+        }
+        return MessagePlace(chat: thread.channel, post: thread.post)
+    }
+
+    /// - Throws: `ClientError.invalid` for comments, with this reason.
+    func requireNoComments(_ chat: ChatID, _ reason: String) throws {
+        if try commentThread(chat) != nil { throw ClientError.invalid(reason: reason) }
+    }
+
+    /// Whether a chat is a channel whose administrators allow comments.
+    func allowsComments(_ chat: ChatID) throws -> Bool {
+        guard chat.isGroup, let channel = try describedChat(chat), channel.type == .channel else {
+            return false
+        }
+        return channel.options?["COMMENTS"] == true
+    }
+}
+
+extension StoreTransaction {
+    /// Makes the comments on a post a chat of this device.
+    func addCommentThread(on post: MessageID, of channel: ChatID) throws {
+        try execute(
+            "INSERT OR IGNORE INTO comment_thread (post, chat) VALUES (?, ?)",
+            [post.rawValue, channel.rawValue]
+        )
+    }
+
+    /// Stores the number of comments on a post.
+    func put(commentCount count: Int64, on post: MessageID, of channel: ChatID) throws {
+        try addCommentThread(on: post, of: channel)
+        try execute(
+            "UPDATE comment_thread SET count = ? WHERE post = ? AND count IS NOT ?",
+            [count, post.rawValue, count]
+        )
+        if db.changesCount > 0 { changes.histories.insert(channel) }
+    }
+
+    /// Changes the number of comments, if it is known.
+    func change(commentCountBy difference: Int, of thread: CommentThread) throws {
+        guard difference != 0 else { return }
+        try execute(
+            "UPDATE comment_thread SET count = max(0, count + ?) WHERE post = ?",
+            [difference, thread.post.rawValue]
+        )
+        changes.histories.insert(thread.channel)
+    }
+
+    /// Notes a comment that may be the newest.
+    func note(newestComment comment: MessageID, of thread: CommentThread) throws {
+        try execute(
+            "UPDATE comment_thread SET newest = max(coalesce(newest, 0), ?) WHERE post = ?",
+            [comment.rawValue, thread.post.rawValue]
+        )
+    }
+
+    /// Forgets the end of the comments, before their newest page is requested.
+    func forgetNewestComment(of thread: CommentThread) throws {
+        try execute(
+            "UPDATE comment_thread SET newest = NULL WHERE post = ?",
+            [thread.post.rawValue]
+        )
+    }
+
+    /// Records that the server pushes the comments from now on.
+    func open(_ thread: CommentThread) throws {
+        try execute(
+            "UPDATE comment_thread SET opened = ? WHERE post = ?",
+            [nextRevision(), thread.post.rawValue]
+        )
+        changes.histories.insert(thread.id)
+    }
+
+    /// Records that the server does not push these comments.
+    func close(_ thread: CommentThread) throws {
+        try execute(
+            "UPDATE comment_thread SET opened = 0 WHERE post = ?",
+            [thread.post.rawValue]
+        )
+        changes.histories.insert(thread.id)
+    }
+
+    /// Records that the server pushes no comments, because there is no connection.
+    func closeCommentThreads() throws {
+        for thread in try openCommentThreads() { try close(thread) }
+    }
+
+    /// Deletes the comments on a post.
+    func removeComments(on post: MessageID) throws {
+        guard let thread = try commentThread(.comments(on: post)) else { return }
+        for table in ["message", "history_chunk", "history_tomb", "draft"] {
+            try execute("DELETE FROM \(table) WHERE chat = ?", [thread.id.rawValue])
+        }
+        try execute("DELETE FROM comment_thread WHERE post = ?", [post.rawValue])
+        changes.comments.insert(thread.id)
+    }
+
+    /// Reports changes of comments as such, and not as changes of chats.
+    func separateComments() throws {
+        for chat in changes.histories.union(changes.chats) where chat.rawValue > 0 {
+            guard try commentThread(chat) != nil else { continue }
+            if changes.histories.remove(chat) != nil { changes.comments.insert(chat) }
+            changes.chats.remove(chat)
+        }
+    }
+}
