@@ -51,12 +51,13 @@ struct MessageLine: JSONLine {
     let event: String?
     let attachments: [String]
     let reactions: [String: Int]
+    let comments: Int?
     let edited: Bool
     let state: String
 
     enum CodingKeys: CodingKey, CaseIterable {
         case chat, chatTitle, id, queueId, time, sender, senderName, own, forMe, text, replyTo,
-            event, attachments, reactions, edited, state
+            event, attachments, reactions, comments, edited, state
     }
 
     /// - Parameter title: The title of the chat.
@@ -75,6 +76,7 @@ struct MessageLine: JSONLine {
         event = row.event
         attachments = row.attachments
         reactions = Dictionary(row.reactions.map { ($0.emoji, $0.count) }) { $0 + $1 }
+        comments = row.commentCount
         edited = row.isEdited
         state = row.state.word
     }
@@ -224,6 +226,9 @@ struct ActionLine: JSONLine {
             kind = "scheduling"
             text = words
         case .rescheduling: kind = "rescheduling"
+        case .comment(let words):
+            kind = "comment"
+            text = words
         case .forward: kind = "forward"
         case .edit(let words):
             kind = "edit"

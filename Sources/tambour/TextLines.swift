@@ -70,6 +70,7 @@ extension Client.Waiting {
         case .message(let text): "message “\(text)”"
         case .scheduling(let text): "message for later “\(text)”"
         case .rescheduling: "change of a scheduled message"
+        case .comment(let text): "comment “\(text)”"
         case .forward: "forwarded message"
         case .edit(let text): "edit to “\(text)”"
         case .deletion: "deletion"

@@ -70,8 +70,8 @@ enum Help {
                 .actions([.reply, .edit, .forwardMessage], "reply, edit, forward"),
                 .actions([.delete, .deleteForMe], "delete for all, for me"),
                 .actions([.react, .unreact], "react, remove the reaction"),
-                .action(.quoted), .action(.thread), .action(.vote), .action(.copy),
-                .action(.openLink),
+                .action(.quoted), .action(.thread), .action(.comments), .action(.vote),
+                .action(.copy), .action(.openLink),
                 .actions([.olderHit, .newerHit], "older, newer match of the search"),
                 .action(.unreadFromHere), .action(.pinMessage), .action(.retry),
             ]

@@ -40,6 +40,7 @@ enum KeyAction: String, CaseIterable, Sendable {
     case unreact
     case quoted
     case thread
+    case comments
     case vote
     case copy
     case openLink = "open-link"
@@ -76,9 +77,8 @@ enum KeyAction: String, CaseIterable, Sendable {
         case .leave, .suspend, .redraw, .help: .always
         case .editor: .line
         case .above, .below, .reply, .edit, .forwardMessage, .delete, .deleteForMe, .react,
-            .unreact, .quoted, .thread, .vote, .copy, .openLink, .olderHit, .newerHit,
-            .unreadFromHere,
-            .pinMessage, .retry:
+            .unreact, .quoted, .thread, .comments, .vote, .copy, .openLink, .olderHit, .newerHit,
+            .unreadFromHere, .pinMessage, .retry:
             .message
         default: .chat
         }
@@ -121,6 +121,7 @@ enum KeyAction: String, CaseIterable, Sendable {
         case .unreact: "-"
         case .quoted: "q"
         case .thread: "t"
+        case .comments: "c"
         case .vote: "v"
         case .copy: "y"
         case .openLink: "o"
@@ -168,6 +169,7 @@ enum KeyAction: String, CaseIterable, Sendable {
         case .unreact: "remove your reaction"
         case .quoted: "go to the quoted message"
         case .thread: "show its thread"
+        case .comments: "show the comments on this post"
         case .vote: "vote in its poll"
         case .copy: "copy"
         case .openLink: "open its link; 1 to 9 open one of several"

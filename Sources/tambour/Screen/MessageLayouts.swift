@@ -130,7 +130,11 @@ final class MessageLayouts {
         var options = TextLayout.Options(width: max(1, room))
         options.firstLinkNumber = 1
         let reactions = row.reactions.map { "\($0.emoji) \($0.count)\($0.isOwn ? "*" : "")" }
-        var footer = reactions.joined(separator: "  ")
+        var feet = reactions
+        if let count = row.commentCount, count > 0 {
+            feet.append(count == 1 ? "1 comment" : "\(count) comments")
+        }
+        var footer = feet.joined(separator: "  ")
         if case .failed(let reason) = row.state {
             footer += footer.isEmpty ? reason : "  \(reason)"
         }

@@ -11,6 +11,7 @@ struct ScreenCommand: Equatable {
         .init("admin", "PHONE|NAME", "makes a member an administrator; repeat to undo"),
         .init("approve", "LINK", "signs in the device that shows this QR code"),
         .init("blocked", "", "lists the people you have blocked"),
+        .init("comments", "", "shows the comments on the post"),
         .init("contacts", "", "lists your contacts: add, rename, remove, block"),
         .init("date", "2026-11-23", "goes to a day; 23.11, yesterday and monday work too"),
         .init("debug", "", "shows packets with their round-trip times"),

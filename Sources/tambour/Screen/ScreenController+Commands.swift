@@ -65,11 +65,17 @@ extension ScreenController {
             state.notice = ("no chat is open\(hint)", true)
             return
         }
+        if state.comments != nil, !Self.commandsInComments.contains(name) {
+            let hint = state.keys.hint(.back, "goes back to it", before: "; ")
+            state.notice = ("/\(name) is for the channel, not for comments\(hint)", true)
+            return
+        }
         switch name {
         case "date": goToDate(rest)
         case "unread": goToFirstUnread()
         case "links": openLinks()
         case "thread": openThread(of: rowToChoose)
+        case "comments": openComments(on: rowToChoose)
         case "open": openLink(Int(rest) ?? 1, of: nil)
         case "members": openMembers()
         case "mute": if let chat = state.openChat { toggleMute(chat) }

@@ -59,12 +59,13 @@ extension ScreenController {
         if let open = state.open, change.everything || change.drafts.contains(open) {
             takeDraft()
         }
+        if state.comments != nil, change.everything || !change.comments.isEmpty { checkPost() }
         if let me {
             loading.stale.chats.formUnion(change.people.map { ChatID.dialog(me, $0) })
         }
         if let open = state.open,
             change.everything || change.histories.contains(open)
-                || !change.people.isEmpty
+                || change.comments.contains(open) || !change.people.isEmpty
         {
             loading.stale.history = true
         }

@@ -33,6 +33,7 @@ extension ScreenController {
             guard let quote = row.quote else { return }
             go(to: quote.message, in: open)
         case .thread: openThread(of: row)
+        case .comments: openComments(on: row)
         case .reply, .forwardMessage, .unreadFromHere, .react, .unreact, .pinMessage, .vote:
             if let action { handleSent(action, row, open) }
         default:
@@ -52,6 +53,11 @@ extension ScreenController {
     private func handleSent(_ action: KeyAction, _ row: HistoryRow, _ open: ChatID) {
         guard let message = row.message else {
             state.notice = ("it is not sent yet", true)
+            return
+        }
+        if state.comments != nil, !Self.actionsOnComments.contains(action) {
+            let hint = state.keys.hint(.back, "goes back to the channel", before: "; ")
+            state.notice = ("comments do not have this\(hint)", true)
             return
         }
         switch action {

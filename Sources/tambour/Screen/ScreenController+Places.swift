@@ -22,6 +22,7 @@ extension ScreenController {
         perform { try await $0.keepOpenChat(nil) }
         state.open = nil
         state.openName = nil
+        state.comments = nil
         state.pinned = nil
         state.scheduled = []
         state.rows = []
@@ -39,10 +40,12 @@ extension ScreenController {
         leaveLine()
         if let old = state.open { client.lookAway(from: old) }
         state.open = chat
-        perform { try await $0.keepOpenChat(chat) }
+        state.comments = try? client.comments(chat)
+        let listed = state.listed
+        perform { try await $0.keepOpenChat(listed) }
         state.pinned = nil
         state.scheduled = []
-        state.openName = name ?? (try? client.chat(chat)?.title)
+        state.openName = name ?? state.comments?.title ?? (try? client.chat(chat)?.title)
         state.rows = []
         state.typing = nil
         state.suggestions = nil
@@ -154,7 +157,7 @@ extension ScreenController {
     func goToNeighbour(_ step: Int) {
         let chats = state.shownChats
         guard !chats.isEmpty else { return }
-        let index = chats.firstIndex { $0.id == state.open }
+        let index = chats.firstIndex { $0.id == state.listed }
         let next = index.map { min(max(0, $0 + step), chats.count - 1) } ?? 0
         open(chats[next].id)
     }

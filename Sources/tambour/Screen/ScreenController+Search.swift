@@ -34,17 +34,23 @@ extension ScreenController {
             try $0.search(words, in: chat, count: Self.found)
         } then: { screen, found in
             guard screen.panelGeneration == generation else { return }
-            screen.showHits(found, remark: screen.remarkOfLocal(found.count))
+            screen.showHits(found, remark: screen.remarkOfLocal(found.count, in: chat))
         }
-        guard state.connection == .online else { return }
+        guard canAskServer(in: chat) else { return }
         queue.asyncAfter(deadline: .now() + Self.pause) { [weak self] in
             guard let self, panelGeneration == generation else { return }
             askServer(words, in: chat, generation)
         }
     }
 
-    private func remarkOfLocal(_ count: Int) -> String {
+    /// The server cannot search comments.
+    private func canAskServer(in chat: ChatID?) -> Bool {
+        state.connection == .online && (chat == nil || chat != state.comments?.id)
+    }
+
+    private func remarkOfLocal(_ count: Int, in chat: ChatID?) -> String {
         let here = count == 0 ? "nothing on this device" : "\(count) on this device"
+        if chat != nil, chat == state.comments?.id { return here }
         return state.connection == .online ? "\(here), asking the server…" : "\(here), offline"
     }
 

@@ -135,10 +135,11 @@ extension ScreenController {
     /// senders.
     func learnWhoWrote(in chat: ChatID) {
         guard let me else { return }
-        if let partner = chat.isGroup ? nil : chat.partner(of: me), partner != me {
+        let areComments = state.comments?.id == chat
+        if let partner = chat.isGroup || areComments ? nil : chat.partner(of: me), partner != me {
             learn([(partner, (try? client.person(partner))?.name ?? "")], in: chat)
         }
-        guard chat.isGroup, !chat.isChannel else { return }
+        guard areComments || chat.isGroup && !chat.isChannel else { return }
         fetch { client in
             let held = try client.history(of: chat, .newest, count: 200).rows
             return held.compactMap { row in row.sender.map { ($0, row.senderName) } }

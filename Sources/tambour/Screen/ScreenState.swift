@@ -40,6 +40,8 @@ struct ScreenState {
     var open: ChatID?
     /// The title of an open chat outside of the list, for example of a chat without messages.
     var openName: String?
+    /// The open chat, if it consists of comments on a post.
+    var comments: Client.Comments?
     /// The loaded messages of the open chat, oldest first.
     var rows: [HistoryRow] = []
     /// The pinned message of the open chat.
@@ -80,6 +82,9 @@ struct ScreenState {
     var keys = KeyBindings()
 
     var openChat: ChatSummary? { chats.first { $0.id == open } }
+
+    /// The open chat as it appears in the list: for comments, the channel.
+    var listed: ChatID? { comments?.channel ?? open }
 
     /// Whether the account is no longer in the open chat.
     var isOpenGone: Bool { openChat?.isGone == true }

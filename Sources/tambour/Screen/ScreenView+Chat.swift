@@ -158,6 +158,10 @@ extension ScreenView {
         seen.scroll = min(state.scroll, max(0, lines.count - area.rows))
         let end = lines.count - seen.scroll
         let shown = lines[max(0, end - area.rows)..<end]
+        if state.comments != nil, lines.isEmpty, state.isStart {
+            let place = Position(column: area.column + 1, row: area.row)
+            surface.draw("no comments yet", at: place, style: state.theme[.secondary], in: area)
+        }
         for (index, line) in shown.enumerated() {
             let row = area.endRow - shown.count + index
             let place = Rect(

@@ -23,7 +23,13 @@ extension ScreenView {
             return
         }
         if state.focus == .messages {
-            let hints = Self.messageHints.map { state.keys.hint($0, $1, after: "  ") }
+            let isPost = state.openChat?.kind == .channel
+            let hints = Self.messageHints.map { action, word in
+                // Readers of a channel cannot answer its posts, but can comment on them.
+                isPost && action == .thread
+                    ? state.keys.hint(.comments, "comments", after: "  ")
+                    : state.keys.hint(action, word, after: "  ")
+            }
             surface.draw(
                 hints.joined() + "Esc",
                 at: area.origin,

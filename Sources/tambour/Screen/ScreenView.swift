@@ -111,7 +111,7 @@ struct ScreenView {
             draw(folder, state, &surface, area.takeTop(1), &seen)
         }
         let chats = state.shownChats
-        let selected = chats.firstIndex { $0.id == state.open } ?? 0
+        let selected = chats.firstIndex { $0.id == state.listed } ?? 0
         let visible = area.rows / 2
         guard visible > 0 else { return }
         let first = max(0, min(selected - visible / 2, chats.count - visible))
@@ -130,7 +130,7 @@ struct ScreenView {
                 columns: area.columns,
                 rows: 2
             )
-            draw(chat, isOpen: chat.id == state.open, state, &surface, line)
+            draw(chat, isOpen: chat.id == state.listed, state, &surface, line)
             seen.targets.append((line, .chat(chat.id)))
         }
     }
