@@ -95,10 +95,12 @@ extension StoreReading {
 
     /// Whether a chat is a channel whose administrators allow comments.
     func allowsComments(_ chat: ChatID) throws -> Bool {
-        guard chat.isGroup, let channel = try describedChat(chat), channel.type == .channel else {
-            return false
-        }
-        return channel.options?["COMMENTS"] == true
+        // Spares other chats the decoding of their description.
+        let isChannel = try exists(
+            "SELECT 1 FROM chat WHERE id = ? AND type = ?",
+            [chat.rawValue, ChatType.channel.name.description]
+        )
+        return try isChannel && describedChat(chat)?.options?["COMMENTS"] == true
     }
 }
 
