@@ -41,6 +41,7 @@ extension ClientCore {
         // The server ends the oldest subscription beyond its limit without a word.
         let open = try tx.openCommentThreads().filter { $0.id != thread.id }
         for oldest in open.prefix(max(0, open.count + 1 - Limits.standard.maxOpenThreads)) {
+            screens.forget(oldest.id)
             try unsubscribe(from: oldest, tx)
         }
         let request = ChatSubscribeRequest(

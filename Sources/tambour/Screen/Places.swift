@@ -20,6 +20,12 @@ struct Places: Equatable {
         forward = []
     }
 
+    /// Removes the places in a chat that no longer exists.
+    mutating func forget(_ chat: ChatID) {
+        back.removeAll { $0.chat == chat }
+        forward.removeAll { $0.chat == chat }
+    }
+
     /// - Parameter place: The current place.
     /// - Returns: The previous place; nil at the beginning.
     mutating func goBack(from place: Place) -> Place? {

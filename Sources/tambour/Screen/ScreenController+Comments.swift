@@ -44,6 +44,7 @@ extension ScreenController {
             return
         }
         open(comments.channel)
+        places.forget(comments.id)
         state.notice = ("the post was deleted, and its comments with it", true)
     }
 }

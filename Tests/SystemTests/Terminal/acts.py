@@ -445,6 +445,34 @@ def new_channel(stage: Stage) -> None:
     stage.own.until("it open", lambda: "Announcements  channel" in pane(stage.own))
 
 
+@act("/comments", "comments", "/options", "Options: Enter")
+def comments(stage: Stage) -> None:
+    stage.go_to("Announcements")
+    stage.open("/options", "Options of Announcements")
+    stage.own.press("PgDn")
+    stage.own.shows("▌Readers may comment on posts")
+    stage.own.press("Enter")
+    stage.own.until("yes", lambda: re.search(r"▌Readers may comment on posts +yes", stage.own.text))
+    stage.close()
+    stage.do("tea is served")
+    stage.shown("the post", lambda terminal: "tea is served" in pane(terminal))
+    for terminal in (stage.own, stage.other):
+        terminal.press("Esc")
+        terminal.until("a chosen post", lambda terminal=terminal: not terminal.cursor)
+        terminal.press("c")
+        terminal.until("the comments", lambda terminal=terminal: "Comments on “tea is served”" in pane(terminal))
+    stage.do("two sugars")
+    stage.shown("the comment", lambda terminal: "two sugars" in pane(terminal))
+    for terminal in (stage.own, stage.other):
+        terminal.press("Alt-o")
+        terminal.until("the channel", lambda terminal=terminal: "Announcements  channel" in pane(terminal))
+    stage.own.until("the number", lambda: "1 comment" in pane(stage.own))
+    stage.do("/comments")
+    stage.own.until("the comments", lambda: "two sugars" in pane(stage.own))
+    stage.own.press("Alt-o")
+    stage.go_to("Friends")
+
+
 @act("/leave", short=True)
 def leave(stage: Stage) -> None:
     # Bob creates the group, because an owner cannot leave.

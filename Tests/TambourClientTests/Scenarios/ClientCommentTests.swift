@@ -23,12 +23,6 @@ struct ClientCommentTests {
             client.look(at: id, rowsOnScreen: rowsOnScreen)
             return id
         }
-
-        /// The number that the post shows.
-        func count(_ client: Client? = nil) throws -> Int? {
-            try (client ?? self.client).history(of: channel).rows
-                .first { $0.message == post }?.commentCount
-        }
     }
 
     private func withStage(
@@ -160,7 +154,7 @@ struct ClientCommentTests {
         }
     }
 
-    @Test("comments are read and written offline, and what was missed arrives on the next connection")
+    @Test("comments are read and written offline; the next connection brings what was missed")
     func offline() async throws {
         try await withStage(comments: 2) { stage in
             let client = stage.client
@@ -214,19 +208,24 @@ struct ClientCommentTests {
     @Test("a post shows how many comments it has")
     func counts() async throws {
         try await withStage(comments: 2) { stage in
-            let client = stage.client
-            #expect(try stage.count() == nil)
-            client.look(at: stage.channel, rowsOnScreen: 10, visible: [stage.post])
-            try await client.until("the number") { _ in try stage.count() == 2 }
+            let (client, channel, post) = (stage.client, stage.channel, stage.post)
+            func wait(for count: Int) async throws {
+                try await client.until("\(count) comments") {
+                    try $0.commentCount(of: post, in: channel) == count
+                }
+            }
+            #expect(try client.commentCount(of: post, in: channel) == nil)
+            client.look(at: channel, rowsOnScreen: 10, visible: [post])
+            try await wait(for: 2)
             let id = try await stage.open()
             try await client.until("open") { try $0.texts(of: id) == ["c1", "c2"] }
             try await client.send("c3", to: id)
-            try await client.until("three") { _ in try stage.count() == 3 }
+            try await wait(for: 3)
             let own = try #require(try client.history(of: id).rows.last?.message)
             try await client.delete([own], in: id)
-            try await client.until("two") { _ in try stage.count() == 2 }
+            try await wait(for: 2)
             try stage.bob.comment("c4", on: stage.post, in: stage.channel, cid: 300)
-            try await client.until("three again") { _ in try stage.count() == 3 }
+            try await wait(for: 3)
         }
     }
 
@@ -377,5 +376,12 @@ struct ClientCommentTests {
         }
         let send = SendTask(chat: -1, cid: 3, text: "a")
         #expect(send.storedKind == "message.send" && send.place == ChatID(-1))
+    }
+}
+
+extension Client {
+    /// The number of comments that a post shows.
+    fileprivate func commentCount(of post: MessageID, in channel: ChatID) throws -> Int? {
+        try history(of: channel).rows.first { $0.message == post }?.commentCount
     }
 }

@@ -16,6 +16,7 @@ struct ScreenCommentTests {
             let post = try world.bob.send("the post", to: channel, cid: 2).message.id
             try world.bob.comment("first", on: post, in: channel, cid: 3)
             try world.bob.comment("second", on: post, in: channel, cid: 4)
+            try world.bob.send("hello", to: world.chat, cid: 5)
         }
     }
 
@@ -101,7 +102,7 @@ struct ScreenCommentTests {
         try await atDesk(after: Self.news) { desk in
             try await desk.openBob()
             desk.type("/comments\n")
-            try await desk.display.waits(for: "there is no post here")
+            try await desk.display.waits(for: "only posts of channels have comments")
             desk.press(KeyPress(.escape), .control("u"))
             try await Self.openComments(at: desk)
             for key in ["f", "u", "v", "P"] as [Unicode.Scalar] {
