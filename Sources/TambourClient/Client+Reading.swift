@@ -218,7 +218,7 @@ extension Reader {
             let context = Context(chat, try store.chatRow(chat))
             return Client.Found(
                 chat: chat,
-                chatTitle: try self.chat(chat)?.title ?? "",
+                chatTitle: try self.chat(store.place(of: chat).chat)?.title ?? "",
                 row: row(message, context, &overlays)
             )
         }

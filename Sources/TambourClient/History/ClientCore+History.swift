@@ -192,14 +192,15 @@ extension ClientCore {
     func readHistory(for looker: Looker, _ tx: StoreTransaction) throws {
         guard isLive, var screen = screens[looker] else { return }
         let chat = looker.chat
-        let place = try tx.place(of: chat)
-        if place.post == nil { try readScheduled(of: chat, tx) }
+        let thread = try tx.commentThread(chat)
+        if thread == nil { try readScheduled(of: chat, tx) }
+        let place = MessagePlace(chat, thread)
         let known = try tx.chatRow(place.chat)
         guard let known, !known.isGone, let safe: Int64 = try tx.value(of: .chatsMark) else {
             return forgetOther(looker)
         }
         var newest = known.newest
-        if let thread = try tx.commentThread(chat) {
+        if let thread {
             guard thread.isOpen else { return try openComments(thread, tx) }
             newest = thread.newest
         } else if known.isMissingChanges, !screen.hasAskedChanges,

@@ -37,8 +37,11 @@ struct MessagePlace {
     /// Nil for a message that is not a comment.
     let post: MessageID?
 
-    /// The chat on this device.
-    var id: ChatID { post.map { .comments(on: $0) } ?? chat }
+    /// - Parameter thread: the comments that `chat` consists of, if any.
+    init(_ chat: ChatID, _ thread: CommentThread?) {
+        self.chat = thread?.channel ?? chat
+        post = thread?.post
+    }
 }
 
 extension StoreReading {
@@ -82,10 +85,7 @@ extension StoreReading {
 
     /// Returns the names under which the server knows a chat.
     func place(of chat: ChatID) throws -> MessagePlace {
-        guard let thread = try commentThread(chat) else {
-            return MessagePlace(chat: chat, post: nil)
-        }
-        return MessagePlace(chat: thread.channel, post: thread.post)
+        MessagePlace(chat, try commentThread(chat))
     }
 
     /// - Throws: `ClientError.invalid` for comments, with this reason.
