@@ -20,6 +20,54 @@ PARTS = {
         '^TambourClientTests\\.',
         [
             (
+                '6.7: comments that were stored earlier are trusted when they are opened',
+                'Sources/TambourClient/Sync/ClientCore+Comments.swift',
+                "tx) { $0.resync() }",
+                "tx) { _ in HistoryEffects() }",
+            ),
+            (
+                '6.7: comments count as pushed after the connection has ended',
+                'Sources/TambourClient/Session/ClientCore+Connection.swift',
+                "            try tx.closeCommentThreads()\n",
+                "",
+            ),
+            (
+                '6.7: the comments of one post too many are open',
+                'Sources/TambourClient/Sync/ClientCore+Comments.swift',
+                "open.count + 1 - Limits",
+                "open.count - Limits",
+            ),
+            (
+                '6.7: an older version sends a queued comment as a post',
+                'Sources/TambourClient/Tasks/MessageTasks.swift',
+                'commentKind: String? = "comment.send"',
+                'commentKind: String? = "message.send"',
+            ),
+            (
+                '6.7: comments outlive their post',
+                'Sources/TambourClient/LocalStore/Messages.swift',
+                "if chat.isGroup { try removeComments(on: message) }",
+                "",
+            ),
+            (
+                '6.7: a search in all chats finds comments',
+                'Sources/TambourClient/LocalStore/Messages+Reading.swift',
+                "? IS NULL AND message.chat NOT IN (SELECT post FROM comment_thread))",
+                "? IS NULL)",
+            ),
+            (
+                '6.7: a deleted comment is counted',
+                'Sources/TambourClient/Sync/ClientCore+Comments.swift',
+                "commentCountBy: -comments.count",
+                "commentCountBy: 0",
+            ),
+            (
+                '6.7: the draft of a comment goes to the server',
+                'Sources/TambourClient/LocalStore/Drafts.swift',
+                " || commentThread(chat) != nil",
+                "",
+            ),
+            (
                 '6.1: the last position of a millisecond is its first',
                 'Sources/TambourClient/History/Position.swift',
                 "Position.max.timeMs) << 16 | 0xFFFF)",

@@ -182,26 +182,30 @@ struct ClientCommentTests {
 
     @Test("changes between two openings are seen at the second one")
     func reopened() async throws {
-        try await withStage(comments: 3) { stage in
+        // More than a page: the deleted comment is not on the newest page.
+        try await withStage(comments: 8) { stage in
             let (client, bob) = (stage.client, stage.bob)
+            let all = (1...8).map { "c\($0)" }
             let id = try await stage.open()
-            try await client.until("all") { try $0.texts(of: id) == ["c1", "c2", "c3"] }
-            let second = try #require(try client.history(of: id).rows[1].message)
+            try await client.until("all") { try $0.texts(of: id) == all }
+            let first = try #require(try client.history(of: id).rows[0].message)
             client.lookAway(from: id)
             try await client.until("a gap") { try $0.texts(of: id).last == "…" }
-            try bob.comment("c4", on: stage.post, in: stage.channel, cid: 300)
+            try bob.comment("c9", on: stage.post, in: stage.channel, cid: 300)
             try bob.call(
                 MsgDeleteRequest(
                     chatID: stage.channel,
-                    messageIDs: [second],
+                    messageIDs: [first],
                     postID: stage.post
                 )
             )
             // Nothing is pushed any more.
             _ = try await client.sessions()
-            #expect(try client.texts(of: id) == ["c1", "c2", "c3", "…"])
+            #expect(try client.texts(of: id) == all + ["…"])
             _ = try await stage.open()
-            try await client.until("the changes") { try $0.texts(of: id) == ["c1", "c3", "c4"] }
+            try await client.until("the changes") {
+                try $0.texts(of: id) == all.dropFirst() + ["c9"]
+            }
         }
     }
 
