@@ -64,7 +64,7 @@ struct ClientCommentTests {
             try await stage.client.until("all of them") {
                 try $0.texts(of: id) == (1...60).map { "c\($0)" }
             }
-            let page = try stage.client.history(of: id)
+            let page = try stage.client.history(of: id, count: 100)
             #expect(page.isStart && page.isEnd)
             #expect(page.rows.allSatisfy { $0.senderName == "Bob" })
             // The channel has its post alone, and is neither unread nor moved by comments.
