@@ -39,9 +39,9 @@ struct Loading {
     /// Whether the top of the list has been read.
     var hasFirst = false
     var last = ContinuousClock.now - .seconds(1)
-
     /// The minimum time between two reads. Users could not see more frequent updates.
-    static let interval = Duration.milliseconds(33)
+    var interval = Duration.milliseconds(33)
+
     /// The number of changed chats above which it is cheaper to read the whole list.
     static let manyChats = 30
     /// More chats than the list shows on a large terminal.
@@ -87,10 +87,10 @@ extension ScreenController {
         load()
     }
 
-    /// Reads stale data in the background, at most once per `Loading.interval`.
+    /// Reads stale data in the background, at most once per `loading.interval`.
     func load() {
         guard !loading.isRunning, !loading.isScheduled else { return }
-        let wait = loading.last + Loading.interval - .now
+        let wait = loading.last + loading.interval - .now
         guard wait > .zero else { return read() }
         loading.isScheduled = true
         let nanoseconds = Int(wait / .nanoseconds(1))

@@ -44,9 +44,13 @@ final class LookedAtDisplay: Display, @unchecked Sendable {
     /// Waits until the screen shows the expected state. Other work runs on its own threads in the
     /// meantime.
     ///
-    /// - Throws: `NeverShown`, with the screen, after two minutes.
-    func wait(for what: String, until holds: (LookedAtDisplay) -> Bool) async throws {
-        let deadline = DispatchTime.now() + 120
+    /// - Throws: `NeverShown`, with the screen, after the given time.
+    func wait(
+        for what: String,
+        seconds: Int = 120,
+        until holds: (LookedAtDisplay) -> Bool
+    ) async throws {
+        let deadline = DispatchTime.now() + .seconds(seconds)
         while !holds(self) {
             let changed = changed
             let isInTime = await withCheckedContinuation { continuation in

@@ -1,0 +1,68 @@
+import TambourClient
+
+@testable import TerminalKit
+@testable import tambour
+
+/// A thing that a person does at a screen, with keys alone.
+struct Act {
+    let name: String
+    /// The commands, the actions of keys, and the keys of panels that the act uses: `/title`,
+    /// `reply`, `Contacts: Alt-a`.
+    let triggers: [String]
+    let play: (Hand) async throws -> Void
+
+    init(
+        _ name: String,
+        _ triggers: [String],
+        _ play: @escaping (Hand) async throws -> Void
+    ) {
+        self.name = name
+        self.triggers = triggers
+        self.play = play
+    }
+
+    static let all = writing + messages + places + chats + people + account
+
+    /// What the acts use.
+    static let triggers = Set(all.flatMap(\.triggers))
+
+    /// What the acts must use, apart from the keys of panels, which plays read from the screens.
+    static let required =
+        ScreenCommand.all.map { "/\($0.name)" } + KeyAction.allCases.map(\.rawValue)
+}
+
+extension Panel.Kind {
+    /// The name of a kind of panel. A new kind does not compile without a name here, and its keys
+    /// then need an act.
+    var name: String {
+        switch self {
+        case .goTo: "Go to"
+        case .forward: "Forward"
+        case .search: "Search"
+        case .mentions: "Mentions"
+        case .links: "Links"
+        case .contacts: "Contacts"
+        case .blocked: "Blocked"
+        case .members: "Members"
+        case .profile: "Profile"
+        case .sessions: "Sessions"
+        case .options: "Options"
+        case .publicSearch: "Public"
+        case .poll: "Poll"
+        case .queue: "Queue"
+        case .reactions: "Reactions"
+        case .thread: "Thread"
+        }
+    }
+}
+
+extension Panel {
+    /// The keys of the panel as its lower border shows them, and Enter, by the name of its kind.
+    var triggers: [String] {
+        let shown = keys.split(separator: "  ").compactMap { entry in
+            entry.split(separator: " ").first.map(String.init)
+        }
+        let keys = shown.filter { KeyPress(name: $0) != nil }
+        return (keys + ["Enter"]).map { "\(kind.name): \($0)" }
+    }
+}

@@ -1,0 +1,244 @@
+import TambourClient
+import TambourProtocol
+import TambourTesting
+
+@testable import TerminalKit
+@testable import tambour
+
+/// A person's hand at a device. It presses keys, and looks at the screen for what to press next.
+struct Hand {
+    let play: ScreenPlay
+    let device: PlayDevice
+
+    var isOffline: Bool { device.isOffline || play.isServerDown }
+
+    // MARK: - Chance
+
+    func chance(_ percent: Int) -> Bool { play.random.chance(percent) }
+
+    func below(_ bound: Int) -> Int { play.random.below(bound) }
+
+    func pick<Value>(_ values: [Value]) -> Value { play.random.pick(values) }
+
+    /// A person other than the owner of the device.
+    func other() -> ScreenPlay.Person {
+        pick(play.people.indices.filter { $0 != device.owner }.map { play.people[$0] })
+    }
+
+    /// A text that no other message has.
+    func text() -> String { "\(device.name)#\(play.nextNumber()) \(pick(Self.texts))" }
+
+    private static let texts = [
+        "hello",
+        "a longer text that needs more than one line of the pane, because it has many words",
+        "see https://example.org/a?b=c now", "**bold** and _italic_ with `code`", "> quoted words",
+        "שלום, what is new?", "👩‍👩‍👧 family 👍", "日本語 text", "# title", "@Bob look", "@Alice look",
+        "[a link](https://example.com)", "~~gone~~ __under__",
+    ]
+
+    // MARK: - Keys
+
+    func press(_ keys: KeyPress...) { device.press(keys) }
+
+    func type(_ text: String) { device.type(text) }
+
+    func look<Value>(_ body: (ScreenState) -> Value) -> Value { device.look(body) }
+
+    func until(_ what: String, _ holds: (ScreenState) -> Bool) async throws {
+        try await device.until(what, holds)
+    }
+
+    /// Closes everything above the chat, and returns to the input line.
+    func goToLine() {
+        while true {
+            let (isCovered, focus) = look { ($0.help != nil || $0.frames != nil, $0.focus) }
+            if isCovered || focus == .panel || focus == .prompt {
+                press(KeyPress(.escape))
+            } else if focus == .messages {
+                press(KeyPress(.enter))
+            } else {
+                return
+            }
+        }
+    }
+
+    /// Goes to the input line and ends an edit of a message.
+    func endEdit() {
+        goToLine()
+        for _ in 0..<4 where look(\.intent.isEdit) { press(KeyPress(.escape)) }
+        goToLine()
+    }
+
+    /// Deletes the text in the line.
+    func clearLine() {
+        endEdit()
+        for _ in 0..<400 where !look(\.input.isEmpty) {
+            press(.alt(">"), .control("u"), KeyPress(.backspace))
+        }
+    }
+
+    /// Gives a command, sometimes over a draft.
+    func command(_ line: String) async {
+        endEdit()
+        if chance(50) {
+            device.passTime()
+            await device.waitForWishes()
+        } else {
+            clearLine()
+        }
+        type("/")
+        if look(\.input.text) != "/" {
+            clearLine()
+            type("/")
+        }
+        type("\(line)\n")
+    }
+
+    /// Writes a line and sends it, sometimes after a draft.
+    func say(_ text: String) async {
+        endEdit()
+        if chance(70) { clearLine() }
+        if chance(20) {
+            device.tell([.paste(text)])
+        } else {
+            type(text)
+        }
+        press(KeyPress(.enter))
+    }
+
+    // MARK: - Chats
+
+    /// Opens one of the fitting chats of the list.
+    ///
+    /// - Returns: The chat; nil when no chat fits.
+    @discardableResult
+    func open(where fits: (ChatSummary) -> Bool = { !$0.isGone }) async throws -> ChatSummary? {
+        goToLine()
+        let chats = look(\.chats).filter(fits)
+        guard !chats.isEmpty else { return nil }
+        let chat = pick(chats)
+        try await open(chat)
+        return chat
+    }
+
+    func open(_ chat: ChatSummary) async throws {
+        guard look(\.open) != chat.id else { return }
+        press(.alt("g"))
+        // A title may hold characters that only pasting brings into a line.
+        device.tell([.paste(chat.title)])
+        choose { $0 == .chat(chat.id) }
+        if look({ $0.panel != nil }) { press(KeyPress(.escape)) }
+        guard look(\.open) == chat.id else { return }
+        try await device.waitForReading()
+    }
+
+    /// Opens a chat if none is open, and sometimes another one.
+    func openSome() async throws {
+        if look(\.open) == nil || look(\.isOpenGone) || chance(40) { try await open() }
+    }
+
+    /// Opens a group or channel of the account.
+    ///
+    /// - Returns: Whether there is one.
+    func openShared() async throws -> Bool {
+        if let open = look(\.openChat), open.id.isGroup, !open.isGone, chance(60) { return true }
+        return try await open { $0.id.isGroup && !$0.isGone } != nil
+    }
+
+    // MARK: - Messages
+
+    /// Selects one of the newest fitting messages of the open chat.
+    ///
+    /// - Returns: The message; nil when none fits, or it disappeared.
+    func select(where fits: (HistoryRow) -> Bool = { _ in true }) -> HistoryRow? {
+        endEdit()
+        let rows = look(\.rows).filter { $0.event == nil }.suffix(12).filter(fits)
+        guard !rows.isEmpty else { return nil }
+        let row = pick(rows)
+        for _ in 0..<5 where look(\.focus) == .input { press(KeyPress(.escape)) }
+        guard look(\.focus) == .messages else { return nil }
+        for _ in 0..<30 {
+            let (rows, selected) = look { ($0.rows, $0.selected) }
+            guard let wanted = rows.firstIndex(where: { $0.id == row.id }) else { return nil }
+            let index = rows.firstIndex { $0.id == selected } ?? rows.count
+            if index == wanted { return row }
+            press(KeyPress(index > wanted ? .up : .down))
+        }
+        return nil
+    }
+
+    // MARK: - Panels and questions
+
+    /// Waits until the panel that was just requested is filled.
+    ///
+    /// - Returns: Whether there is such a panel.
+    func waitForPanel(_ fits: (Panel.Kind) -> Bool) async throws -> Bool {
+        try await until("a panel") { state in
+            guard let panel = state.panel else { return state.notice != nil || state.prompt != nil }
+            return panel.isFilled || state.notice?.isError == true
+        }
+        let panel = look(\.panel)
+        if let panel { play.note(panel) }
+        return panel.map { fits($0.kind) } ?? false
+    }
+
+    /// Presses Enter on a fitting item of the panel.
+    ///
+    /// - Returns: Whether there is such an item.
+    @discardableResult
+    func choose(where fits: (Panel.Target) -> Bool) -> Bool {
+        guard mark(where: fits) else { return false }
+        press(KeyPress(.enter))
+        return true
+    }
+
+    /// Selects a fitting item of the panel.
+    ///
+    /// - Returns: Whether there is such an item.
+    func mark(where fits: (Panel.Target) -> Bool) -> Bool {
+        for _ in 0..<300 {
+            guard let panel = look(\.panel),
+                let wanted = panel.items.firstIndex(where: { fits($0.target) })
+            else { return false }
+            if panel.selected == wanted { return true }
+            press(KeyPress(panel.selected < wanted ? .down : .up))
+        }
+        return false
+    }
+
+    /// Types an answer to the question that was just requested.
+    ///
+    /// - Returns: Whether there was a question.
+    @discardableResult
+    func answer(_ text: String) async throws -> Bool {
+        try await until("a question") { $0.prompt != nil || $0.notice != nil }
+        guard look({ $0.prompt != nil }) else { return false }
+        press(.control("u"))
+        type("\(text)\n")
+        return true
+    }
+
+    /// Answers a question of yes or no, mostly with yes.
+    func confirm(_ percent: Int = 85) async throws {
+        try await until("a question") { $0.prompt != nil || $0.notice != nil }
+        if look({ $0.prompt != nil }) { type(chance(percent) ? "y" : "n") }
+    }
+
+    /// Waits until the status line shows a result.
+    func waitForNotice() async throws {
+        try await until("a notice") { $0.notice != nil }
+    }
+}
+
+extension Panel {
+    /// Whether the panel has its first contents.
+    fileprivate var isFilled: Bool {
+        switch kind {
+        case .goTo, .forward, .reactions, .links, .poll: true
+        case .search: !remark.isEmpty
+        default:
+            !(items.isEmpty && remark.isEmpty)
+                && !["asking the server…", "looking…"].contains(remark)
+        }
+    }
+}

@@ -1,0 +1,139 @@
+import TambourProtocol
+
+@testable import TerminalKit
+@testable import tambour
+
+/// The parts of a drawn screen that all devices of an account must show alike, read from its cells.
+///
+/// These parts may differ, for the reasons given, and are therefore not compared:
+///
+/// 1. Presence. A connection follows only some people, and only from its login on.
+/// 2. Typing. The notification is not stored, and a device that is offline misses it.
+/// 3. Groups that the account has lost. A device keeps its copy until the user deletes it there
+///    (section 4 of `docs/client-sync.md`); a fresh device has no copy.
+/// 4. Waiting and refused actions. Only the device that made them knows them. The plays discard
+///    refused actions before they compare.
+/// 5. The open chat, the scroll position, the selection, the cursor, and the rule above the messages
+///    that were unread when the chat was opened. They belong to the reader. The plays open the same
+///    chat everywhere, after it was read, at its newest message.
+/// 6. Highlighted words. They belong to the search of one screen.
+/// 7. The status line. It shows the traffic of one device.
+/// 8. An unfinished edit of a message. It is kept on its device only. The plays end it.
+struct ParsedScreen {
+    /// A chat of the list.
+    struct Chat: Equatable {
+        let title: String
+        /// The unread count and the marks beside it.
+        let marks: String
+        let isPinned: Bool
+        let isOpen: Bool
+        let preview: String
+
+        /// Whether the account has lost the chat.
+        var isGone: Bool { preview == "no longer a member" }
+
+        var words: String { "\(isPinned ? "^" : "")\(title) [\(marks)] \(preview)" }
+    }
+
+    /// The chats from the top of the list.
+    let chats: [Chat]
+    /// The lines of the open chat: title, pinned message, messages, input line.
+    let pane: [String]
+    private let styles: [[Style]]
+
+    init(_ surface: Surface) {
+        let columns = ScreenView.listColumns(of: surface.size.columns)
+        var chats: [Chat] = []
+        for row in stride(from: 0, to: surface.size.rows - 2, by: 2) {
+            let first = Self.text(surface, row, 0..<columns - 1)
+            let second = Self.text(surface, row + 1, 0..<columns - 1)
+            guard !first.allSatisfy(\.isWhitespace) else { break }
+            chats.append(Self.chat(first, second))
+        }
+        self.chats = chats
+        let rows = 0..<surface.size.rows - 1
+        let cells = columns..<surface.size.columns
+        pane = rows.map { row in
+            let text = Self.text(surface, row, cells)
+            return row == 0 ? Self.title(text) : text
+        }
+        styles = rows.map { row in
+            row == 0 ? [] : cells.map { surface[$0, row].style }
+        }
+    }
+
+    private static func text(_ surface: Surface, _ row: Int, _ columns: Range<Int>) -> String {
+        let cells = columns.lazy.map { surface[$0, row] }.filter { $0.width > 0 }.map(\.text)
+        var text = String(cells)
+        while text.last == " " { text.removeLast() }
+        return text
+    }
+
+    private static func chat(_ first: String, _ second: String) -> Chat {
+        var rest = first.dropFirst()
+        let isPinned = rest.first == "^"
+        if isPinned { rest = rest.dropFirst() }
+        if rest.first == "●" { rest = rest.dropFirst() }
+        // At least one blank separates the marks from the title; a title has no trailing blanks.
+        let words = rest.split(separator: " ", omittingEmptySubsequences: true).map(String.init)
+        let isMark =
+            words.count > 1 && (words.last ?? "").allSatisfy { "0123456789()m!".contains($0) }
+        let isApart = rest.hasSuffix("  \(words.last ?? "")")
+        let marks = isMark && isApart ? words.last ?? "" : ""
+        let title = (marks.isEmpty ? words : words.dropLast()).joined(separator: " ")
+        return Chat(
+            title: title,
+            marks: marks,
+            isPinned: isPinned,
+            isOpen: first.first == "▌",
+            preview: second.trimmed
+        )
+    }
+
+    /// Returns the title without presence and typing.
+    private static func title(_ text: String) -> String {
+        var words = text.split(separator: "  ", omittingEmptySubsequences: true).map(String.init)
+        words.removeAll { $0.trimmed == "online" || $0.hasSuffix("typing…") }
+        return words.joined(separator: "  ")
+    }
+
+    // MARK: - Comparing
+
+    /// Returns the first difference, in a few lines; nil when the screens are alike.
+    func difference(to other: ParsedScreen) -> String? {
+        let (one, two) = (chats.filter { !$0.isGone }, other.chats.filter { !$0.isGone })
+        let lists = Self.difference("the list", one.map(\.words), two.map(\.words))
+        if let lists { return lists }
+        return paneDifference(to: other)
+    }
+
+    private func paneDifference(to other: ParsedScreen) -> String? {
+        if let lines = Self.difference("the open chat", pane, other.pane) { return lines }
+        let match = Theme.dark[.match]
+        for (row, (one, two)) in zip(styles, other.styles).enumerated() {
+            let isOther = zip(one, two).contains { one, two in
+                one != two && ![one, two].contains { $0.background == match.background }
+            }
+            if isOther { return "the look of the line “\(pane[row])” of the open chat" }
+        }
+        return nil
+    }
+
+    private static func difference(
+        _ what: String,
+        _ one: [String],
+        _ two: [String]
+    ) -> String? {
+        guard one != two else { return nil }
+        let count = max(one.count, two.count)
+        func line(_ lines: [String], _ index: Int) -> String {
+            lines.indices.contains(index) ? lines[index] : "(no line)"
+        }
+        let places = (0..<count).filter { line(one, $0) != line(two, $0) }
+        let shown = places.prefix(4).map { place in
+            "  line \(place): “\(line(one, place))”\n      and: “\(line(two, place))”"
+        }
+        let rest = places.count > 4 ? ["  and \(places.count - 4) lines more"] : []
+        return (["\(what) differs:"] + shown + rest).joined(separator: "\n")
+    }
+}
