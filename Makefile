@@ -138,7 +138,7 @@ soak: deps-test ## Runs the long tests once, then every test $(SOAK_RUNS) times
 
 mutants: deps-conformance ## Breaks the sources in every way that a test should notice: hours
 	python3 Tests/mutants/check.py
-	@for list in commands delta entities findings photos screen simulation; do python3 Tests/mutants/$$list.py; done
+	@for list in commands delta entities findings photos plays screen simulation; do python3 Tests/mutants/$$list.py; done
 	python3 Tests/mutants/wire.py .build/venv-conformance/bin/python
 	python3 Tests/mutants/client.py
 

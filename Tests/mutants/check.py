@@ -8,6 +8,7 @@ import delta
 import entities
 import findings
 import photos
+import plays
 import screen
 import simulation
 import wire
@@ -15,7 +16,7 @@ from switch import mutated
 
 lists = {
     "commands": commands.mutants(), "delta": delta.mutants(), "entities": entities.mutants(), "findings": findings.mutants(),
-    "photos": photos.mutants(), "screen": screen.mutants(), "simulation": simulation.mutants(), "wire": wire.MUTANTS,
+    "photos": photos.mutants(), "plays": plays.mutants(), "screen": screen.mutants(), "simulation": simulation.mutants(), "wire": wire.MUTANTS,
 }
 stale = [f"{name}: {line}" for name, mutants in lists.items() for line in mutated(mutants)[1]] + list(client.unfit())
 print(*stale, sep="\n", end="\n" if stale else "")
