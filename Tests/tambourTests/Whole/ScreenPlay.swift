@@ -228,19 +228,21 @@ final class ScreenPlay {
         try await rest(devices)
         for device in own { try await discardRefused(device) }
         try await rest(devices)
-        devices.append(try await device("alice3", owner: 0, token: freshToken))
+        let fresh = try await device("alice3", owner: 0, token: freshToken)
+        devices.append(fresh)
         for device in own { await prepare(device) }
         try await rest(own)
+        for device in own where device !== fresh { try await compareAsLeft(device, with: fresh) }
         // An open chat looks different in the list, so the same chat is opened everywhere.
         for device in own { try open(0, on: device) }
         try await rest(own)
-        try compareScreens("the first chat")
+        try compare(own, at: "the first chat")
         try await readEverything(on: own[0])
         let titles = try keptChats(of: own[0]).map(\.title)
         for (place, title) in titles.enumerated() {
             for device in own { try open(place, on: device) }
             try await rest(own)
-            try compareScreens(title)
+            try compare(own, at: title)
         }
         if let late = own.first(where: { $0.lag != nil }) {
             throw Difference(description: "\(late.name): \(late.lag ?? "")")
@@ -278,12 +280,25 @@ final class ScreenPlay {
         try await rest(own)
     }
 
-    private func compareScreens(_ place: String) throws {
-        let first = try parse(own[0])
-        for device in own.dropFirst() {
+    /// Compares the chat that a device has open with the same chat on a fresh device. Opening a chat
+    /// reads it again, and would hide a screen that is out of date.
+    private func compareAsLeft(_ device: PlayDevice, with fresh: PlayDevice) async throws {
+        device.press(KeyPress(.end, .alt))
+        // The rule above unread messages belongs to the reader.
+        guard device.look(\.newAfterMs) == nil,
+            let place = try keptChats(of: device).firstIndex(where: \.isOpen)
+        else { return }
+        try open(place, on: fresh)
+        try await rest(own)
+        try compare([device, fresh], at: "the chat that was open")
+    }
+
+    private func compare(_ devices: [PlayDevice], at place: String) throws {
+        let first = try parse(devices[0])
+        for device in devices.dropFirst() {
             guard let difference = first.difference(to: try parse(device)) else { continue }
-            let lags = own.compactMap { device in device.lag.map { "\(device.name): \($0)" } }
-            let names = "\(own[0].name) and \(device.name), at \(place)"
+            let lags = devices.compactMap { device in device.lag.map { "\(device.name): \($0)" } }
+            let names = "\(devices[0].name) and \(device.name), at \(place)"
             let lines = ["\(names): \(difference)"] + lags
             throw Difference(description: lines.joined(separator: "\n  "))
         }
