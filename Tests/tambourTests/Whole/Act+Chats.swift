@@ -6,7 +6,7 @@ import TambourProtocol
 
 extension Act {
     /// Chats, groups and channels.
-    static let chats = [
+    static let chats: [Act] = [
         Act("mute", ["/mute", "mute"]) { hand in
             try await hand.openSome()
             if hand.chance(50) { hand.press(.alt("m")) } else { await hand.command("mute") }
@@ -100,17 +100,14 @@ extension Act {
         },
         Act("join", ["/join"]) { hand in
             guard let link = hand.play.links.last else { return }
+            try await hand.openSaved()
             await hand.command("join \(hand.chance(80) ? link : hand.pick(hand.play.links))")
-            try await hand.until("a group") { state in
-                state.prompt != nil || state.notice != nil || state.openChat?.id.isGroup == true
-            }
-            guard hand.look({ $0.prompt != nil }) else { return }
-            try await hand.confirm()
-            guard hand.look(\.prompt) == nil else { return }
+            try await hand.joinIfAsked()
         },
         Act("find", ["/find"]) { hand in
+            try await hand.openSaved()
             await hand.command("find \(hand.other().phone)")
-            await hand.device.waitForWishes()
+            try await hand.waitForChat()
             if hand.chance(50) { await hand.say(hand.text()) }
         },
         Act("saved", ["/saved"]) { hand in
@@ -118,9 +115,12 @@ extension Act {
             await hand.say(hand.text())
         },
         Act("public", ["/public", "Public: Enter"]) { hand in
+            try await hand.openSaved()
             await hand.command("public \(hand.pick(["Bob", "Car", "Gro", "Fri"]))")
             guard try await hand.waitForPanel({ $0.name == "Public" }) else { return }
+            guard hand.look({ $0.panel?.selectedItem != nil }) else { return }
             hand.press(KeyPress(.enter))
+            try await hand.joinIfAsked()
         },
         Act("queue", ["/queue", "queue", "Queue: x", "Queue: r"]) { hand in
             hand.goToLine()
@@ -132,6 +132,12 @@ extension Act {
 }
 
 extension Hand {
+    /// Answers the question whether to join a group, and waits for the group.
+    fileprivate func joinIfAsked() async throws {
+        try await waitForChat()
+        if look({ $0.prompt != nil }), try await confirm() { try await waitForChat() }
+    }
+
     /// Creates a group or channel.
     fileprivate func make(_ command: String) async throws {
         // The screen opens a new group when the server has made it. Offline, that would be later,

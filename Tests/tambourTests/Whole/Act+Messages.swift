@@ -6,7 +6,7 @@ import TambourProtocol
 
 extension Act {
     /// The input line.
-    static let writing = [
+    static let writing: [Act] = [
         Act("send", []) { hand in
             try await hand.openSome()
             await hand.say(hand.text())
@@ -48,6 +48,7 @@ extension Act {
             try await hand.openSome()
             guard hand.select() != nil else { return }
             hand.type("r")
+            guard hand.look(\.focus) == .input else { return }
             hand.type(hand.text())
             if hand.chance(50) { hand.device.passTime() }
             if hand.chance(50) { try await hand.open() }
@@ -73,11 +74,12 @@ extension Act {
     ]
 
     /// The selected message.
-    static let messages = [
+    static let messages: [Act] = [
         Act("reply", ["reply"]) { hand in
             try await hand.openSome()
             guard hand.select() != nil else { return }
             hand.type("r")
+            guard hand.look(\.focus) == .input else { return }
             hand.type(hand.text())
             hand.press(KeyPress(.enter))
         },

@@ -7,7 +7,7 @@ import TambourTesting
 
 extension Act {
     /// Contacts and the own profile.
-    static let people = [
+    static let people: [Act] = [
         Act("add a contact", ["contacts", "Contacts: Alt-a"]) { hand in
             hand.goToLine()
             hand.press(.alt("c"))
@@ -69,7 +69,7 @@ extension Act {
     ]
 
     /// The account, its devices, and the program.
-    static let account = [
+    static let account: [Act] = [
         Act("sessions", ["/sessions", "Sessions: x"]) { hand in
             await hand.command("sessions")
             guard try await hand.waitForPanel({ $0.name == "Sessions" }) else { return }

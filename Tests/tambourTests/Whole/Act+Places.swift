@@ -6,7 +6,7 @@ import TambourProtocol
 
 extension Act {
     /// Moving around, and searching.
-    static let places = [
+    static let places: [Act] = [
         Act("go to a chat", ["go-to-chat", "Go to: Enter"]) { hand in
             try await hand.open { _ in true }
         },

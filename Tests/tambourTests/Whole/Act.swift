@@ -4,17 +4,17 @@ import TambourClient
 @testable import tambour
 
 /// A thing that a person does at a screen, with keys alone.
-struct Act {
+struct Act: Sendable {
     let name: String
     /// The commands, the actions of keys, and the keys of panels that the act uses: `/title`,
     /// `reply`, `Contacts: Alt-a`.
     let triggers: [String]
-    let play: (Hand) async throws -> Void
+    let play: @Sendable (Hand) async throws -> Void
 
     init(
         _ name: String,
         _ triggers: [String],
-        _ play: @escaping (Hand) async throws -> Void
+        _ play: @escaping @Sendable (Hand) async throws -> Void
     ) {
         self.name = name
         self.triggers = triggers
@@ -57,12 +57,11 @@ extension Panel.Kind {
 }
 
 extension Panel {
-    /// The keys of the panel as its lower border shows them, and Enter, by the name of its kind.
+    /// The keys in the lower border of the panel, with the name of its kind.
     var triggers: [String] {
         let shown = keys.split(separator: "  ").compactMap { entry in
             entry.split(separator: " ").first.map(String.init)
         }
-        let keys = shown.filter { KeyPress(name: $0) != nil }
-        return (keys + ["Enter"]).map { "\(kind.name): \($0)" }
+        return shown.filter { KeyPress(name: $0) != nil }.map { "\(kind.name): \($0)" }
     }
 }

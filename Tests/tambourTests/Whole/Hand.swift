@@ -145,6 +145,21 @@ struct Hand {
         return try await open { $0.id.isGroup && !$0.isGone } != nil
     }
 
+    /// Opens the saved messages, so that the next chat that opens can be told apart.
+    func openSaved() async throws {
+        await command("saved")
+        try await device.waitForReading()
+    }
+
+    /// Waits until a chat other than the saved messages is open, or something else was shown.
+    func waitForChat() async throws {
+        try await until("a chat") { state in
+            state.prompt != nil || state.notice != nil || state.openTitle != Self.saved
+        }
+    }
+
+    private static let saved = "Saved messages"
+
     // MARK: - Messages
 
     /// Selects one of the newest fitting messages of the open chat.
@@ -219,9 +234,15 @@ struct Hand {
     }
 
     /// Answers a question of yes or no, mostly with yes.
-    func confirm(_ percent: Int = 85) async throws {
+    ///
+    /// - Returns: Whether there was a question, and the answer was yes.
+    @discardableResult
+    func confirm(_ percent: Int = 85) async throws -> Bool {
         try await until("a question") { $0.prompt != nil || $0.notice != nil }
-        if look({ $0.prompt != nil }) { type(chance(percent) ? "y" : "n") }
+        guard look({ $0.prompt != nil }) else { return false }
+        let isYes = chance(percent)
+        type(isYes ? "y" : "n")
+        return isYes
     }
 
     /// Waits until the status line shows a result.

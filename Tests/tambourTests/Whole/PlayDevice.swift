@@ -133,7 +133,7 @@ final class PlayDevice {
 
     /// Cuts the connection, and makes the client reconnect to an address.
     func connect(to server: String) async throws {
-        try await client.call { (core: ClientCore) throws(ClientError) in
+        try await client.call { (core: ClientCore) throws(ClientError) -> Void in
             try core.attempt { tx in try tx.set(.server, server) }
             core.host.disconnect()
             core.connectionClosed(.closed)
@@ -229,6 +229,10 @@ final class PlayDevice {
                     description: "\(name) never rests: \(client.state), \(waiting)"
                 )
             }
+            guard client.state != .signedOut else {
+                let reason = client.signedOutReason ?? ""
+                throw LookedAtDisplay.NeverShown(description: "\(name) is signed out: \(reason)")
+            }
             guard try await waitUntilOnline() else { continue }
             _ = try? await client.ask(PingRequest())
             if await isIdle() { break }
@@ -252,7 +256,7 @@ final class PlayDevice {
     }
 
     private func isIdle() async -> Bool {
-        let requests = try? await client.call { (core: ClientCore) throws(ClientError) in
+        let requests = try? await client.call { (core: ClientCore) throws(ClientError) -> Int in
             core.wire.requests.count
         }
         return requests == 0 && (try? client.queueLength()) == 0 && client.state == .online

@@ -189,7 +189,8 @@ final class ScreenPlay {
             }
             if deck.isEmpty { deck = Act.all.shuffled(using: &random) }
             let act = deck.removeLast()
-            let device = random.pick(random.chance(60) ? own : devices)
+            let isOwn = random.chance(60)
+            let device = random.pick(isOwn ? own : devices)
             story.append("\(device.name): \(act.name)")
             played[act.name, default: 0] += 1
             try await act.play(Hand(play: self, device: device))
@@ -255,7 +256,10 @@ final class ScreenPlay {
         hand.goToLine()
         device.press(.alt("q"))
         guard try await hand.waitForPanel({ $0.name == "Queue" }) else { return }
-        while device.look({ $0.panel?.items.isEmpty == false }) { device.type("x") }
+        for _ in 0..<200 where device.look({ $0.panel?.items.isEmpty == false }) {
+            device.type("x")
+            await device.waitForWishes()
+        }
         device.press(KeyPress(.escape))
     }
 
