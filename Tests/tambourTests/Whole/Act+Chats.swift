@@ -92,7 +92,7 @@ extension Act {
             guard try await hand.openShared() else { return }
             await hand.command(hand.chance(30) ? "invite new" : "invite")
             try await hand.waitForNotice()
-            guard let words = hand.look(\.notice)?.text, let place = words.range(of: "/join ")
+            guard let words = hand.look(\.notice)?.text, let place = words.firstRange(of: "/join ")
             else {
                 return
             }
