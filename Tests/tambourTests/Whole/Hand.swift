@@ -110,7 +110,7 @@ struct Hand {
 
     /// Opens one of the fitting chats of the list.
     ///
-    /// - Returns: The chat; nil when no chat fits.
+    /// - Returns: The chat; nil when no chat fits, or the chat left the list.
     @discardableResult
     func open(where fits: (ChatSummary) -> Bool = { !$0.isGone }) async throws -> ChatSummary? {
         goToLine()
@@ -118,7 +118,7 @@ struct Hand {
         guard !chats.isEmpty else { return nil }
         let chat = pick(chats)
         try await open(chat)
-        return chat
+        return look(\.open) == chat.id ? chat : nil
     }
 
     func open(_ chat: ChatSummary) async throws {
@@ -184,13 +184,12 @@ struct Hand {
 
     // MARK: - Panels and questions
 
-    /// Waits until the panel that was just requested is filled.
+    /// Waits until the panel that the last key has opened is filled.
     ///
     /// - Returns: Whether there is such a panel.
     func waitForPanel(_ fits: (Panel.Kind) -> Bool) async throws -> Bool {
-        try await until("a panel") { state in
-            guard let panel = state.panel else { return state.notice != nil || state.prompt != nil }
-            return panel.isFilled || state.notice?.isError == true
+        try await until("a filled panel") { state in
+            state.panel?.isFilled != false || state.notice?.isError == true
         }
         let panel = look(\.panel)
         if let panel { play.note(panel) }

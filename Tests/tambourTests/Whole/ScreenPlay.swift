@@ -54,7 +54,7 @@ final class ScreenPlay {
 
     init(seed: UInt64) async throws {
         var random = SeededGenerator(seed: seed)
-        // A file system in memory makes a play several times faster.
+        // In memory, the stores need not wait for a disk.
         let base = FileManager.default.isWritableFile(atPath: "/dev/shm") ? "/dev/shm" : "/tmp"
         directory = "\(base)/tambour-screens-\(getpid())-\(seed)-\(UInt32.random(in: 0 ... .max))"
         try FileManager.default.createDirectory(
