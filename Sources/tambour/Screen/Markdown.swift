@@ -195,8 +195,7 @@ private struct MarkdownReader {
     }
 
     private mutating func push(_ index: Int, _ mark: String) {
-        open.removeAll { isMark(mark, at: $0) }
-        open.append(index)
+        open = open.filter { !isMark(mark, at: $0) } + [index]
     }
 
     private func isMark(_ wanted: String, at index: Int) -> Bool {
