@@ -123,6 +123,7 @@ struct ClientFolderTests {
                 kind: kind,
                 title: "",
                 unread: unread,
+                isMentioned: false,
                 isMuted: false,
                 isPinned: false,
                 isHidden: false,

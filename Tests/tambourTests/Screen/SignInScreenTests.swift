@@ -119,7 +119,7 @@ struct SignInScreenTests {
     func qrCode() async throws {
         let directory = try TestServer.temporaryDirectory()
         let server = try TestServer(
-            limits: ["qrPollingIntervalMs": 100],
+            overrides: ["qrPollingIntervalMs": 100],
             dataDirectory: "\(directory)/server"
         )
         let alice = try server.signUp("Alice")

@@ -50,6 +50,8 @@ extension Panel.Kind {
         case .publicSearch: "Public"
         case .poll: "Poll"
         case .queue: "Queue"
+        case .folders: "Folders"
+        case .scheduled: "Scheduled"
         case .reactions: "Reactions"
         case .thread: "Thread"
         }
