@@ -51,8 +51,10 @@ extension Client {
     /// Joins the group or channel of a link, or asks to join.
     public func join(_ link: String) async throws(ClientError) -> Joining {
         let chat = try await askLoggedIn(ChatJoinRequest(link: Text(link))).chat
-        // Only members have a time at which they joined.
-        guard chat.joinTime > 0 else { return .requested(ChatCard(chat)) }
+        // People outside see a chat without participants.
+        guard let me = try me(), chat.participants[me] != nil else {
+            return .requested(ChatCard(chat))
+        }
         try await wish { core, tx in try core.learn(chat, tx) }
         return .joined(ChatCard(chat))
     }

@@ -168,5 +168,6 @@ struct VoteTask: ClientTask {
     func succeeded(_ reply: SendVoteReply, in core: ClientCore, _ tx: StoreTransaction) throws {
         // The reply has the votes but not their version, so the message is fetched.
         try tx.noteMissingChanges(of: ChatID(chat))
+        try core.askChanges(of: ChatID(chat), tx)
     }
 }

@@ -209,7 +209,9 @@ private struct MarkdownReader {
         let isWord = mark == "_" || mark == "__" || mark == "*"
         let canClose =
             !before.isWhitespace && !(isWord && (after.isLetter || after.isNumber))
-        let canOpen = !after.isWhitespace && !(isWord && (before.isLetter || before.isNumber))
+        // Symbols stand beside marks in faces such as ¯_(ツ)_/¯.
+        let isApart = before.isWhitespace || before.isPunctuation || before == "~"
+        let canOpen = !after.isWhitespace && (!isWord || isApart)
         pieces.append(.mark(mark, partner: nil))
         place = end
         let index = pieces.count - 1

@@ -12,7 +12,7 @@ extension ScreenController {
         switch name {
         case "folder":
             guard !rest.isEmpty else { return openFolders() }
-            if FoldedText(rest) == FoldedText(Self.allChats) { return showFolder(nil) }
+            if FoldedText(rest).scalars == FoldedText(Self.allChats).scalars { return showFolder(nil) }
             if let folder = folder(named: rest) { showFolder(folder.id) }
         case "folder-new":
             guard !rest.isEmpty else { return usage("/folder-new Work") }
@@ -39,7 +39,7 @@ extension ScreenController {
     private func folder(named name: String) -> ChatFolder? {
         let wanted = FoldedText(name)
         let similar = state.folders.filter { FoldedText($0.title).hasPrefix(wanted) }
-        let same = state.folders.first { FoldedText($0.title) == wanted }
+        let same = state.folders.first { FoldedText($0.title).scalars == wanted.scalars }
         guard let found = same ?? (similar.count == 1 ? similar.first : nil) else {
             let words = similar.isEmpty ? "there is no folder" : "several folders begin with"
             state.notice = ("\(words) “\(name)”; /folder lists them", true)

@@ -188,7 +188,7 @@ extension ScreenController {
     func goToDate(_ text: String) {
         guard let open = state.open else { return }
         guard let time = DateWords.time(of: text, now: Date(), calendar: .current) else {
-            state.notice = ("as in /date 2026-11-23, 23.11, yesterday, monday", true)
+            usage("/date 2026-11-23, 23.11, yesterday, monday")
             return
         }
         go(to: MessageID(timeMs: time, counter: 0), in: open)

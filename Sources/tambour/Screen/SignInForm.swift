@@ -116,7 +116,7 @@ struct SignInForm {
     /// The keys of the step.
     var keys: [String] {
         switch step {
-        case .address: ["Enter goes on", "Tab next field", "Ctrl-R QR code", "Ctrl-Q leaves"]
+        case .address: ["Enter goes on", "Tab next", "Ctrl-R QR code", "Ctrl-Q leaves"]
         case .qrCode: ["Esc back", "Ctrl-Q leaves"]
         default: ["Enter goes on", "Esc back", "Ctrl-Q leaves"]
         }

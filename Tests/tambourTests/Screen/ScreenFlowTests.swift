@@ -196,7 +196,7 @@ struct ScreenFlowTests {
             #expect(element.length == 4)
 
             desk.type("/sess")
-            try await desk.display.waits(for: "where you are signed in")
+            try await desk.display.waits(for: "devices that are signed in")
             desk.press(KeyPress(.tab))
             #expect(desk.look(\.input).text == "/sessions ")
             desk.type("\n")
@@ -303,7 +303,7 @@ struct ScreenFlowTests {
             desk.type("frie")
             try await desk.display.waits(for: "▌Friends")
             desk.press(KeyPress(.enter))
-            try await desk.display.waits(for: "Alice · from Bob")
+            try await desk.display.waits(for: "Alice · forwarded from Bob")
         }
     }
 

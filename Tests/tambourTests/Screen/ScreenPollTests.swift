@@ -61,7 +61,7 @@ struct ScreenPollTests {
             try await desk.openBob()
             desk.type("/poll Where? | Here\n")
             #expect(desk.look(\.notice)?.isError == true)
-            desk.press(KeyPress(.escape), .control("u"))
+            desk.press(.control("u"))
             try await desk.loseServer()
             desk.change { $0.input.setText("/poll Where? | Here | There") }
             desk.press(KeyPress(.enter))
