@@ -61,7 +61,11 @@ struct ScheduleTask: ClientTask {
         } else if isOther || planned.timeToFire != atMs {
             var edit = EditScheduledTask(chat: chat, message: reply.message.id.rawValue)
             if isOther { (edit.text, edit.elements) = (text, elements) }
-            if atMs == Self.nowMs { edit.isNow = true } else { edit.atMs = atMs }
+            if atMs == Self.nowMs {
+                edit.isNow = true
+            } else if planned.timeToFire != atMs {
+                edit.atMs = atMs
+            }
             try core.queue(edit, tx)
         }
     }

@@ -40,7 +40,7 @@ enum Help {
                 .action(.editor),
                 .fixed("Tab", "take the suggestion: /command, @name, :emoji:"),
                 .fixed("//text", "a message that begins with a slash"),
-                .fixed("**bold**", "and _italic_ __underlined__ ~~struck~~ `code` > quote # title"),
+                .fixed("**bold**", "_italic_ __underlined__ ~~struck~~ `code` > quote # title"),
                 .fixed("[text](URL)", "a link; \\ before a mark shows the mark itself"),
                 .line("Ctrl-_", "undo; the other keys are those of readline"),
             ]

@@ -34,6 +34,8 @@ final class ScreenController: @unchecked Sendable {
     /// Groups whose members were requested from the server.
     var rosters: Set<ChatID> = []
     var writing = Writing()
+    /// The chat that was last reported to the library.
+    private var lookedAt: ChatID?
     /// Whether the user is looking at this terminal, if the terminal reports focus.
     var isLookedAt = true
     var lastNotice = ContinuousClock.now - .seconds(60)
@@ -216,7 +218,8 @@ final class ScreenController: @unchecked Sendable {
             let (surface, seen) = view.draw(state, display.size)
             if seen.paneRows > 0 { state.scroll = seen.scroll }
             display.show(surface)
-            let isOther = seen.messages != self.seen.messages
+            // Nothing of a chat that opens for the first time may be on this device.
+            let isOther = seen.messages != self.seen.messages || state.open != lookedAt
             self.seen = seen
             if isOther { look() }
         }
@@ -233,6 +236,7 @@ final class ScreenController: @unchecked Sendable {
 
     /// Reports to the library which messages are on the screen, and marks visible messages as read.
     private func look() {
+        lookedAt = state.open
         guard let open = state.open else { return }
         var position =
             state.scroll > 0 ? (isGoingBack ? seen.messages.first : seen.messages.last) : nil

@@ -157,7 +157,7 @@ struct ClientCommentTests {
     @Test("comments are read and written offline; the next connection brings what was missed")
     func offline() async throws {
         try await withStage(comments: 2) { stage in
-            let client = stage.client
+            var client = stage.client
             let id = try await stage.open()
             try await client.until("both") { try $0.texts(of: id) == ["c1", "c2"] }
             try await stage.world.restartServer {
@@ -170,11 +170,15 @@ struct ClientCommentTests {
                 let waiting = try #require(try client.waiting().first)
                 #expect(waiting.kind == .comment("written offline"))
                 #expect(waiting.chat == stage.channel && waiting.chatTitle == "News")
+                await client.stop()
             }
+            client = try stage.world.open("tambour") { $0.historyPage = 5 }
+            try await client.startAndSync()
+            _ = try await stage.open(client)
             try await client.until("sent, without a gap") {
                 try $0.texts(of: id) == ["c1", "c2", "written offline"] && $0.queueLength() == 0
             }
-            let bob = try stage.world.server.signIn(phoneOf: stage.bob, device: "again")
+            let bob = try stage.world.server.reconnect(stage.bob)
             let said = try bob.comments(on: stage.post, in: stage.channel).map(\.text)
             #expect(said == ["c1", "c2", "written offline"])
         }

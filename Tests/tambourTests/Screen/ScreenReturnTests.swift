@@ -77,8 +77,7 @@ struct ScreenReturnTests {
             let info = try desk.bob.call(ContactInfoRequest(contactIDs: [desk.bob.userID]))
             let phone = try #require(info.contacts.first?.phone)
             desk.type("/find +\(phone)\n")
-            try await desk.display.waits(for: " hello")
-            #expect(desk.look(\.open) == desk.chat)
+            try await desk.display.wait(for: "the chat") { _ in desk.look(\.open) == desk.chat }
             #expect(desk.look(\.notice) == nil)
         }
     }

@@ -70,7 +70,7 @@ extension Act {
 
     /// The account, its devices, and the program.
     static let account: [Act] = [
-        Act("sessions", ["/sessions", "Sessions: x"]) { hand in
+        Act("sessions", ["/sessions", "Sessions: x", "Sessions: o"]) { hand in
             await hand.command("sessions")
             guard try await hand.waitForPanel({ $0.name == "Sessions" }) else { return }
             hand.type("x")
