@@ -178,7 +178,7 @@ struct ClientCommentTests {
             try await client.until("sent, without a gap") {
                 try $0.texts(of: id) == ["c1", "c2", "written offline"] && $0.queueLength() == 0
             }
-            let bob = try stage.world.server.reconnect(stage.bob)
+            let bob = try stage.world.server.reconnect(stage.bob).client
             let said = try bob.comments(on: stage.post, in: stage.channel).map(\.text)
             #expect(said == ["c1", "c2", "written offline"])
         }

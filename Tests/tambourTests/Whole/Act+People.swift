@@ -73,7 +73,8 @@ extension Act {
         Act("sessions", ["/sessions", "Sessions: x", "Sessions: o"]) { hand in
             await hand.command("sessions")
             guard try await hand.waitForPanel({ $0.name == "Sessions" }) else { return }
-            hand.type("x")
+            if hand.chance(50) { hand.press(KeyPress(.down)) }
+            hand.type(hand.pick(["x", "o"]))
             guard hand.look({ $0.prompt != nil }) else { return }
             // The plays need the other devices of the account under test.
             hand.type(hand.device.owner == 0 ? "n" : "y")

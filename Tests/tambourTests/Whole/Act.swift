@@ -21,7 +21,7 @@ struct Act: Sendable {
         self.play = play
     }
 
-    static let all = writing + messages + places + chats + people + account
+    static let all = writing + messages + places + chats + people + account + folders
 
     /// What the acts use.
     static let triggers = Set(all.flatMap(\.triggers))
