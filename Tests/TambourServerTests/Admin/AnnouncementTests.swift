@@ -93,7 +93,7 @@ struct AnnouncementTests {
             #expect(try bob.texts(channel).last == whole)
 
             // After the owner deletes the channel, the next announcement creates another one.
-            try alice.call(ChatDeleteRequest(chatID: channel))
+            try alice.call(ChatDeleteRequest(chatID: channel, forAll: true))
             #expect(try server.failure(.announce(AnnouncementRequest("New"))).contains("--from"))
             #expect(try server.announce("New", from: bob).hasSuffix(" to 2 members"))
             #expect(

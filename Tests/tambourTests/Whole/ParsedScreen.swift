@@ -77,7 +77,7 @@ struct ParsedScreen {
         // At least one blank separates the marks from the title; a title has no trailing blanks.
         let words = rest.split(separator: " ", omittingEmptySubsequences: true).map(String.init)
         let isMark =
-            words.count > 1 && (words.last ?? "").allSatisfy { "0123456789()m!".contains($0) }
+            words.count > 1 && (words.last ?? "").allSatisfy { "0123456789()m!@".contains($0) }
         let isApart = rest.hasSuffix("  \(words.last ?? "")")
         let marks = isMark && isApart ? words.last ?? "" : ""
         let title = (marks.isEmpty ? words : words.dropLast()).joined(separator: " ")
@@ -108,15 +108,25 @@ struct ParsedScreen {
     }
 
     private func paneDifference(to other: ParsedScreen) -> String? {
-        if let lines = Self.difference("the open chat", pane, other.pane) { return lines }
+        let (own, theirs) = (compared, other.compared)
+        let lines = Self.difference("the open chat", own.map(\.text), theirs.map(\.text))
+        if let lines { return lines }
         let match = Theme.dark[.match]
-        for (row, (one, two)) in zip(styles, other.styles).enumerated() {
+        for (line, (one, two)) in zip(own, zip(own, theirs).map { ($0.styles, $1.styles) }) {
             let isOther = zip(one, two).contains { one, two in
                 one != two && ![one, two].contains { $0.background == match.background }
             }
-            if isOther { return "the look of the line “\(pane[row])” of the open chat" }
+            if isOther { return "the look of the line “\(line.text)” of the open chat" }
         }
         return nil
+    }
+
+    /// The lines that are compared: without the rule above new messages, and without the blank
+    /// lines above the messages, which are one less below that rule.
+    private var compared: [(text: String, styles: [Style])] {
+        let lines = zip(pane, styles).map { (text: $0, styles: $1) }
+        let messages = lines.dropFirst().filter { !$0.text.hasPrefix("─── new ──") }
+        return Array(lines.prefix(1) + messages.drop { $0.text.isEmpty })
     }
 
     private static func difference(
