@@ -516,7 +516,8 @@ struct SuiteCoverageTests {
         _ alice: WireClient,
         _ bob: WireClient
     ) throws {
-        try tour.play(alice, SessionsInfoRequest())
+        let own = try tour.play(alice, SessionsInfoRequest())?.sessions.first?.id
+        try tour.play(alice, SessionsCloseRequest(id: own))
         let modern = try server.reconnect(bob, features: ["phone-lookup"]).client
         try server.reload([FeaturePlan(name: "phone-lookup")])
         try tour.collect(modern)

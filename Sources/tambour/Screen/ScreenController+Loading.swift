@@ -63,6 +63,10 @@ extension ScreenController {
         if let me {
             loading.stale.chats.formUnion(change.people.map { ChatID.dialog(me, $0) })
         }
+        if !change.people.isEmpty {
+            // The previews of groups contain names.
+            loading.stale.chats.formUnion(state.chats.map(\.id).filter(\.isGroup))
+        }
         if let open = state.open,
             change.everything || change.histories.contains(open)
                 || change.comments.contains(open) || !change.people.isEmpty

@@ -238,7 +238,7 @@ struct DefaultChatTests {
             #expect(try server.failure(.addDefaultChat("\(third)")).contains("limit is 2"))
             #expect(try server.failure(.addDefaultChat("12")).contains("no group or channel"))
             #expect(try server.failure(.removeDefaultChat("12")).contains("do not join"))
-            try alice.call(ChatDeleteRequest(chatID: gone))
+            try alice.call(ChatDeleteRequest(chatID: gone, forAll: true))
             // Two of three fit.
             _ = try server.admin(.createUsers(count: 3, firstPhone: 79_990_800_000))
             #expect(
