@@ -105,6 +105,25 @@ struct ArithmeticTests {
             "a text: nil for what does not fit"
         ),
         Exception("tambour/Tambour.swift", "CommandLine.argc", "a count of the system"),
+        Exception(
+            "tambour/Commands/Waiting.swift",
+            "Int(argument)",
+            "a text: nil for what does not fit"
+        ),
+        Exception("tambour/LaterWords.swift", "Int(match.", "two digits"),
+        Exception("tambour/LaterWords.swift", "Int($0)", "a text: nil for what does not fit"),
+        Exception("tambour/LaterWords.swift", "timeIntervalSince1970", "the time of a calendar"),
+        Exception("TambourProtocol/InvitationCode.swift", "Int(byte)", "a byte"),
+        Exception(
+            "TambourMessenger/Operator/AdminService.swift",
+            "let days = Int(words[2])",
+            "a text: nil for what does not fit"
+        ),
+        Exception(
+            "tambourd/Settings.swift",
+            "Int(invitationsText)",
+            "a text: nil for what does not fit"
+        ),
         Exception("tambourd/FeatureFile.swift", "Int(", "up to three digits"),
         Exception("tambourd/Settings.swift", "Int($0)", "a text: nil for what does not fit"),
     ]

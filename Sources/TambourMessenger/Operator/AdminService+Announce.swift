@@ -125,7 +125,8 @@ extension AdminService {
         guard owner ?? chat.owner == chat.owner else {
             throw Failure(
                 description: "announcements are posted by \(chat.owner), the owner of channel "
-                    + "\(chat.key.rawValue); leave --from out"
+                    + "\(chat.key.rawValue)"
+                    + "; leave --from out"
             )
         }
         if let last, last.chat != chat.key { _ = try tx.removeDefaultChat(last.chat) }
