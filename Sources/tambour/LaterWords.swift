@@ -1,4 +1,5 @@
 import Foundation
+import TambourProtocol
 
 /// Parses the times at which users want a message to be sent.
 enum LaterWords {

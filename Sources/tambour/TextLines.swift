@@ -1,4 +1,5 @@
 import TambourClient
+import TambourProtocol
 
 /// What commands print for the user, one line for each thing.
 extension HistoryRow {

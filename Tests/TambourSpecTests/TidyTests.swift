@@ -37,7 +37,7 @@ struct TidyTests {
             "TambourFraming", "TambourNet", "TambourProtocol", "TambourQueues",
             "Dispatch", "Foundation", "GRDB", "Glibc", "Synchronization",
         ],
-        "TerminalKit": ["CWidth", "Dispatch", "Glibc"],
+        "TerminalKit": ["CQRencode", "CWidth", "Dispatch", "Glibc"],
         // Programs. `TambourServer` is the part of tambourd that tests start in their own process.
         "TambourServer": [
             "TambourGateway", "TambourMessenger", "TambourNet", "TambourProtocol", "TambourSQL",

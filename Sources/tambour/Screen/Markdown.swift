@@ -1,4 +1,5 @@
 import TambourClient
+import TambourProtocol
 
 /// Formatting as users write it: `**strong**`, `_emphasized_` or `*emphasized*`, `__underlined__`,
 /// `~~struck~~`, `` `code` ``, fences of three backticks, `[text](address)`, `> quote` and
