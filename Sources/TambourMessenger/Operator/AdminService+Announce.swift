@@ -123,10 +123,10 @@ extension AdminService {
         }
         let chat = try living ?? create(request.title, owner, environment, limits, in: tx)
         guard owner ?? chat.owner == chat.owner else {
+            let channel = chat.key.rawValue
             throw Failure(
                 description: "announcements are posted by \(chat.owner), the owner of channel "
-                    + "\(chat.key.rawValue)"
-                    + "; leave --from out"
+                    + "\(channel); leave --from out"
             )
         }
         if let last, last.chat != chat.key { _ = try tx.removeDefaultChat(last.chat) }

@@ -12,7 +12,9 @@ extension ScreenController {
         switch name {
         case "folder":
             guard !rest.isEmpty else { return openFolders() }
-            if FoldedText(rest).scalars == FoldedText(Self.allChats).scalars { return showFolder(nil) }
+            if FoldedText(rest).scalars == FoldedText(Self.allChats).scalars {
+                return showFolder(nil)
+            }
             if let folder = folder(named: rest) { showFolder(folder.id) }
         case "folder-new":
             guard !rest.isEmpty else { return usage("/folder-new Work") }
