@@ -69,6 +69,7 @@ extension ClientCore {
         try change(chat, with: [message], isPushed: isPushed, tx) {
             $0.edit([position], isReading: isReading)
         }
+        if try tx.describedChat(chat)?.pinnedMessage?.id == message.id { try refresh(chat, tx) }
     }
 
     /// Handles the deletion of messages.
@@ -77,8 +78,10 @@ extension ClientCore {
             $0.delete(messages.map { Position($0.rawValue) })
         }
         guard let known = try tx.chatRow(chat) else { return }
-        // A deleted message may have been the newest or an unread one.
-        if known.unread > 0 || known.newest.map({ messages.contains($0) }) == true {
+        // A deleted message may have been the newest, an unread or the pinned one.
+        let pinned = try tx.describedChat(chat)?.pinnedMessage?.id
+        let important = [known.newest, pinned].compactMap { $0 }
+        if known.unread > 0 || important.contains(where: messages.contains) {
             try refresh(chat, tx)
         }
     }

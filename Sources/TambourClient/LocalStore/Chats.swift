@@ -275,6 +275,7 @@ extension Chat {
     fileprivate mutating func keepOwn(of old: Chat) {
         joinTime = old.joinTime
         newMessages = old.newMessages
+        pinnedMessage = old.pinnedMessage
         lastDelayedUpdateTime = max(lastDelayedUpdateTime, old.lastDelayedUpdateTime)
         lastFireDelayedErrorTime = max(lastFireDelayedErrorTime, old.lastFireDelayedErrorTime)
     }

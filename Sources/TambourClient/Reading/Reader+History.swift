@@ -64,7 +64,8 @@ extension Reader {
             guard let quoted = rows[index].quote?.message,
                 try isGone(quoted, in: chat, held, &overlays)
             else { continue }
-            rows[index].quote?.text = "deleted message"
+            // As in later replies of the server, which leave out the link to a deleted message.
+            rows[index].quote = nil
         }
         return HistoryPage(
             rows: rows,
@@ -76,7 +77,7 @@ extension Reader {
         )
     }
 
-    /// Returns whether a message is known to be deleted. A reply still carries its text.
+    /// Returns whether a message is known to be deleted. A stored answer still carries its text.
     private func isGone(
         _ message: MessageID,
         in chat: ChatID,

@@ -90,8 +90,8 @@ extension ClientCore {
             try askChanges(of: chat.id, tx)
         } else if try !tx.put(chat, from: .push, me: me) {
             forgetHistory(of: chat.id)
-        } else if known?.isStale != false {
-            // A push to all members lacks this account's read mark.
+        } else if known?.isStale != false || chat.mayChangePin {
+            // A push to all members lacks this account's read mark and the pinned message.
             try refresh(chat.id, tx)
         } else {
             try noteChanged(chat.id, tx)
@@ -347,5 +347,16 @@ extension ClientCore {
         case .later, .afterLogin, nil: return
         case .never, .refresh: try tx.settleDoubt(about: chat)
         }
+    }
+}
+
+extension Chat {
+    /// Whether the push of a changed chat may follow a change of the pinned message, which the push
+    /// does not contain because some members may not see it. Only changes with an event or a new
+    /// message bring a message.
+    fileprivate var mayChangePin: Bool {
+        guard let lastMessage else { return true }
+        let event = lastMessage.shownAttaches.first?.event
+        return event == "pin" || event == "unpin"
     }
 }

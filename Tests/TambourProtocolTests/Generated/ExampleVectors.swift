@@ -3588,8 +3588,20 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "SESSIONS_CLOSE request: one of the others", type: "SessionsCloseRequest", opcode: 97, command: 0, dialect: [], sequence: 14,
+            hex: "0a00000e00610000000581a2696407",
+            plain: nil,
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "SESSIONS_CLOSE reply: closed", type: "SessionsCloseReply", opcode: 97, command: 1, dialect: [], sequence: 13,
             hex: "0a01000d00610000003481a5746f6b656ed92b616e3146414b45544f4b454e616e3146414b45544f4b454e616e3146414b45544f4b454e616e3146414b45",
+            plain: nil,
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "SESSIONS_CLOSE error: the asking session itself", type: "ErrorReply", opcode: 97, command: 3, dialect: [], sequence: 14,
+            hex: "0a03000e00610000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
             plain: nil,
             accept: [],
             reject: []))

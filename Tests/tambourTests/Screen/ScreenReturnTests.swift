@@ -132,6 +132,30 @@ struct ScreenReturnTests {
         }
     }
 
+    @Test("the pinned message is that of others: pinned, edited, kept and deleted elsewhere")
+    func pinnedElsewhere() async throws {
+        try await atDesk(after: Self.hello) { desk in
+            try await desk.openBob()
+            let hello = try #require(desk.look { $0.rows.last?.message })
+            let bob = desk.bob
+            try bob.call(ChatUpdateRequest(chatID: desk.chat, pinMessageID: hello))
+            try await desk.display.waits(for: "^ Bob: hello")
+            try bob.call(MsgEditRequest(chatID: desk.chat, messageID: hello, text: "good day"))
+            try await desk.display.waits(for: "^ Bob: good day")
+            let silent = ChatUpdateRequest(
+                chatID: desk.chat,
+                pinMessageID: MessageID(0),
+                notifyPin: false
+            )
+            try bob.call(silent)
+            try await desk.display.waitsForEnd(of: "^ Bob: good day")
+            try bob.call(ChatUpdateRequest(chatID: desk.chat, pinMessageID: hello))
+            try await desk.display.waits(for: "^ Bob: good day")
+            try bob.call(MsgDeleteRequest(chatID: desk.chat, messageIDs: [hello]))
+            try await desk.display.waitsForEnd(of: "^ Bob: good day")
+        }
+    }
+
     @Test("a reply does not quote a deleted message")
     func deletedQuote() async throws {
         try await atDesk(after: Self.hello) { desk in
@@ -154,7 +178,9 @@ struct ScreenReturnTests {
             try await desk.display.waits(for: "Alice: mine")
             desk.press(KeyPress(.escape), KeyPress(.up), KeyPress(.character("d")))
             desk.press(KeyPress(.character("y")))
-            try await desk.display.waits(for: "Alice: deleted message")
+            try await desk.display.wait(for: "no quote") { _ in
+                desk.look { $0.rows.last?.text == "an answer" && $0.rows.last?.quote == nil }
+            }
         }
     }
 }

@@ -291,13 +291,20 @@ extension ScreenController {
     fileprivate var difference: String? {
         guard isIdle else { return "it still reads" }
         guard state.connection == .online else { return "it shows \(state.connection)" }
-        if (try? client.chats()) != state.chats { return "its list is old" }
+        if let chats = try? client.chats(), chats != state.chats {
+            let pairs = zip(chats, state.chats).filter { $0 != $1 }
+            return "its list is old: \(chats.count) stored, \(state.chats.count) shown, \(pairs)"
+        }
         guard let open = state.open else { return nil }
         let page = try? client.history(
             of: open,
             anchor.map { .around($0) } ?? .newest,
             count: Loading.page
         )
+        let pinned = try? client.pinnedMessage(in: open)
+        if pinned != state.pinned {
+            return "its pinned message is old: \(String(describing: pinned)) stored"
+        }
         return page?.rows == state.rows && page?.isGapBefore == state.isGapBefore
             ? nil : "its messages are old"
     }

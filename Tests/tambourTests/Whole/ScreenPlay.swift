@@ -266,7 +266,8 @@ final class ScreenPlay {
     /// Brings a screen into the state in which screens are compared.
     private func prepare(_ device: PlayDevice) async {
         let hand = Hand(play: self, device: device)
-        if device.look(\.open) == nil { hand.clearLine() }
+        // A refused command stays in the line and is no draft.
+        if device.look({ $0.open == nil || $0.input.text.hasPrefix("/") }) { hand.clearLine() }
         device.tell([.focusGained])
         hand.endEdit()
         device.passTime()

@@ -193,6 +193,9 @@ def describe(frame: Frame) -> str:
 class Connection:
     """A TCP connection. Received frames wait in `unread` until an expectation takes them."""
 
+    #: The reply to SESSION_INIT, once a case has connected.
+    greeting: Frame
+
     def __init__(
         self,
         target: Target,

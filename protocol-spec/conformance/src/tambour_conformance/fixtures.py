@@ -121,7 +121,8 @@ def connect(settings: Settings, log: CaseLog) -> Iterator[Connect]:
         opened.append(connection)
         if init:
             connection.lz4_large = "lz4-large" in (capabilities or ())
-            connection.call("SESSION_INIT", hello(connection.name, capabilities, features))
+            request = hello(connection.name, capabilities, features)
+            connection.greeting = connection.call("SESSION_INIT", request)
         return connection
 
     yield connect
