@@ -107,7 +107,7 @@ struct JSONOutputTests {
             "chats": Command(schema: "chat", arguments: ["--all"]),
             "people": Command(schema: "person", arguments: []),
             "groups members": Command(schema: "person", arguments: ["\(group)"]),
-            "sessions": Command(schema: "session", arguments: []),
+            "sessions list": Command(schema: "session", arguments: []),
             "queue list": Command(schema: "action", arguments: []),
             "entities conflicts": Command(schema: "conflict", arguments: [], status: 1),
             "search": Command(schema: "message", arguments: ["b"]),

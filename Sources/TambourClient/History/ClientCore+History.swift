@@ -168,7 +168,24 @@ extension ClientCore {
         screens[looker] = screen
         if isElsewhere { return try tellLook(at: chat, screen, tx) }
         try readHistory(for: looker, tx)
+        try readAnswered(for: looker, tx)
         try askCommentCounts(on: visible, in: chat, tx)
+    }
+
+    /// Requests the message that the draft of a chat answers, if it is not stored. The draft may come
+    /// from another device.
+    private func readAnswered(for looker: Looker, _ tx: StoreTransaction) throws {
+        let chat = looker.chat
+        guard isLive, try tx.commentThread(chat) == nil,
+            let message = try tx.draft(of: chat)?.replyTo, screens[looker]?.answered != message,
+            try !tx.holds(message, in: chat)
+        else { return }
+        screens[looker]?.answered = message
+        call(MsgGetRequest(chatID: chat, messageIDs: [message])) { [self] answer, tx in
+            // Without an answer the draft shows no quote, like a draft that answers a deleted message.
+            guard case .success(let reply) = answer else { return }
+            for message in reply.messages { try learn(message, after: .unknown, in: chat, tx) }
+        }
     }
 
     /// Records that the chat is no longer on the screen.

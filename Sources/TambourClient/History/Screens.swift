@@ -11,6 +11,8 @@ struct Screen {
     var reader: HistoryReader
     /// Whether this connection has requested the changes of the stored messages.
     var hasAskedChanges = false
+    /// The message that this connection has requested because the draft answers it.
+    var answered: MessageID?
 }
 
 /// A process that shows a chat.
@@ -67,6 +69,7 @@ struct Screens {
         for looker in lookers {
             screens[looker]?.reader.disconnected()
             screens[looker]?.hasAskedChanges = false
+            screens[looker]?.answered = nil
         }
     }
 

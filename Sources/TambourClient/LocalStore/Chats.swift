@@ -62,7 +62,7 @@ extension StoreTransaction {
               lastEventTime = max(lastEventTime, excluded.lastEventTime),
               lastMessage = excluded.lastMessage,
               readMark = excluded.readMark,
-              othersReadMark = max(othersReadMark, excluded.othersReadMark),
+              othersReadMark = excluded.othersReadMark,
               unread = excluded.unread, isStale = 0, data = excluded.data
             """,
             [

@@ -67,7 +67,7 @@ struct Queue: AsyncParsableCommand {
         @OptionGroup var account: AccountOptions
 
         @Argument(help: "The ids of the actions, as `tambour queue` prints them.")
-        var ids: [Int64] = []
+        var ids: [ActionID] = []
 
         @Flag(help: "Cancels all actions.")
         var all = false
@@ -96,7 +96,7 @@ struct Queue: AsyncParsableCommand {
         @OptionGroup var options: ChangeOptions
 
         @Argument(help: "The ids of the actions, as `tambour queue` prints them.")
-        var ids: [Int64] = []
+        var ids: [ActionID] = []
 
         @Flag(help: "Retries all refused actions.")
         var all = false
@@ -121,8 +121,18 @@ struct Queue: AsyncParsableCommand {
     }
 }
 
+/// The id of an action as an argument. Most are negative, and look like options to the parser.
+struct ActionID: ExpressibleByArgument {
+    let rawValue: Int64
+
+    init?(argument: String) {
+        guard let value = Int64(ChatName.plain(argument)) else { return nil }
+        rawValue = value
+    }
+}
+
 /// - Throws: `ValidationError` unless there are either ids or `--all`.
-private func requireEither(_ ids: [Int64], _ all: Bool) throws {
+private func requireEither(_ ids: [ActionID], _ all: Bool) throws {
     if ids.isEmpty != all { throw ValidationError("Give either the ids of actions or --all.") }
 }
 
@@ -131,12 +141,12 @@ extension Client {
     ///
     /// - Parameter ids: Nil for all actions.
     /// - Throws: `Failure` for an id that no action has.
-    fileprivate func actions(_ ids: [Int64]?) throws -> [Waiting] {
+    fileprivate func actions(_ ids: [ActionID]?) throws -> [Waiting] {
         let actions = try waiting()
         guard let ids else { return actions }
         return try ids.map { id in
-            guard let action = actions.first(where: { $0.id.rawValue == id }) else {
-                throw Failure("No action \(id) waits: `tambour queue` lists those that do")
+            guard let action = actions.first(where: { $0.id.rawValue == id.rawValue }) else {
+                throw Failure("No action \(id.rawValue) waits: `tambour queue` lists those that do")
             }
             return action
         }

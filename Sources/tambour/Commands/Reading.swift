@@ -105,7 +105,9 @@ extension Client {
     fileprivate func holdsNewest(_ count: Int, of chat: ChatID) -> Bool {
         guard let page = try? history(of: chat, .newest, count: count) else { return false }
         let isWhole = !page.rows.contains { $0.isGapAfter }
-        if isWhole, page.rows.count >= count || !page.isGapBefore { return true }
+        // The page also has this account's messages that are not sent.
+        let sent = page.rows.count { $0.message != nil }
+        if isWhole, sent >= count || !page.isGapBefore { return true }
         // Without a position, the library fetches backwards from the newest message, if possible in
         // one page. With the rows around a gap, it would fill the gap with pages of the usual size.
         look(at: chat, rowsOnScreen: count)

@@ -152,9 +152,20 @@ extension ScreenController {
 
     private func intent(of draft: Client.Draft, in chat: ChatID) -> ScreenState.Intent {
         guard let message = draft.replyTo else { return .new }
+        return .reply(message, quote: quote(of: message, in: chat))
+    }
+
+    /// Returns a message as the quote above the line; "…" while it is unknown, and when it is deleted.
+    private func quote(of message: MessageID, in chat: ChatID) -> String {
         let page = try? client.history(of: chat, .around(message), count: 1)
         let row = page?.rows.first { $0.message == message }
-        return .reply(message, quote: row.map { "\($0.senderName): \($0.text)" } ?? "…")
+        return row.map { "\($0.senderName): \($0.text)" } ?? "…"
+    }
+
+    /// Updates the quote above the line after a change of messages.
+    func updateQuote() {
+        guard let chat = state.open, case .reply(let message, _) = state.intent else { return }
+        state.intent = .reply(message, quote: quote(of: message, in: chat))
     }
 
     /// Shows another device's change of the draft, if the line is untouched.

@@ -260,6 +260,7 @@ extension ScreenController {
             state.typing = nil
         }
         state.rows = page.rows
+        updateQuote()
         state.isGapBefore = page.isGapBefore
         state.isStart = page.isStart
         state.isEnd = page.isEnd

@@ -186,8 +186,8 @@ struct ScreenView {
             }
             text.append(preview.text.oneLine)
         }
-        if chat.isGone { text = ["no longer a member"] }
         if let draft = chat.draft, !isOpen { text = ["draft: ", draft.oneLine] }
+        if chat.isGone { text = ["no longer a member"] }
         let below = Rect(
             column: area.column + 1,
             row: area.row + 1,

@@ -17,6 +17,9 @@ from typing import Any
 
 import jsonschema
 
+#: Properties that no command alone produces: numbers of comments come only for posts on a screen.
+ELSEWHERE = {"message.json": {"comments"}}
+
 #: A double represents every integer up to this one exactly.
 SAFE = 2**53
 
@@ -47,7 +50,7 @@ def main(schema_file: Path, outputs: list[Path]) -> int:
     schema = json.loads(schema_file.read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
-    missing, wrong = set(schema["properties"]), []
+    missing, wrong = set(schema["properties"]) - ELSEWHERE.get(schema_file.name, set()), []
     for output in outputs:
         found = list(values(output.read_text()))
         if not found:

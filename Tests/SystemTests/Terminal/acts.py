@@ -578,6 +578,78 @@ def public(stage: Stage) -> None:
     stage.close()
 
 
+# Folders and scheduled messages
+
+
+@act("/folder", "/folder-new", "/folder-add", "/folder-remove", "/folder-rename", "/folder-delete", "folders",
+     "Folders: n", "Folders: r", "Folders: d", "Folders: a", "Folders: K")
+def folders(stage: Stage) -> None:
+    def is_shown(terminal: Terminal, title: str) -> bool:
+        return title in chats(terminal).split("\n")[0]
+
+    stage.do("/folder-new Work")
+    stage.own.until("the empty folder", lambda: is_shown(stage.own, "Work") and "no chats" in chats(stage.own))
+    stage.do("/folder-add")
+    stage.own.until("the chat alone", lambda: row(stage.own, "Friends") and not row(stage.own, "Dave"))
+    stage.in_panel("/folder", "Folders", "1 chat, with Friends")
+    stage.do("/folder-rename Play")
+    stage.in_panel("Alt-l", "Folders", "Play")
+    stage.do("/folder-remove")
+    stage.own.until("no chat", lambda: not row(stage.own, "Friends"))
+    stage.do("/folder-delete")
+    stage.answer("Delete the folder", "y")
+    stage.in_panel("/folder", "Folders", "Play", there=False)
+    stage.own.until("all chats", lambda: row(stage.own, "Friends") and row(stage.own, "Dave"))
+    for title in ("One", "Two"):
+        stage.open("/folder", "Folders")
+        stage.own.press("n")
+        stage.answer("Name of the new folder", f"{title}\r")
+        stage.own.until("the new folder", lambda title=title: is_shown(stage.own, title))
+    stage.open("/folder", "Folders")
+    stage.own.press("K")
+    stage.own.until("the other order", lambda: re.search("Two(.|\n)*One", stage.own.text))
+    stage.own.press("a")
+    stage.own.shows("1 chat, with Friends")
+    stage.own.press("r")
+    stage.answer("New name", "")
+    stage.own.press("Ctrl-u")
+    stage.own.type("Three\r")
+    stage.own.shows("Three")
+    stage.close()
+    stage.in_panel("/folder", "Folders", "Three")
+    for _ in range(2):
+        stage.open("/folder", "Folders")
+        stage.own.press("Down", "d") if is_shown(stage.own, "All") else stage.own.press("d")
+        stage.answer("Delete the folder", "y")
+        stage.close()
+    stage.in_panel("/folder", "Folders", "no folders yet")
+
+
+@act("/later", "Scheduled in Friends: e", "Scheduled in Friends: t", "Scheduled in Friends: n", "Scheduled in Friends: x")
+def later(stage: Stage) -> None:
+    for text in ("a plan", "a mistake"):
+        stage.do(f"/later 2h {text}")
+        stage.noticed("will be sent at")
+        stage.in_panel("/later", "Scheduled in Friends", text)
+    stage.open("/later", "Scheduled in Friends")
+    stage.own.press("Down", "x")
+    stage.answer("Cancel this message", "y")
+    stage.own.until("one alone", lambda: "a mistake" not in stage.own.text)
+    stage.own.press("t")
+    stage.answer("Send it at", "")
+    stage.own.press("Ctrl-u")
+    stage.own.type("3h\r")
+    stage.own.press("e")
+    stage.own.until("its text in the line", lambda: "✎ a plan" in stage.own.text)
+    stage.do(" that holds")
+    stage.noticed("changed")
+    stage.in_panel("/later", "Scheduled in Friends", "a plan that holds")
+    stage.open("/later", "Scheduled in Friends")
+    stage.own.press("n")
+    stage.close()
+    stage.shown("the message", lambda terminal: "a plan that holds" in pane(terminal))
+
+
 # Commands that only show something
 
 

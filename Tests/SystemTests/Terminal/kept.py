@@ -53,6 +53,8 @@ class Writer:
         tablet.shows(f"draft: {self.text[:15]}")
         go_to(tablet, "Bob")
         is_typed(tablet, self.text)
+        # The list shows no draft of the chat that is open again after the next start.
+        go_to(tablet, "Carol")
         tablet.close()
 
     def opens_again(self) -> None:

@@ -121,12 +121,11 @@ struct ParsedScreen {
         return nil
     }
 
-    /// The lines that are compared: without the rule above new messages, and without the blank
-    /// lines above the messages, which are one less below that rule.
+    /// The lines that are compared: without the rule above new messages, and without blank lines,
+    /// which are one less above the messages when there is that rule.
     private var compared: [(text: String, styles: [Style])] {
-        let lines = zip(pane, styles).map { (text: $0, styles: $1) }
-        let messages = lines.dropFirst().filter { !$0.text.hasPrefix("─── new ──") }
-        return Array(lines.prefix(1) + messages.drop { $0.text.isEmpty })
+        zip(pane, styles).map { (text: $0, styles: $1) }
+            .filter { !$0.text.isEmpty && !$0.text.hasPrefix("─── new ──") }
     }
 
     private static func difference(
