@@ -16,7 +16,7 @@ extension Client {
     /// Returns the members of a group or channel: the first page that the server sends.
     public func members(of chat: ChatID) async throws(ClientError) -> [Person] {
         let reply = try await askLoggedIn(ChatMembersRequest(chatID: chat, type: .member))
-        return try await keep(reply.members.map(\.contact))
+        return try await keep(members: reply.members)
     }
 
     /// Searches the server's messages for words that begin with the words of `query`, newest first.
@@ -75,6 +75,14 @@ extension Client {
         try await wish { _, tx in
             for user in users { try tx.put(user) }
             return try users.compactMap { try tx.person($0.id) }
+        }
+    }
+
+    /// Stores the people of a list of members, as `keep`.
+    func keep(members: [ChatMember]) async throws(ClientError) -> [Person] {
+        try await wish { _, tx in
+            for member in members { try tx.put(member: member.contact) }
+            return try members.compactMap { try tx.person($0.contact.id) }
         }
     }
 }

@@ -27,6 +27,18 @@ extension StoreTransaction {
         changes.people.insert(user.id)
     }
 
+    /// Stores a user of a list of members, which shows everybody the same: without the names that
+    /// this account gave, the phone and the block.
+    func put(member: User) throws {
+        var user = member
+        if let known = try self.user(user.id) {
+            user.names.insert(contentsOf: known.names.filter { $0.type == "CUSTOM" }, at: 0)
+            user.phone = user.phone ?? known.phone
+            user.status = user.status ?? known.status
+        }
+        try put(user)
+    }
+
     /// Stores the presence of a user.
     func put(_ presence: Presence, of user: UserID) throws {
         try execute(

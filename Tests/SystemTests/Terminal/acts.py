@@ -445,7 +445,7 @@ def new_channel(stage: Stage) -> None:
     stage.own.until("it open", lambda: "Announcements  channel" in pane(stage.own))
 
 
-@act("/comments", "comments", "/options", "Options: Enter")
+@act("/comments", "comments")
 def comments(stage: Stage) -> None:
     stage.go_to("Announcements")
     stage.open("/options", "Options of Announcements")

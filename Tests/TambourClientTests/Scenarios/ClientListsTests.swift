@@ -28,6 +28,23 @@ struct ClientListsTests {
         }
     }
 
+    @Test("a list of members keeps the names that the account gave")
+    func givenNames() async throws {
+        try await withWorld { world in
+            let (alice, bob, _) = try world.aliceAndBob()
+            let client = try await world.onlineClient(of: alice)
+            let group = try alice.createGroup("Friends", with: [bob], cid: 1)
+            try await client.change(bob.userID, .add(firstName: "Robert", lastName: nil))
+            try await client.until("done") { try $0.queueLength() == 0 }
+            try bob.call(ProfileRequest(description: "a change that members see"))
+            let names = try await client.roster(of: group).map(\.person.name)
+            #expect(names.sorted() == ["Alice", "Robert"])
+            let firstPage = try await client.members(of: group).map(\.name)
+            #expect(firstPage.sorted() == ["Alice", "Robert"])
+            #expect(try client.person(bob.userID)?.name == "Robert")
+        }
+    }
+
     @Test("large groups are listed page by page")
     func pages() async throws {
         try await withWorld(["membersPageSize": 2]) { world in

@@ -270,6 +270,11 @@ final class ScreenPlay {
         if device.look({ $0.open == nil || $0.input.text.hasPrefix("/") }) { hand.clearLine() }
         device.tell([.focusGained])
         hand.endEdit()
+        // An answer without a text is no draft.
+        if device.look({ $0.intent != .new && $0.input.isEmpty }) {
+            device.press(KeyPress(.escape))
+            hand.goToLine()
+        }
         device.passTime()
         await device.waitForWishes()
         device.type("/theme dark\n")

@@ -97,7 +97,7 @@ struct ScreenPlayTests {
         do {
             try await play.run(steps: steps)
         } catch {
-            let story = play.story.suffix(12).joined(separator: "; ")
+            let story = play.story.joined(separator: "; ")
             results.failures = ["TAMBOUR_SEED=\(seed): \(error)\n  after \(story)"]
         }
         results.played = play.played
