@@ -117,6 +117,8 @@ extension ClientCore {
             whenCommitted { [self] in subjects.setLacksSettings(of: chat.id, false) }
         }
         if let generation { try tx.put(historyGeneration: generation + 1, of: chat.id) }
+        // While the account was not a member, the server's draft did not replace this device's.
+        if hasRejoined { try tx.showDraft(of: chat.id) }
         try learnNewest(chat.lastMessage, after: chat.prevMessageID, in: chat.id, tx)
         return true
     }

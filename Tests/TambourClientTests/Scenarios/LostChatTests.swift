@@ -192,6 +192,15 @@ struct LostChatTests {
                 try String.fetchAll($0, sql: "SELECT text FROM draft")
             }
             #expect(drafts == ["half a sen"])
+
+            // The server has dropped the draft, which shows when the account joins again.
+            (described.status, described.joinTime) = (.active, 2_000_000)
+            server.login.chats = [described]
+            server.reconnect()
+            #expect(
+                try server.store.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM draft") }
+                    == 0
+            )
         }
     }
 
