@@ -99,8 +99,11 @@ extension ClientCore {
     ///
     /// - Returns: whether the chat is now in the list.
     func putOwn(_ chat: Chat, _ tx: StoreTransaction, _ me: UserID) throws -> Bool {
-        let joined = try tx.describedChat(chat.id)?.joinTime ?? 0
-        let hasRejoined = joined > 0 && joined != chat.joinTime
+        // A push tells no join time: it is 0 while only pushes have described the group. The pushes
+        // may belong to an earlier membership.
+        let joined = try tx.describedChat(chat.id)?.joinTime
+        let hasRejoined =
+            joined != nil && joined != chat.joinTime && (joined != 0 || chat.id.isGroup)
         let generation = try hasRejoined ? tx.chatRow(chat.id)?.historyGeneration : nil
         if hasRejoined {
             // The account left and joined again in the meantime. It may now see other messages than

@@ -111,6 +111,43 @@ struct ListedChatTests {
         }
     }
 
+    @Test(
+        "who was taken out and let in again, before the group was described, keeps nothing of before"
+    )
+    func joinedAnewUndescribed() throws {
+        try withScriptedServer { server in
+            let group = ChatID(-5_000_000)
+            func described(_ last: Int64, since joined: Int64) -> Chat {
+                let message = ScriptedServer.message(last)
+                var chat = ScriptedServer.described(
+                    last: message,
+                    before: ScriptedServer.message(last - 1)
+                )
+                (chat.id, chat.type, chat.joinTime) = (group, .chat, joined)
+                return chat
+            }
+            func texts() throws -> [String] {
+                try server.store.read {
+                    try Reader($0).history(of: group, .newest, count: 9).rows.map(\.text)
+                }
+            }
+            var pushed = described(2, since: 0)
+            pushed.newMessages = nil
+            let message = ScriptedServer.message(2)
+            server.push(
+                .notifMessage,
+                NotifMessage(chatID: group, message: message, chat: pushed)
+            )
+            let before = try texts()
+            #expect(before == ["message 2"])
+            // The connection ends before the answer that tells the join time.
+            server.login.chats = [described(5, since: 3_000_000)]
+            server.reconnect()
+            let after = try texts()
+            #expect(after == ["message 5"])
+        }
+    }
+
     @Test("an answer without it takes it out of the list")
     func gone() throws {
         try withScriptedServer { server in
