@@ -289,18 +289,6 @@ def unpin(stage: Stage) -> None:
     stage.shown("no pin", lambda terminal: not pane(terminal).split("\n")[1].lstrip().startswith("^ "))
 
 
-@act("/poll", "vote")
-def poll(stage: Stage) -> None:
-    stage.do("/poll Tea or cake? | Tea | Cake")
-    stage.shown("the poll", lambda terminal: "○ Cake  0" in pane(terminal))
-    stage.on_newest("v")
-    stage.own.shows("─ Tea or cake?", "Enter votes")
-    stage.own.press("Down", "Enter")
-    stage.close()
-    stage.shown("the vote", lambda terminal: "● Cake  1" in pane(terminal))
-    stage.to_line()
-
-
 @act("reply", short=True)
 def reply(stage: Stage) -> None:
     stage.on_newest("r")
@@ -344,7 +332,7 @@ def delete(stage: Stage) -> None:
 @act("delete-for-me")
 def delete_for_me(stage: Stage) -> None:
     stage.do("only for a while")
-    stage.own.until("it", lambda: re.search("only for a while +✓", pane(stage.own)))
+    stage.own.until("it", lambda: "only for a while" in pane(stage.own) and is_idle(stage.own))
     stage.on_newest("D")
     stage.answer("for you", "y")
     stage.shown("the message gone", lambda terminal: "only for a while" not in terminal.text)
@@ -393,6 +381,18 @@ def unread(stage: Stage) -> None:
     stage.to_line()
     stage.do("/unread")
     stage.go_to("Friends", stage.other)
+
+
+@act("/poll", "vote")
+def poll(stage: Stage) -> None:
+    stage.do("/poll Tea or cake? | Tea | Cake")
+    stage.shown("the poll", lambda terminal: "○ Cake  0" in pane(terminal))
+    stage.on_newest("v")
+    stage.own.shows("─ Tea or cake?", "Enter votes")
+    stage.own.press("Down", "Enter")
+    stage.close()
+    stage.shown("the vote", lambda terminal: "● Cake  1" in pane(terminal))
+    stage.to_line()
 
 
 # Chats
