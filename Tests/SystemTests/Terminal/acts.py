@@ -89,7 +89,7 @@ class Stage:
         terminal.until(f"the panel {title}", lambda: f"─ {title}" in terminal.text)
         terminal.until("what is in it", lambda: "└" in terminal.text and not re.search("looking…|asking the server…", terminal.text))
         bottom = next(line for line in reversed(terminal.lines) if "└" in line)
-        name = re.sub(" of .*", "", title)
+        name = re.sub(" (of|in|“).*", "", title)
         for group in re.findall(r"─ (\S.*?) ─", bottom):
             self.panel_keys |= {f"{name}: {entry.split()[0]}" for entry in group.split("  ")}
         return terminal
@@ -253,7 +253,7 @@ def invite(stage: Stage) -> None:
     carol.type(f"/join {link}\r")
     carol.shows("Join “Friends”")
     carol.type("y")
-    carol.until("the group", lambda: row(carol, "Friends"))
+    carol.until("the group that is hers again", lambda: row(carol, "Friends") and "no longer a member" not in chats(carol))
     carol.close()
     stage.shown("who joined", lambda terminal: re.search("Carol.* joined|Carol joined", pane(terminal)))
     stage.do(f"/remove {stage.carol.phone}")
@@ -587,19 +587,28 @@ def folders(stage: Stage) -> None:
     def is_shown(terminal: Terminal, title: str) -> bool:
         return title in chats(terminal).split("\n")[0]
 
+    def shows_all() -> None:
+        # A fence is seen only in the list of all chats.
+        stage.do("/folder All chats")
+        stage.own.until("all chats", lambda: row(stage.own, "Friends") and row(stage.own, "Dave"))
+
     stage.do("/folder-new Work")
     stage.own.until("the empty folder", lambda: is_shown(stage.own, "Work") and "no chats" in chats(stage.own))
     stage.do("/folder-add")
     stage.own.until("the chat alone", lambda: row(stage.own, "Friends") and not row(stage.own, "Dave"))
-    stage.in_panel("/folder", "Folders", "1 chat, with Friends")
     stage.do("/folder-rename Play")
-    stage.in_panel("Alt-l", "Folders", "Play")
+    stage.own.until("the new name", lambda: is_shown(stage.own, "Play"))
+    shows_all()
+    stage.in_panel("Alt-l", "Folders", "1 chat, with Friends")
+    stage.in_panel("/folder", "Folders", "Play")
+    stage.do("/folder Play")
+    stage.own.until("the chat alone", lambda: not row(stage.own, "Dave"))
     stage.do("/folder-remove")
     stage.own.until("no chat", lambda: not row(stage.own, "Friends"))
     stage.do("/folder-delete")
     stage.answer("Delete the folder", "y")
-    stage.in_panel("/folder", "Folders", "Play", there=False)
     stage.own.until("all chats", lambda: row(stage.own, "Friends") and row(stage.own, "Dave"))
+    stage.in_panel("/folder", "Folders", "Play", there=False)
     for title in ("One", "Two"):
         stage.open("/folder", "Folders")
         stage.own.press("n")
@@ -616,16 +625,17 @@ def folders(stage: Stage) -> None:
     stage.own.type("Three\r")
     stage.own.shows("Three")
     stage.close()
+    shows_all()
     stage.in_panel("/folder", "Folders", "Three")
     for _ in range(2):
         stage.open("/folder", "Folders")
-        stage.own.press("Down", "d") if is_shown(stage.own, "All") else stage.own.press("d")
+        stage.own.press("Down", "d")
         stage.answer("Delete the folder", "y")
         stage.close()
     stage.in_panel("/folder", "Folders", "no folders yet")
 
 
-@act("/later", "Scheduled in Friends: e", "Scheduled in Friends: t", "Scheduled in Friends: n", "Scheduled in Friends: x")
+@act("/later", "Scheduled: e", "Scheduled: t", "Scheduled: n", "Scheduled: x")
 def later(stage: Stage) -> None:
     for text in ("a plan", "a mistake"):
         stage.do(f"/later 2h {text}")
@@ -686,6 +696,8 @@ def looks(stage: Stage) -> None:
     stage.noticed("bell")
     stage.do("/login")
     stage.noticed("you are signed in")
+    # A refused command stays in the line.
+    stage.own.press("Ctrl-u")
     before = stage.own.text
     stage.own.press("Ctrl-l")
     stage.shown("the same", lambda terminal: "Friends" in pane(terminal).split("\n")[0], other=False)
@@ -732,8 +744,8 @@ def sessions(stage: Stage) -> None:
     laptop = stage.alice.online("laptop", size=SIZE)
     stage.open("/sessions", "Signed in")
     stage.own.until("three devices", lambda: stage.own.text.count("DESKTOP") == 3)
-    # The newest device comes last.
-    stage.own.press("Down", "Down", "x")
+    # The asking device comes first, then the others by when they were last seen.
+    stage.own.press("Down", "x")
     stage.answer("Sign out", "y")
     stage.own.until("two devices", lambda: stage.own.text.count("DESKTOP") == 2)
     with stage.world.checking("acts: Signed in: x on the other devices"):
