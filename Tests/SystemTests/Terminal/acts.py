@@ -89,7 +89,7 @@ class Stage:
         terminal.until(f"the panel {title}", lambda: f"─ {title}" in terminal.text)
         terminal.until("what is in it", lambda: "└" in terminal.text and not re.search("looking…|asking the server…", terminal.text))
         bottom = next(line for line in reversed(terminal.lines) if "└" in line)
-        name = re.sub(" (of|in|“).*", "", title)
+        name = re.sub(" (of |in |“).*", "", title)
         for group in re.findall(r"─ (\S.*?) ─", bottom):
             self.panel_keys |= {f"{name}: {entry.split()[0]}" for entry in group.split("  ")}
         return terminal
@@ -253,7 +253,7 @@ def invite(stage: Stage) -> None:
     carol.type(f"/join {link}\r")
     carol.shows("Join “Friends”")
     carol.type("y")
-    carol.until("the group that is hers again", lambda: row(carol, "Friends") and "no longer a member" not in chats(carol))
+    carol.until("that she joined", lambda: "Carol joined" in pane(carol))
     carol.close()
     stage.shown("who joined", lambda terminal: re.search("Carol.* joined|Carol joined", pane(terminal)))
     stage.do(f"/remove {stage.carol.phone}")
@@ -712,7 +712,7 @@ def date(stage: Stage) -> None:
     with stage.world.checking("acts: /date on the own screen"):
         stage.own.until("the beginning", lambda: "created “Friends”" in pane(stage.own))
     stage.own.press("Alt-End")
-    stage.own.until("the end", lambda: "more below" not in stage.own.text)
+    stage.own.until("the end", lambda: "more below" not in stage.own.text and is_idle(stage.own))
 
 
 # The queue, sessions and the end
