@@ -341,6 +341,11 @@ final class ScreenPlay {
             now = 0
         }
         let steps = wanted - (now ?? 0)
+        if steps == 0, device.look(\.newAfterMs) != nil, chats.count > 1 {
+            // The rule above unread messages stays while the chat is open.
+            let isLast = wanted == chats.count - 1
+            device.press(KeyPress(isLast ? .up : .down, .alt), KeyPress(isLast ? .down : .up, .alt))
+        }
         for _ in 0..<abs(steps) { device.press(KeyPress(steps > 0 ? .down : .up, .alt)) }
         device.press(KeyPress(.end, .alt))
         // An unfinished edit returns with its chat.
