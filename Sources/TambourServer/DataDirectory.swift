@@ -15,9 +15,15 @@ package final class DataDirectory {
 
     /// Creates the directory when it is missing and takes its lock.
     ///
-    /// - Throws: when another process holds the lock or the directory cannot be written.
+    /// - Throws: when another process holds the lock or the directory cannot be written, and for a
+    ///   backup: a program that opened it would change the file that its digests describe.
     package init(_ path: String) throws(Failure) {
         self.path = path
+        guard access("\(path)/\(Backup.digests)", F_OK) != 0 else {
+            throw Failure(
+                description: "\(path) is a backup: `tambourd restore` makes a data directory of it"
+            )
+        }
         if mkdir(path, 0o700) != 0, errno != EEXIST {
             throw Failure(description: "cannot create \(path): \(Self.reason())")
         }

@@ -35,8 +35,13 @@ extension Tambourd {
                 case .metrics, .reload: throw Failure("no server runs on \(directory)")
                 default: break
                 }
-                guard FileManager.default.fileExists(atPath: directory) || Self.creates(request)
-                else { throw Failure("there is no data directory \(directory)") }
+                switch request {
+                case .createUsers: break
+                default:
+                    guard FileManager.default.fileExists(atPath: directory) else {
+                        throw Failure("there is no data directory \(directory)")
+                    }
+                }
                 umask(0o077)
                 let backend: any AdminBackend =
                     ReadOnlyAdminBackend.isNeeded(for: directory)
@@ -47,13 +52,6 @@ extension Tambourd {
                 throw failure
             } catch {
                 throw Failure(String(describing: error))
-            }
-        }
-
-        private static func creates(_ request: AdminService.Request) -> Bool {
-            switch request {
-            case .createUsers, .createInvitation, .invite: true
-            default: false
             }
         }
     }

@@ -113,6 +113,14 @@ struct CodeExampleTests {
         ).write(to: URL(fileURLWithPath: gone.settings))
         let later = try gone.run("code-by-smtp.py", "bo@example.org", "123456")
         #expect(later.status == 1 && later.errors.contains("it is tried again"))
+        for mistake in ["security = tsl", "security = none\nuser = tambour\npassword = secret"] {
+            try Data(
+                "[smtp]\nhost = 127.0.0.1\n\(mistake)\nfrom = a@b.c\nphones = /dev/null\n".utf8
+            ).write(to: URL(fileURLWithPath: gone.settings))
+            let wrong = try gone.run("code-by-smtp.py", "bo@example.org", "123456")
+            // The server logs a failure.
+            #expect(wrong.status == 1 && wrong.errors.contains("is missing or wrong"))
+        }
     }
 
     @Test("a code is posted to the gateway with the token")

@@ -85,7 +85,7 @@ def main() -> int:
         return 0
     except (KeyError, ValueError, configparser.Error) as error:
         print(f"code-by-sms: {path}: {error!r} is missing or wrong", file=sys.stderr)
-        return 0
+        return 1
     except (OSError, http.client.HTTPException) as error:
         print(f"code-by-sms: {type(error).__name__}: {error}; it is tried again", file=sys.stderr)
         return 1

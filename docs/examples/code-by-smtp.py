@@ -5,8 +5,8 @@ Reads the recipient and the code from standard input, one per line. The recipien
 maps to an address, or an e-mail address. Settings are in the section [smtp] of the file that TAMBOUR_CODES names, by
 default /etc/tambour/codes.ini: see codes.ini beside this program.
 
-Exits with 1 when another try may help: the server repeats it up to four times. Exits with 0 when it cannot help, such as
-for a phone without an address. Neither codes nor phones are printed.
+Exits with 1 when another try may help, also after a correction of the settings: the server logs it and repeats it up to
+four times. Exits with 0 when it cannot help, such as for a phone without an address. Neither codes nor phones are printed.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from types import FrameType
 
 #: Less than `codeProgramTimeoutMs`, so that this program says what is wrong before the server ends it.
 SECONDS = 15
+
+#: The port for each security, unless the settings name one.
+PORTS = {"starttls": 587, "tls": 465, "none": 25}
 
 
 class Useless(Exception):
@@ -56,21 +59,20 @@ def letter(sender: str, address: str, code: str) -> email.message.EmailMessage:
 
 def send(settings: configparser.SectionProxy, message: email.message.EmailMessage) -> None:
     host, security = settings["host"], settings.get("security", "starttls")
+    if security not in PORTS:
+        raise ValueError(f"security = {security}")
+    if "user" in settings and security == "none":
+        raise ValueError("user without TLS")
+    port = settings.getint("port", PORTS[security])
     context = ssl.create_default_context()
     if security == "tls":
-        server: smtplib.SMTP = smtplib.SMTP_SSL(
-            host, settings.getint("port", 465), timeout=SECONDS, context=context
-        )
-    elif security in ("starttls", "none"):
-        server = smtplib.SMTP(host, settings.getint("port", 587), timeout=SECONDS)
+        server: smtplib.SMTP = smtplib.SMTP_SSL(host, port, timeout=SECONDS, context=context)
     else:
-        raise Useless(f"security = {security} is none of starttls, tls, none")
+        server = smtplib.SMTP(host, port, timeout=SECONDS)
     with server:
         if security == "starttls":
             server.starttls(context=context)
         if "user" in settings:
-            if security == "none":
-                raise Useless("a password is not sent without TLS: remove user, or change security")
             server.login(settings["user"], settings["password"])
         server.send_message(message)
 
@@ -95,7 +97,7 @@ def main() -> int:
         return 0
     except (KeyError, ValueError, configparser.Error) as error:
         print(f"code-by-smtp: {path}: {error!r} is missing or wrong", file=sys.stderr)
-        return 0
+        return 1
     except smtplib.SMTPRecipientsRefused:
         print("code-by-smtp: the mail server refuses the recipient's address", file=sys.stderr)
         return 0

@@ -158,6 +158,7 @@ extension Reader {
                 )
             }
         }
+        let poll = shown.shownAttaches.lazy.compactMap { Poll($0, me: me) }.first
         return HistoryRow(
             id: isOwn ? message.cid.map { .own($0) } ?? .message(message.id) : .message(message.id),
             message: message.id,
@@ -171,10 +172,11 @@ extension Reader {
             quote: quote,
             forwardedFrom: forwarded,
             attachments: shown.attachmentTexts(name: name),
-            poll: shown.shownAttaches.lazy.compactMap { Poll($0, me: me) }.first,
+            poll: poll,
             event: message.eventText(name: name),
             reactions: message.shownReactions(with: reaction),
-            isEdited: edit != nil || message.status == .edited,
+            // The push of a vote has this status, too; a poll cannot be edited.
+            isEdited: edit != nil || message.status == .edited && poll == nil,
             isChanging: edit != nil || reaction != nil,
             state: state(of: message, readMark: context.readMark),
             isGapAfter: false,

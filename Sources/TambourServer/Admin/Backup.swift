@@ -22,7 +22,7 @@ package struct Backup: Sendable {
     }
 
     private static let database = "tambour.db"
-    private static let digests = "digests"
+    static let digests = "digests"
 
     // MARK: - Taking a backup
 

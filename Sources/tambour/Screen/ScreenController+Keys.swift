@@ -175,9 +175,14 @@ extension ScreenController {
             return
         }
         if prompt.isYesOrNo {
-            closePrompt()
-            let key = press.onLatinKeyboard.key
-            if key == .character("y") || key == .character("Y") { prompt.answer(self, "y") }
+            switch press.onLatinKeyboard.key {
+            case .character("y"), .character("Y"):
+                closePrompt()
+                prompt.answer(self, "y")
+            case .character("n"), .character("N"), .escape: closePrompt()
+            // Other keys belong to a text that the user was writing when the question came.
+            default: break
+            }
             return
         }
         switch press.key {

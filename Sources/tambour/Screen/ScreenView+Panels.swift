@@ -5,8 +5,9 @@ import TerminalKit
 /// The parts around and over the chat: status, panels, questions, help, packets.
 extension ScreenView {
     private static let messageHints: [(KeyAction, String)] = [
-        (.reply, "reply"), (.edit, "edit"), (.delete, "delete"), (.forwardMessage, "forward"),
-        (.react, "react"), (.quoted, "quote"), (.thread, "thread"), (.copy, "copy"),
+        (.reply, "reply"), (.vote, "vote"), (.edit, "edit"), (.delete, "delete"),
+        (.forwardMessage, "forward"), (.react, "react"), (.quoted, "quote"), (.thread, "thread"),
+        (.copy, "copy"),
     ]
 
     func drawStatus(_ state: ScreenState, _ surface: inout Surface, _ area: Rect) {
@@ -24,14 +25,19 @@ extension ScreenView {
         }
         if state.focus == .messages {
             let isPost = state.openChat?.kind == .channel
+            let row = state.selectedRow
             let hints = Self.messageHints.map { action, word in
+                switch action {
+                case .vote where row?.poll == nil, .edit where row?.isOwn == false,
+                    .quoted where row?.quote == nil:
+                    ""
                 // Readers of a channel cannot answer its posts, but can comment on them.
-                isPost && action == .thread
-                    ? state.keys.hint(.comments, "comments", after: "  ")
-                    : state.keys.hint(action, word, after: "  ")
+                case .thread where isPost: state.keys.hint(.comments, "comments", after: "  ")
+                default: state.keys.hint(action, word, after: "  ")
+                }
             }
             surface.draw(
-                hints.joined() + "Esc",
+                hints.joined() + "Esc back",
                 at: area.origin,
                 style: theme[.statusBar],
                 in: area

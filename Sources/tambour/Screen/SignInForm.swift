@@ -241,7 +241,14 @@ extension ScreenView {
     ) -> Surface {
         var surface = Surface(size: size)
         let words = form.working.map { "\(form.title) (\($0)…)" } ?? form.title
-        let texts = [words, form.hint.oneLine, form.keys.joined(separator: "   ")]
+        let keys = form.keys.joined(separator: "   ")
+        var hint = [form.hint.oneLine]
+        if Width.of(hint[0]) > size.columns, let space = hint[0].lastIndex(of: " ") {
+            // The link must be whole, so that it can be copied.
+            hint = [String(hint[0][..<space]), String(hint[0][space...].dropFirst())]
+        }
+        var texts = [words] + hint + [keys]
+        if code.lines.count + texts.count > size.rows { texts = ["\(words)   \(keys)"] + hint }
         let fits = code.columns <= size.columns && code.lines.count + texts.count <= size.rows
         let left = fits ? (size.columns - code.columns) / 2 : 0
         // Readers need a light code on a dark ground or the reverse, whatever the theme is.

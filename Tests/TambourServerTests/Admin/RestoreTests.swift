@@ -25,6 +25,8 @@ struct RestoreTests {
         defer { TestServer.removeDirectory(place) }
         clock.advance(ms: 1000)
         try backup.take(from: server.dataDirectory) { _ in }
+        // Opening the store of a backup would change the file that its digests describe.
+        #expect(throws: DataDirectory.Failure.self) { try DataDirectory(place) }
         clock.advance(ms: 1000)
         try alice.send("lost", to: dialog, cid: 2)
         _ = try alice.createGroup("Lost", with: [bob], cid: 3)
