@@ -46,6 +46,9 @@ struct ScreenFlowTests {
 
             desk.press(KeyPress(.escape), KeyPress(.character("d")))
             try await desk.display.waits(for: "Delete it for everybody?")
+            // Another key is no answer.
+            desk.press(KeyPress(.character("h")))
+            #expect(desk.look { $0.prompt != nil })
             desk.press(KeyPress(.character("y")))
             try await desk.display.waitsForEnd(of: "a better answer")
         }

@@ -48,6 +48,8 @@ struct ScreenPollTests {
                 )
             )
             try await wait(desk, "Bob's vote") { $0.voters == 2 && $0.answers[0].votes == 2 }
+            // The push of a vote has the status of an edit.
+            #expect(desk.look { $0.rows.allSatisfy { !$0.isEdited } })
             desk.press(KeyPress(.enter))
             try await wait(desk, "the vote taken back") {
                 $0.voters == 1 && !$0.answers[0].isChosen

@@ -147,6 +147,7 @@ struct SignInScreenTests {
         let shown = try await link()
         #expect(shown != abandoned)
         #expect(display.lines.contains { $0.contains("█▀▀▀▀▀█") || $0.contains("▄▄▄▄▄") })
+        #expect(display.lines.contains { $0.contains(shown) }, "the link is whole")
         try alice.call(AuthQrApproveRequest(qrLink: shown))
         guard case .signedIn(let client) = try await outcome.value else {
             Issue.record("nobody is signed in")
