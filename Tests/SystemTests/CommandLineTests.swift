@@ -500,7 +500,7 @@ struct CommandLineTests {
         #expect(try await admin("export", user, "--out", file).status == 0)
         let written = try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n")
         #expect(written.map(String.init).filter(Self.isNoAudit) == offline[6])
-        // The export itself is an action of an administrator.
+        // An export through the running server is an action of an administrator.
         #expect(written.contains { !Self.isNoAudit(String($0)) })
         let attributes = try FileManager.default.attributesOfItem(atPath: file)
         #expect((attributes[.posixPermissions] as? Int) == 0o600)

@@ -180,7 +180,7 @@ extension ScreenController {
                 closePrompt()
                 prompt.answer(self, "y")
             case .character("n"), .character("N"), .escape: closePrompt()
-            // Other keys belong to a text that the user was writing when the question came.
+            // The user may still be typing a text when the question appears.
             default: break
             }
             return
