@@ -27,9 +27,11 @@ export TAMBOUR_STOCK_PYTHON ?= $(CURDIR)/.build/venv/bin/python
 BUILD_SERVER := swift build -c release --traits Jemalloc --product tambourd
 # Uses the traits of the server, because different traits would compile all sources twice.
 BUILD_CLIENT := swift build -c release --traits Jemalloc --product tambour
-BUILD_TESTS := swift build --build-tests --traits PostgreSQL
+# All debug builds use the traits of the tests, for the same reason.
+DEBUG := --traits PostgreSQL
+BUILD_TESTS := swift build --build-tests $(DEBUG)
 # Repeats failures at the end, because they are hard to find among thousands of lines.
-TEST = scripts/tests --disable-xctest --traits PostgreSQL
+TEST = scripts/tests --disable-xctest $(DEBUG)
 
 # The sessions of the current release; sessions of published releases are never recorded again.
 SESSIONS = protocol-spec/released/$(shell sed -n 's/^version: \([0-9]*\).*/\1/p' protocol-spec/protocol.yaml)/sessions
@@ -66,7 +68,7 @@ chat: ## Chats on $(LISTEN) as a stock client: make chat ME=+79990000001 PEER=+7
 	@exec .build/venv/bin/python docs/examples/chat.py "$$ME" "$$PEER" $(LISTEN)
 
 build: deps ## Builds everything, debug
-	swift build
+	swift build $(DEBUG)
 
 test: deps-test ## Runs every test
 	$(BUILD_TESTS)
@@ -78,13 +80,13 @@ test-%: deps-test ## Runs the tests of one target, as in make test-TambourNet
 	$(TEST) --filter '^$*Tests\.'
 
 conformance: deps-conformance ## Runs the conformance suite against the server; CASES="FRM HDR-01" picks some
-	swift build --product tambourd
+	swift build $(DEBUG) --product tambourd
 	.build/venv-conformance/bin/python -m pytest --quiet protocol-spec/conformance/tests
 	.build/venv-conformance/bin/python protocol-spec/conformance/run.py .build/debug/tambourd \
 		--strict --out .build/conformance $(CASES)
 
 clients: deps-clients ## Plays everything that three client libraries offer, and writes the table of results to .build/clients
-	swift build --product tambourd
+	swift build $(DEBUG) --product tambourd
 	.build/venv/bin/python Tests/SystemTests/Clients/run.py --tambourd .build/debug/tambourd --out .build/clients $(LIBRARIES)
 
 lint: deps-lint ## Checks the format, and the Python of the conformance suite
@@ -100,13 +102,13 @@ format: deps-lint ## Formats the sources
 	.build/venv-lint/bin/ruff format --quiet $(CLIENTS)
 
 generate: deps ## Generates from protocol-spec the Swift in Sources and Tests, the dissector, and protocol.json of the conformance suite
-	swift run tambour-spec generate
+	swift run $(DEBUG) tambour-spec generate
 
 release-spec: deps ## Copies the specification into the next release again; only before it is published
-	swift run tambour-spec release --again
+	swift run $(DEBUG) tambour-spec release --again
 
 record-sessions: deps-test deps-conformance ## Records the sessions of clients with the server, for the next release
-	swift build --product tambourd
+	swift build $(DEBUG) --product tambourd
 	rm -rf $(SESSIONS)
 	$(RECORD)
 	$(RECORD) --flows .build/venv-conformance/bin/python
@@ -115,12 +117,12 @@ record-sessions: deps-test deps-conformance ## Records the sessions of clients w
 docs: export NO_MKDOCS_2_WARNING = 1
 docs: deps deps-docs ## Builds the reference site of the protocol in .build/site
 	rm -rf .build/docs-src
-	swift run tambour-spec docs --out .build/docs-src
+	swift run $(DEBUG) tambour-spec docs --out .build/docs-src
 	.build/venv-docs/bin/mkdocs build --quiet --strict --config-file .build/docs-src/mkdocs.yml --site-dir $(CURDIR)/.build/site
 	@.build/venv-docs/bin/python protocol-spec/site/check_site.py .build/site
 
 docs-client: deps ## Builds the pages of the client library, with its tour, in .build/client-docs
-	swift build --product tambour
+	swift build $(DEBUG) --product tambour
 	rm -rf .build/symbols .build/client-docs
 	mkdir -p .build/symbols
 	swift-symbolgraph-extract -module-name TambourClient -minimum-access-level public -output-dir .build/symbols \
@@ -205,9 +207,9 @@ bench-screen: deps-run ## Measures the screen: first screen, keys, memory, idle 
 journey: deps-run ## Traces a send and a login in a debug build and compares them with docs/journey.md
 	Tests/journey/trace.py
 
-captures: deps-run ## Draws twelve situations of the screen in three themes and two sizes into .build/captures; needs tmux
-	swift build --product tambourd
-	swift build --product tambour
+captures: deps ## Draws twelve situations of the screen in three themes and two sizes into .build/captures; needs tmux
+	swift build $(DEBUG) --product tambourd
+	swift build $(DEBUG) --product tambour
 	python3 Tests/SystemTests/Captures/capture.py --tambour .build/debug/tambour --tambourd .build/debug/tambourd \
 		--out .build/captures
 

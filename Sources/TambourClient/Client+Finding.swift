@@ -16,7 +16,7 @@ extension Client {
     /// Returns the members of a group or channel: the first page that the server sends.
     public func members(of chat: ChatID) async throws(ClientError) -> [Person] {
         let reply = try await askLoggedIn(ChatMembersRequest(chatID: chat, type: .member))
-        return try await keep(members: reply.members)
+        return try await keep(reply.members.map(\.contact), isMemberList: true)
     }
 
     /// Searches the server's messages for words that begin with the words of `query`, newest first.
@@ -71,18 +71,15 @@ extension Client {
     }
 
     /// Stores people as the server describes them, in one transaction.
-    func keep(_ users: [User]) async throws(ClientError) -> [Person] {
+    ///
+    /// - Parameter isMemberList: whether `users` come from a list of members, which lacks the names that
+    ///   this account gave.
+    func keep(_ users: [User], isMemberList: Bool = false) async throws(ClientError) -> [Person] {
         try await wish { _, tx in
-            for user in users { try tx.put(user) }
+            for user in users {
+                try isMemberList ? tx.put(member: user) : tx.put(user)
+            }
             return try users.compactMap { try tx.person($0.id) }
-        }
-    }
-
-    /// Stores the people of a list of members, as `keep`.
-    func keep(members: [ChatMember]) async throws(ClientError) -> [Person] {
-        try await wish { _, tx in
-            for member in members { try tx.put(member: member.contact) }
-            return try members.compactMap { try tx.person($0.contact.id) }
         }
     }
 }

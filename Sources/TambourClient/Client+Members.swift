@@ -39,7 +39,7 @@ extension Client {
                 }
             }
             let known = Dictionary(roles) { first, _ in first }
-            for person in try await keep(members: reply.members) {
+            for person in try await keep(reply.members.map(\.contact), isMemberList: true) {
                 members.append(Member(person: person, role: known[person.id] ?? .member))
             }
             marker = reply.marker

@@ -116,6 +116,12 @@ extension Client {
         try store.read { try $0.contacts() }
     }
 
+    /// Returns everybody of whom this device stores something, sorted by name: contacts, and who is or was in
+    /// a chat with this account.
+    public func knownPeople() throws(ClientError) -> [Person] {
+        try store.read { try $0.knownPeople() }
+    }
+
     /// Returns a person; nil when this device stores nothing about them.
     public func person(_ user: UserID) throws(ClientError) -> Person? {
         try store.read { try $0.person(user) }

@@ -85,6 +85,11 @@ extension StoreReading {
         try rows("SELECT * FROM person WHERE isContact ORDER BY name, id").map { Person($0) }
     }
 
+    /// Returns everybody of whom something is stored, sorted by name.
+    func knownPeople() throws -> [Person] {
+        try rows("SELECT * FROM person ORDER BY name, id").map { Person($0) }
+    }
+
     func isKnown(_ user: UserID) throws -> Bool {
         try exists("SELECT 1 FROM person WHERE id = ?", [user.rawValue])
     }

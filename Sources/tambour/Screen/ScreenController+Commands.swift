@@ -154,7 +154,7 @@ extension ScreenController {
         }
     }
 
-    /// Opens the dialog with a person, who is named by a phone number or as in the contacts.
+    /// Opens the dialog with a person, who is named by a phone number or by name.
     private func find(_ who: String) {
         guard !who.isEmpty else { return usage("/find +79990000002") }
         guard let me else { return }

@@ -221,6 +221,13 @@ extension ScreenController {
         return true
     }
 
+    /// Shows a command again that was refused after it had left the line, over a draft that nobody has
+    /// touched. Does nothing while somebody writes something else.
+    func returnCommand(_ line: String) {
+        beginCommand()
+        if state.input.isEmpty, state.intent == .new { state.input.setText(line) }
+    }
+
     // MARK: - Editing a message
 
     /// Loads a message into the line to edit it. The text in the line is put aside.

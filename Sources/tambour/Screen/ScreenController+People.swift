@@ -129,7 +129,7 @@ extension ScreenController {
 
     func actOnMember(_ letter: Unicode.Scalar, _ chat: ChatID, _ panel: Panel) -> Bool {
         if letter == "a" {
-            ask("Phone or name of a contact to add:") { screen, who in
+            ask("Phone or name of whom to add:") { screen, who in
                 screen.changeMember(chat, who) { try await $0.add([$1], to: chat) }
             }
             return true
@@ -155,7 +155,7 @@ extension ScreenController {
         return true
     }
 
-    /// Runs `body` for a person, given by phone number or by the beginning of a contact's name.
+    /// Runs `body` for a person, given by phone number or by the beginning of a name.
     func changeMember(
         _ chat: ChatID,
         _ who: String,
@@ -250,18 +250,24 @@ extension Person {
 }
 
 extension Client {
-    /// Returns a person, given by phone number or by the beginning of a contact's name.
+    /// Returns a person, given by phone number or by the beginning of a name: of a contact, or else of
+    /// somebody in a shared chat.
     func somebody(_ who: String) async throws -> Person {
-        if who.contains(where: \.isNumber) { return try await find(phone: who) }
+        if ChatName.phone(who) != nil { return try await find(phone: who) }
         let wanted = FoldedText(who)
-        let fitting = try people().filter { FoldedText($0.name).hasPrefix(wanted) }
-        guard fitting.count == 1 else {
-            throw Failure(
-                fitting.isEmpty
-                    ? "no contact is called “\(who)”; give a phone number"
-                    : "several contacts are called “\(who)”; give a phone number"
-            )
+        let fitting = try knownPeople().filter { FoldedText($0.name).hasPrefix(wanted) }
+        let groups = [
+            fitting.filter { $0.isContact && FoldedText($0.name) == wanted },
+            fitting.filter(\.isContact),
+            fitting.filter { FoldedText($0.name) == wanted },
+            fitting,
+        ]
+        guard let people = groups.first(where: { !$0.isEmpty }) else {
+            throw Failure("this device knows nobody called “\(who)”; give a phone number")
         }
-        return fitting[0]
+        guard people.count == 1 else {
+            throw Failure("several people are called “\(who)”; give a phone number")
+        }
+        return people[0]
     }
 }

@@ -206,7 +206,9 @@ extension ScreenController {
     /// - Returns: False when the line cannot be sent in its present form.
     private func submit(_ text: String) -> Bool {
         if Writing.isCommand(text) {
+            commandUnderWay = CommandUnderWay(line: text, chat: state.open)
             command(String(text.dropFirst()))
+            commandUnderWay = nil
             return state.notice?.isError != true
         }
         let text = Writing.message(ofLine: text).trimmingNewlines

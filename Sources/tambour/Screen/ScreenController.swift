@@ -34,6 +34,8 @@ final class ScreenController: @unchecked Sendable {
     /// Groups whose members were requested from the server.
     var rosters: Set<ChatID> = []
     var writing = Writing()
+    /// A command whose requests are being made; nil for other requests.
+    var commandUnderWay: CommandUnderWay?
     /// The chat that was last reported to the library.
     private var lookedAt: ChatID?
     /// Whether the user is looking at this terminal, if the terminal reports focus.
@@ -51,6 +53,12 @@ final class ScreenController: @unchecked Sendable {
     var wantsSignIn = false
     private var listening: [Task<Void, Never>] = []
     private var onEnd: ((Int32) -> Void)?
+
+    /// The line of a command, and the chat that was open.
+    struct CommandUnderWay {
+        let line: String
+        let chat: ChatID?
+    }
 
     /// Runs a function on a queue after a delay.
     typealias Delay =
@@ -275,12 +283,12 @@ final class ScreenController: @unchecked Sendable {
 
     /// Runs `body` after all earlier requests. Shows an error to the user.
     func perform(_ body: @escaping @Sendable (Client) async throws -> Void) {
-        let client = client
+        let (client, command) = (client, commandUnderWay)
         wishes.add { [weak self] in
             do {
                 try await body(client)
             } catch {
-                self?.say("\(error)", isError: true)
+                self?.later { $0.refuse("\(error)", command) }
             }
         }
     }
@@ -290,7 +298,7 @@ final class ScreenController: @unchecked Sendable {
         _ read: @escaping @Sendable (Client) async throws -> Value,
         then: @escaping @Sendable (ScreenController, Value) -> Void
     ) {
-        let client = client
+        let (client, command) = (client, commandUnderWay)
         Task { [weak self] in
             do {
                 let value = try await read(client)
@@ -299,9 +307,19 @@ final class ScreenController: @unchecked Sendable {
                     $0.draw()
                 }
             } catch {
-                self?.say("\(error)", isError: true)
+                self?.later { $0.refuse("\(error)", command) }
             }
         }
+    }
+
+    /// Says why something failed. The command that asked for it returns into the line, as if it had been
+    /// refused at once: otherwise the next line would be a message in the chat that was to be left.
+    private func refuse(_ reason: String, _ command: CommandUnderWay?) {
+        state.notice = (reason, true)
+        if let command, command.chat == state.open, state.focus == .input, !state.intent.isEdit {
+            returnCommand(command.line)
+        }
+        draw()
     }
 
     func say(_ text: String, isError: Bool = false) {

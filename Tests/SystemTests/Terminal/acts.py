@@ -16,6 +16,9 @@ SIZE = (100, 30)
 #: The width of the chat list on a screen of that size, in columns; a separator follows.
 LIST = 28
 
+#: The mark of a message that is not stored by the server yet, at the end of its line, before a time or not.
+WAITS = re.compile(r" …( \d\d:\d\d)?\s*$", re.MULTILINE)
+
 #: The acts by their triggers, such as `/title`, `reply` of `tambour keys`, or `Contacts: Alt-a`.
 ACTS: dict[str, Callable[[Stage], None]] = {}
 
@@ -104,7 +107,8 @@ class Stage:
         self.own.type(text)
 
     def on_newest(self, key: str) -> None:
-        """Does something to the newest message of the open chat."""
+        """Does something to the newest message of the open chat, once it is stored: what waits cannot be answered."""
+        self.own.until("nothing that waits", lambda: is_idle(self.own) and not WAITS.search(pane(self.own)))
         self.own.press("Esc")
         self.own.until("a chosen message", lambda: not self.own.cursor)
         self.own.press(key)
@@ -277,7 +281,7 @@ def pin_message(stage: Stage) -> None:
     stage.to_line()
     stage.heal()
     stage.do("first https://example.org")
-    stage.own.until("it once more", lambda: pane(stage.own).count("first https") >= 2)
+    stage.own.until("it once more, below the pinned one and its line", lambda: pane(stage.own).count("first https") >= 3)
 
 
 @act("/pinned", "/unpin")
@@ -332,7 +336,7 @@ def delete(stage: Stage) -> None:
 @act("delete-for-me")
 def delete_for_me(stage: Stage) -> None:
     stage.do("only for a while")
-    stage.own.until("it", lambda: "only for a while" in pane(stage.own) and is_idle(stage.own))
+    stage.own.until("it", lambda: "only for a while" in pane(stage.own))
     stage.on_newest("D")
     stage.answer("for you", "y")
     stage.shown("the message gone", lambda terminal: "only for a while" not in terminal.text)

@@ -49,6 +49,41 @@ struct ScreenKeysTests {
         }
     }
 
+    @Test(
+        "that the server refuses returns into the line, over a draft, too",
+        arguments: ["/find +79990009999", "/add Nobody"],
+        ["", "a draft"]
+    )
+    func commandRefusedLater(line: String, draft: String) async throws {
+        try await atDesk(after: Before { try Self.hello($0) }) { desk in
+            try await desk.openBob()
+            desk.type(draft)
+            desk.passTime()
+            desk.type("\(line)\n")
+            try await desk.display.wait(for: "the reason") { _ in
+                desk.look { $0.notice?.isError == true && $0.input.text == line }
+            }
+            desk.press(KeyPress(.escape))
+            #expect(desk.look(\.input).text == (draft.isEmpty ? line : draft))
+        }
+    }
+
+    @Test("names somebody from a shared group, who is no contact")
+    func strangerByName() async throws {
+        let before = Before { world in
+            let carol = try world.server.signUp("Carol")
+            let group = try world.bob.createGroup("Friends", with: [world.alice, carol], cid: 77)
+            _ = try carol.send("good morning", to: group, cid: 78)
+        }
+        try await atDesk(after: before) { desk in
+            try await desk.open("Friends")
+            try await desk.display.waits(for: "Carol")
+            desk.type("/find car\n")
+            try await desk.display.waits(for: "Carol: your first message begins the chat")
+            #expect(desk.look(\.openTitle) == "Carol")
+        }
+    }
+
     @Test("deletes nothing of others for everybody, and the screen says so")
     func deletingOthers() async throws {
         try await atDesk(after: Before { try Self.hello($0) }) { desk in
