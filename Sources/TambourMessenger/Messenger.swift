@@ -57,11 +57,20 @@ package final class Messenger: Sendable {
         limits = configuration.limits
         environment = configuration.environment
         logger = configuration.logger
-        metrics = ServerMetrics(startedMs: environment.wallMs(), limits: limits)
+        metrics = ServerMetrics(
+            startedMs: environment.wallMs(),
+            limits: limits,
+            codeRuns: configuration.loginCodes.runs
+        )
         // Throttled, because a full disk makes every batch fail.
         let reports = ThrottledLog(logger, nowMs: environment.wallMs)
         let report: @Sendable (String) -> Void = { reports.error("\($0)") }
-        stores = try StoreSource(source, limits: limits, environment: environment)
+        stores = try StoreSource(
+            source,
+            limits: limits,
+            environment: environment,
+            logger: logger
+        )
         let writer = try stores.openWriter()
         clock = CommitClock(
             persistedLeaseEnd: try writer.persistedLeaseEnd(),

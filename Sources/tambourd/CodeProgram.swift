@@ -24,6 +24,7 @@ final class CodeProgram: Sendable {
         var resting = 0
         var running: [Int: Task<Void, Never>] = [:]
         var lastID = 0
+        var runs: [CodeRunOutcome: Int] = [:]
         var isClosed = false
         /// Called when no program is running.
         var ended: (@Sendable () -> Void)?
@@ -49,6 +50,19 @@ final class CodeProgram: Sendable {
         state.withLock { $0.waiting.count + $0.resting < limits.maxCodesWaiting }
     }
 
+    /// The number of runs by outcome since the start.
+    var runs: [CodeRunOutcome: Int] {
+        state.withLock { state in
+            Dictionary(
+                uniqueKeysWithValues: CodeRunOutcome.allCases.map { ($0, state.runs[$0] ?? 0) }
+            )
+        }
+    }
+
+    private func count(_ outcome: CodeRunOutcome, _ number: Int = 1) {
+        state.withLock { $0.runs[outcome, default: 0] += number }
+    }
+
     func deliver(_ recipient: CodeRecipient, _ code: String) {
         state.withLock { $0.waiting.append(Job(recipient: recipient, code: code)) }
         startNext()
@@ -65,6 +79,7 @@ final class CodeProgram: Sendable {
             return (dropped, state.running.isEmpty)
         }
         if dropped > 0 {
+            count(.dropped, dropped)
             logger.warning("login codes were not delivered", metadata: ["count": "\(dropped)"])
         }
         if isIdle { return body() }
@@ -108,6 +123,7 @@ final class CodeProgram: Sendable {
                 input,
                 within: .milliseconds(limits.codeProgramTimeoutMs)
             )
+            count(.sent)
         } catch {
             var job = job
             job.failures += 1
@@ -115,7 +131,12 @@ final class CodeProgram: Sendable {
                 "the login code program failed",
                 metadata: ["try": "\(job.failures)", "reason": "\(error)"]
             )
-            if job.failures < Self.tries { retry(job) }
+            if job.failures < Self.tries {
+                count(.failed)
+                retry(job)
+            } else {
+                count(.dropped)
+            }
         }
     }
 

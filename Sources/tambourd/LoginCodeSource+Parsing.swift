@@ -42,7 +42,8 @@ extension LoginCodeSource {
             return LoginCodeSource(
                 hasRoom: { runner.hasRoom },
                 stop: { runner.stop(then: $0) },
-                deliver: { runner.deliver($0, $1) }
+                deliver: { runner.deliver($0, $1) },
+                runs: { runner.runs }
             )
         case ("fixed", let digits?):
             guard (1...9).contains(digits.count), digits.allSatisfy({ ("0"..."9").contains($0) })

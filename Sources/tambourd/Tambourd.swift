@@ -1,4 +1,5 @@
 import ArgumentParser
+import TambourMessenger
 import TambourProtocol
 
 @main
@@ -6,7 +7,7 @@ struct Tambourd: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "tambourd",
         abstract: "A messenger you run yourself: TamTam binary protocol over TCP.",
-        version: productVersion,
+        version: "\(productVersion), store schema \(Messenger.storeSchema)",
         subcommands: [Serve.self, Admin.self, Backup.self, Restore.self]
     )
 }

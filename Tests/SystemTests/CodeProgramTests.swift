@@ -1,6 +1,8 @@
 import Foundation
 import TambourFraming
+import TambourMessenger
 import TambourProtocol
+import TambourServer
 import TambourTesting
 import Testing
 
@@ -52,6 +54,13 @@ struct CodeProgramTests {
             let text = FileManager.default.contents(atPath: path) ?? Data()
             return String(decoding: text, as: UTF8.self).split(separator: "\n")
                 .compactMap { pid_t($0) }
+        }
+
+        var metrics: String {
+            let data = directory.appendingPathComponent("data").path
+            var text = ""
+            _ = try? AdminClient(dataDirectory: data).run(.metrics) { text += "\($0)\n" }
+            return text
         }
 
         func ask(_ number: Int) throws -> UInt16 {
@@ -145,6 +154,11 @@ struct CodeProgramTests {
         try await scene.wait("it is not tried again") { lines().count == 3 }
         #expect(lines() == ["+799901000000", "+799901000001", "+799901000000"])
         #expect(scene.child.errors.contains("status 1"))
+        try await scene.wait("the runs are not counted") {
+            ["sent\"} 2", "failed\"} 1", "dropped\"} 0"].allSatisfy {
+                scene.metrics.contains("tambour_code_program_runs_total{outcome=\"\($0)")
+            }
+        }
         scene.child.signal(SIGTERM)
         #expect(try await scene.child.exitStatus(within: .seconds(60)) == 0)
     }

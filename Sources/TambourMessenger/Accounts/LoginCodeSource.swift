@@ -11,18 +11,32 @@ package struct LoginCodeSource: Sendable {
     package var stop: @Sendable (_ body: @escaping @Sendable () -> Void) -> Void
     /// Delivers a code. The caller runs it on a separate queue, which it may block.
     package var deliver: @Sendable (_ recipient: CodeRecipient, _ code: String) -> Void
+    /// Returns the number of runs of the program that delivers codes; empty without a program.
+    package var runs: @Sendable () -> [CodeRunOutcome: Int]
 
     package init(
         fixedDigits: String? = nil,
         hasRoom: @escaping @Sendable () -> Bool = { true },
         stop: @escaping @Sendable (_ body: @escaping @Sendable () -> Void) -> Void = { $0() },
-        deliver: @escaping @Sendable (_ recipient: CodeRecipient, _ code: String) -> Void
+        deliver: @escaping @Sendable (_ recipient: CodeRecipient, _ code: String) -> Void,
+        runs: @escaping @Sendable () -> [CodeRunOutcome: Int] = { [:] }
     ) {
         self.fixedDigits = fixedDigits
         self.hasRoom = hasRoom
         self.stop = stop
         self.deliver = deliver
+        self.runs = runs
     }
+}
+
+/// The end of one run of the program that delivers login codes.
+package enum CodeRunOutcome: String, Sendable, CaseIterable {
+    /// The program took the code.
+    case sent
+    /// The program failed and runs again later.
+    case failed
+    /// The program failed for the last time, or the server stopped: nobody gets the code.
+    case dropped
 }
 
 extension CodeRecipient {

@@ -1,3 +1,4 @@
+import Logging
 import Synchronization
 import TambourProtocol
 import TambourSQL
@@ -13,12 +14,35 @@ final class StoreSource: @unchecked Sendable {
     private let writing: any SQLConnection
 
     /// Opens the database, creates it when it is missing, and migrates its schema.
-    init(_ source: any SQLSource, limits: Limits, environment: Environment) throws {
+    ///
+    /// - Parameter logger: receives a line before each migration of an existing store, because a
+    ///   migration may take minutes.
+    init(
+        _ source: any SQLSource,
+        limits: Limits,
+        environment: Environment,
+        logger: Logger
+    ) throws {
         self.source = source
         self.limits = limits
         self.environment = environment
         writing = try source.open(.readWrite)
-        try StoreConnection.migrate(writing)
+        let begun = ContinuousClock.now
+        var isNew = false
+        let applied = try StoreConnection.migrate(writing) { migration in
+            isNew = isNew || migration.version == 1
+            if isNew { return }
+            logger.notice(
+                "migrating the store",
+                metadata: ["schema": "\(migration.version)", "step": "\(migration.name)"]
+            )
+        }
+        guard let first = applied.first, let last = applied.last, !isNew else { return }
+        let taken = (ContinuousClock.now - begun) / .milliseconds(1)
+        logger.notice(
+            "the store is migrated",
+            metadata: ["from": "\(first - 1)", "schema": "\(last)", "ms": "\(Int(taken))"]
+        )
     }
 
     /// Opens the engine's connection; called once.
@@ -61,4 +85,9 @@ final class StoreSource: @unchecked Sendable {
         try file.vacuum()
         return (before, try file.fileBytes)
     }
+}
+
+extension Messenger {
+    /// The version of the schema to which this program migrates a store.
+    package static var storeSchema: Int { Schema.migrations.count }
 }

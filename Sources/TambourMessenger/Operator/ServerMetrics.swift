@@ -61,10 +61,17 @@ package final class ServerMetrics: Sendable {
     private let logEvents = Mutex<[String: Int]>([:])
     private let linkPreviews = Mutex<[String: Int]>([:])
 
+    private let codeRuns: @Sendable () -> [CodeRunOutcome: Int]
+
     private static let unknownOpcode = UInt16.max
 
-    package init(startedMs: Int64, limits: Limits = .standard) {
+    package init(
+        startedMs: Int64,
+        limits: Limits = .standard,
+        codeRuns: @escaping @Sendable () -> [CodeRunOutcome: Int] = { [:] }
+    ) {
         self.startedMs = startedMs
+        self.codeRuns = codeRuns
         timings = ClientTimings(maxVersions: limits.maxTelemetryVersions)
     }
 
@@ -193,6 +200,12 @@ package final class ServerMetrics: Sendable {
             "Previews of links by what became of them.",
             "outcome",
             linkPreviewCounts.map { ($0.key, $0.value) }
+        )
+        labelled(
+            "code_program_runs_total",
+            "Runs of the program that delivers login codes by what became of the code.",
+            "outcome",
+            codeRuns().map { ($0.key.rawValue, $0.value) }
         )
         timings.append(to: &text)
         queueTimes.append(to: &text)

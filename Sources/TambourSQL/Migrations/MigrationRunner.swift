@@ -6,20 +6,23 @@ package enum MigrationRunner {
     ///
     /// If several programs start on one database at once, exactly one of them applies each
     /// migration.
-    /// - Parameter migrations: All released migrations, with versions 1, 2, 3 …
+    /// - Parameters:
+    ///   - migrations: All released migrations, with versions 1, 2, 3 …
+    ///   - willApply: Called before each pending migration.
     /// - Returns: The versions that this call applied.
     /// - Throws: `MigrationError`. Migrations before the failing migration stay applied; the
     ///   failing migration is rolled back.
     @discardableResult
     package static func migrate(
         _ connection: any SQLConnection,
-        with migrations: [Migration]
+        with migrations: [Migration],
+        willApply: (Migration) -> Void = { _ in }
     ) throws(MigrationError) -> [Int] {
         for (index, migration) in migrations.enumerated() {
             precondition(migration.version == index + 1, "migrations are numbered 1, 2, 3 …")
         }
         var applied: [Int] = []
-        while let version = try applyNext(of: migrations, on: connection) {
+        while let version = try applyNext(of: migrations, on: connection, willApply) {
             applied.append(version)
         }
         return applied
@@ -29,7 +32,8 @@ package enum MigrationRunner {
     /// migration is pending.
     private static func applyNext(
         of migrations: [Migration],
-        on connection: any SQLConnection
+        on connection: any SQLConnection,
+        _ willApply: (Migration) -> Void
     ) throws(MigrationError) -> Int? {
         var current = 0
         do {
@@ -60,6 +64,7 @@ package enum MigrationRunner {
             }
             let migration = migrations[recorded.count]
             current = migration.version
+            willApply(migration)
             try connection.execute(migration.sql(for: connection.dialect))
             try migration.fill(connection)
             try record(migration, on: connection)

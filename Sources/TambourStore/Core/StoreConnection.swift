@@ -80,8 +80,15 @@ package final class StoreConnection {
     }
 
     /// Migrates the schema of `sql` to the current version.
-    package static func migrate(_ sql: any SQLConnection) throws {
-        try MigrationRunner.migrate(sql, with: Schema.migrations)
+    ///
+    /// - Parameter willApply: Called before each missing migration.
+    /// - Returns: The versions of the applied migrations.
+    @discardableResult
+    package static func migrate(
+        _ sql: any SQLConnection,
+        willApply: (Migration) -> Void = { _ in }
+    ) throws -> [Int] {
+        try MigrationRunner.migrate(sql, with: Schema.migrations, willApply: willApply)
     }
 
     // MARK: - Restored backups
