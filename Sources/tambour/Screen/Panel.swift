@@ -88,6 +88,8 @@ struct Panel {
     var selected = 0
     /// The state of the list, for example `asking the server`.
     var remark = ""
+    /// Whether the first contents are still being read or requested.
+    private(set) var isLoading = false
     /// The keys of this panel in addition to Enter and Esc.
     let keys: String
 
@@ -102,6 +104,20 @@ struct Panel {
         case .goTo, .forward, .reactions: false
         default: true
         }
+    }
+
+    /// Says in `remark` what the panel waits for.
+    mutating func load(_ remark: String) {
+        self.remark = remark
+        isLoading = true
+    }
+
+    /// Takes the contents: all items, and the state of the list.
+    mutating func fill(_ items: [Item], remark: String) {
+        all = items
+        self.remark = remark
+        isLoading = false
+        if query == nil { show(items) } else { filter() }
     }
 
     /// Replaces the items, and keeps the same item selected at its new place.

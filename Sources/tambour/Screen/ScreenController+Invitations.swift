@@ -52,7 +52,7 @@ extension ScreenController {
 
     func searchPublic(_ words: String) {
         show(Panel(kind: .publicSearch, title: "Found “\(words)”", keys: "Enter opens or joins"))
-        state.panel?.remark = "asking the server…"
+        state.panel?.load("asking the server…")
         fetch {
             try await $0.searchPublic(words)
         } then: { screen, found in
@@ -81,7 +81,7 @@ extension ScreenController {
         }
         let title = "Options of \(state.openTitle)"
         show(Panel(kind: .options(chat), title: title, keys: "Enter changes"))
-        state.panel?.remark = "asking the server…"
+        state.panel?.load("asking the server…")
         fillOptions(of: chat)
     }
 

@@ -23,13 +23,7 @@ extension ScreenController {
     /// - Parameter remark: The state of the list.
     func fill(_ kind: Panel.Kind, with items: [Panel.Item], remark: String = "") {
         guard state.panel?.kind == kind else { return }
-        state.panel?.all = items
-        state.panel?.remark = remark
-        if state.panel?.query == nil {
-            state.panel?.show(items)
-        } else {
-            state.panel?.filter()
-        }
+        state.panel?.fill(items, remark: remark)
     }
 
     /// Shows the items that match the panel's current query.
@@ -211,7 +205,7 @@ extension ScreenController {
 
     func openMentions() {
         show(Panel(kind: .mentions, title: "Where you were named", keys: ""))
-        state.panel?.remark = "looking…"
+        state.panel?.load("looking…")
         fetch {
             try $0.mentions()
         } then: { screen, found in
@@ -253,7 +247,7 @@ extension ScreenController {
 
     func openSessions() {
         show(Panel(kind: .sessions, title: "Signed in", keys: "x sign this one out  o all others"))
-        state.panel?.remark = "asking the server…"
+        state.panel?.load("asking the server…")
         fillSessions()
     }
 

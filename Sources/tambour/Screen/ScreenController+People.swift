@@ -80,7 +80,7 @@ extension ScreenController {
 
     func openBlocked() {
         show(Panel(kind: .blocked, title: "Blocked", keys: "Enter unblocks"))
-        state.panel?.remark = "asking the server…"
+        state.panel?.load("asking the server…")
         fetch {
             try await $0.blocked()
         } then: { screen, people in
@@ -104,7 +104,7 @@ extension ScreenController {
                 keys: "Alt-a add  Alt-d remove  Alt-r administrator or not"
             )
         )
-        state.panel?.remark = "asking the server…"
+        state.panel?.load("asking the server…")
         fillMembers(of: chat)
     }
 

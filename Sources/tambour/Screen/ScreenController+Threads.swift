@@ -17,7 +17,7 @@ extension ScreenController {
         show(
             Panel(kind: .thread(of: message, from: row.id, in: open), title: "Thread", keys: "")
         )
-        state.panel?.remark = "looking…"
+        state.panel?.load("looking…")
         loading.stale.thread = true
         load()
     }

@@ -299,6 +299,7 @@ final class ScreenController: @unchecked Sendable {
         then: @escaping @Sendable (ScreenController, Value) -> Void
     ) {
         let (client, command) = (client, commandUnderWay)
+        let panel = state.panel.flatMap { $0.isLoading ? $0.kind : nil }
         Task { [weak self] in
             do {
                 let value = try await read(client)
@@ -307,15 +308,20 @@ final class ScreenController: @unchecked Sendable {
                     $0.draw()
                 }
             } catch {
-                self?.later { $0.refuse("\(error)", command) }
+                self?.later { $0.refuse("\(error)", command, for: panel) }
             }
         }
     }
 
-    /// Says why something failed. The command that asked for it returns into the line, as if it had been
+    /// Says why something failed, also in the panel whose contents do not come. The command that asked for it returns into the line, as if it had been
     /// refused at once: otherwise the next line would be a message in the chat that was to be left.
-    private func refuse(_ reason: String, _ command: CommandUnderWay?) {
+    private func refuse(
+        _ reason: String,
+        _ command: CommandUnderWay?,
+        for panel: Panel.Kind? = nil
+    ) {
         state.notice = (reason, true)
+        if let panel, state.panel?.isLoading == true { fill(panel, with: [], remark: reason) }
         if let command, command.chat == state.open, state.focus == .input, !state.intent.isEdit {
             returnCommand(command.line)
         }

@@ -189,7 +189,7 @@ struct Hand {
     /// - Returns: Whether there is such a panel.
     func waitForPanel(_ fits: (Panel.Kind) -> Bool) async throws -> Bool {
         try await until("a filled panel") { state in
-            state.panel?.isFilled != false || state.notice?.isError == true
+            state.panel?.isFilled != false
         }
         let panel = look(\.panel)
         if let panel { play.note(panel) }
@@ -257,8 +257,7 @@ extension Panel {
         case .goTo, .forward, .reactions, .links, .poll: true
         case .search: !remark.isEmpty
         default:
-            !(items.isEmpty && remark.isEmpty)
-                && !["asking the server…", "looking…"].contains(remark)
+            !(items.isEmpty && remark.isEmpty) && !isLoading
         }
     }
 }

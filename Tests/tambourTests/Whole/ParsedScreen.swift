@@ -139,10 +139,11 @@ struct ParsedScreen {
             lines.indices.contains(index) ? lines[index] : "(no line)"
         }
         let places = (0..<count).filter { line(one, $0) != line(two, $0) }
-        let shown = places.prefix(4).map { place in
+        let most = 12
+        let shown = places.prefix(most).map { place in
             "  line \(place): “\(line(one, place))”\n      and: “\(line(two, place))”"
         }
-        let rest = places.count > 4 ? ["  and \(places.count - 4) lines more"] : []
+        let rest = places.count > most ? ["  and \(places.count - most) lines more"] : []
         return (["\(what) differs:"] + shown + rest).joined(separator: "\n")
     }
 }
