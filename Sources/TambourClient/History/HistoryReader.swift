@@ -89,9 +89,11 @@ package struct HistoryReader: Equatable, Sendable {
         if request.kind == .backward, inFlight.contains(request),
             let last = found.max(), last > request.pivot
         {
-            // The server sent a message after the pivot. Either its clock is behind the times of
-            // the chat, so it considers the pivot to be in the future, or a message has exactly
-            // this time. One of the two forms of the request names such a message.
+            // The server sent a message after the pivot. Its clock is behind the times of the
+            // chat's messages, so it took the pivot for a future time and returned the newest
+            // messages. It does not do so when a message has exactly the time of the request, so
+            // the next request uses the other form: from the oldest stored message, or from just
+            // before it.
             repeatsEdge.toggle()
         }
         ended(request)

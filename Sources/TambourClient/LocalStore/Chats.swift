@@ -178,6 +178,7 @@ extension StoreTransaction {
         changes.chats.insert(chat)
         changes.histories.insert(chat)
         if user != me {
+            guard try isListed(user, in: chat) else { return false }
             try execute(
                 "UPDATE chat SET othersReadMark = max(othersReadMark, ?) WHERE id = ?",
                 [mark, chat.rawValue]
@@ -196,30 +197,37 @@ extension StoreTransaction {
     }
 
     /// Handles a new message in a chat. The chat moves up in the list, and the sender is taken to
-    /// have read all earlier messages.
+    /// have read all earlier messages, as a member.
     ///
     /// - Returns: whether the unread count is now unknown.
     @discardableResult
     func noteNew(_ message: Message, in chat: ChatID, me: UserID) throws -> Bool {
         changes.chats.insert(chat)
         let isOwn = message.sender == me
+        let isReader = try message.sender.map { try isListed($0, in: chat) } ?? false
         try execute(
             """
             UPDATE chat SET
               unread = CASE WHEN ? THEN 0 WHEN ? <= readMark THEN unread ELSE unread + 1 END,
               readMark = CASE WHEN ? THEN max(readMark, ?) ELSE readMark END,
-              othersReadMark = CASE WHEN ? THEN othersReadMark ELSE max(othersReadMark, ?) END,
+              othersReadMark = CASE WHEN ? THEN max(othersReadMark, ?) ELSE othersReadMark END,
               lastMessage = ?, lastEventTime = max(lastEventTime, ?),
               status = CASE WHEN status = 'HIDDEN' THEN 'ACTIVE' ELSE status END
             WHERE id = ? AND coalesce(lastMessage, 0) < ?
             """,
             [
-                isOwn, message.time, isOwn, message.time, isOwn, message.time, message.id.rawValue,
-                message.time,
+                isOwn, message.time, isOwn, message.time, isReader && !isOwn, message.time,
+                message.id.rawValue, message.time,
                 chat.rawValue, message.id.rawValue,
             ]
         )
         return db.changesCount == 0
+    }
+
+    /// Whether the server's description of a chat lists a user. Only the marks of these users count: the
+    /// event that somebody has left comes from somebody whom the description no longer lists.
+    private func isListed(_ user: UserID, in chat: ChatID) throws -> Bool {
+        try describedChat(chat)?.participants.pairs.contains { $0.0 == user } ?? false
     }
 
     /// Stores the unread count of a chat.

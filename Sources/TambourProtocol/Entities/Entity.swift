@@ -7,7 +7,8 @@ public struct EntityType: Hashable, Sendable {
     }
 }
 
-/// A thing that devices edit offline, such as a note or a preference, in its wire and display form.
+/// A record that devices edit offline, such as a note or a preference. The server and the clients
+/// use this type; on the wire it is an `ObjectCopy`.
 public struct Entity: Hashable, Sendable {
     public var id: EntityID
     public var type: EntityType

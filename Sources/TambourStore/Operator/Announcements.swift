@@ -120,7 +120,7 @@ extension WriteTransaction {
         }
     }
 
-    /// Records the post of an announcement.
+    /// Records that an announcement was posted as `message`, and clears its stored text.
     package func finish(_ announcement: Announcement, as message: MessageID) throws {
         writes += 1
         try store.announcements.finish.run {

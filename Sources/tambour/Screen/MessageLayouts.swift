@@ -59,8 +59,8 @@ final class MessageLayouts {
 
     /// Returns the day of a time, as `2026-11-23`.
     func day(of timeMs: Int64) -> String {
-        // UTC offsets are multiples of fifteen minutes, and no day ends within a quarter of an
-        // hour.
+        // UTC offsets are multiples of fifteen minutes, so all times of a quarter of an hour have
+        // the same local day.
         let quarter = timeMs / 900_000
         if let day = days[quarter] { return day }
         let day = String(clock(timeMs).prefix(10))

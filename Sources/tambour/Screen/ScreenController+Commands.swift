@@ -180,11 +180,24 @@ extension ScreenController {
                 members.append(try await client.somebody(who).id)
             }
             let before = Set(try client.chats(includingHidden: true).map(\.id))
-            try await client.createChat(title: title, members: members, isChannel: isChannel)
+            let made = try await client.createChat(
+                title: title,
+                members: members,
+                isChannel: isChannel
+            )
             guard await client.settle(within: .seconds(5)) else { return ChatID?.none }
+            if let reason = try client.waiting().first(where: { $0.id == made })?.failure {
+                // The command returns into the line, so nothing has to wait for another try.
+                try await client.cancel(made)
+                throw Failure("\(title) was not made: \(reason)")
+            }
             return try client.chats().first { !before.contains($0.id) && $0.title == title }?.id
         } then: { screen, chat in
-            if let chat { screen.open(chat, name: title) }
+            if let chat {
+                screen.open(chat, name: title)
+            } else {
+                screen.state.notice = ("\(title) is made when the server answers", false)
+            }
         }
     }
 }

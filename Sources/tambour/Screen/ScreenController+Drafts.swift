@@ -224,6 +224,8 @@ extension ScreenController {
     /// Shows a command again that was refused after it had left the line, over a draft that nobody has
     /// touched. Does nothing while somebody writes something else.
     func returnCommand(_ line: String) {
+        // The beginning of a command is no draft that can be put aside.
+        guard !Writing.isCommand(state.input.text) else { return }
         beginCommand()
         if state.input.isEmpty, state.intent == .new { state.input.setText(line) }
     }

@@ -147,7 +147,7 @@ final class Link {
     private func tellDevice() {
         guard !isDeviceGone else { return }
         isDeviceGone = true
-        // After a loss, the server learns of it later through `serverAfterUs`.
+        // After a loss the socket stays open here: `lose` closes it after `serverAfterUs`.
         if !isLost { closeSocket() }
         traffic.ended(on: self, world)
         device?.lost(self)

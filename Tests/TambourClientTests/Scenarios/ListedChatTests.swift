@@ -337,6 +337,56 @@ struct ListedChatTests {
         }
     }
 
+    @Test("a message is read by members alone, not by somebody who has left")
+    func readByMembers() throws {
+        try withScriptedServer { server in
+            let group = ChatID(-5_000_000)
+            let others = [ScriptedServer.partner, UserID(9)]
+            func described(with others: ArraySlice<UserID>, last: Message?) -> Chat {
+                Chat(
+                    id: group,
+                    type: .chat,
+                    status: .active,
+                    owner: ScriptedServer.me,
+                    participants: IDMap(([ScriptedServer.me] + others).map { ($0, 1) }),
+                    lastMessage: last,
+                    lastEventTime: last?.time ?? 1,
+                    created: 1,
+                    joinTime: 1,
+                    modified: 1,
+                    newMessages: 0
+                )
+            }
+            var mine = ScriptedServer.message(1)
+            mine.sender = ScriptedServer.me
+            server.login.chats = [described(with: others[...], last: mine)]
+            server.reconnect()
+            func state() throws -> MessageState? {
+                try server.store.read { db in
+                    try Reader(db).history(of: group, .newest, count: 9).rows.first?.state
+                }
+            }
+            #expect(try state() == .sent)
+            // The event that the partner has left is the partner's.
+            let last = ScriptedServer.message(2)
+            server.push(
+                .notifMessage,
+                NotifMessage(
+                    chatID: group,
+                    message: last,
+                    prevMessageID: mine.id,
+                    chat: described(with: others[1...], last: last)
+                )
+            )
+            #expect(try state() == .sent)
+            let marks = others.map { NotifMark(chatID: group, userID: $0, mark: last.time) }
+            server.push(.notifMark, marks[0])
+            #expect(try state() == .sent)
+            server.push(.notifMark, marks[1])
+            #expect(try state() == .read)
+        }
+    }
+
     @Test("a message that comes before it, and is deleted, does not come back with an older answer")
     func deletedMeanwhile() throws {
         try withScriptedServer { server in

@@ -102,7 +102,8 @@ struct ReleasesTests {
             let lines = try String(contentsOf: digests, encoding: .utf8)
             #expect(lines.hasPrefix("1 "))
 
-            // On both sides and in the draft, so that nothing differs.
+            // The same edit in the specification, in the frozen release and in the draft, so that they
+            // do not differ and only the digest reveals it.
             let (old, new) = ("value: 1048576", "value: 1048577")
             var other = specification
             other.limits[0].value += 1

@@ -75,6 +75,22 @@ struct ScreenLimitTests {
         }
     }
 
+    @Test("a group that the server refuses is told with its reason, and waits nowhere")
+    func refusedGroup() async throws {
+        let before = Before { world in
+            try world.bob.call(ContactUpdateRequest(contactID: world.alice.userID, action: .block))
+            try world.bob.send("hello", to: world.chat, cid: 78)
+        }
+        try await atDesk(after: before) { desk in
+            try await desk.openBob()
+            let line = "/new Friends, Bob"
+            desk.type("\(line)\n")
+            try await desk.display.waits(for: "Friends was not made")
+            #expect(desk.look(\.input).text == line)
+            #expect(try desk.client.waiting().isEmpty)
+        }
+    }
+
     @Test("who is removed from a group sees it, keeps what they wrote, and can delete it")
     func removed() async throws {
         try await atDesk(

@@ -235,14 +235,12 @@ final class ScreenPlay {
         try await rest(own)
         for device in own where device !== fresh { try await compareAsLeft(device, with: fresh) }
         // An open chat looks different in the list, so the same chat is opened everywhere.
-        for device in own { try open(0, on: device) }
-        try await rest(own)
+        try await openWithoutRule(0, on: own)
         try compare(own, at: "the first chat")
         try await readEverything(on: own[0])
         let titles = try keptChats(of: own[0]).map(\.title)
         for (place, title) in titles.enumerated() {
-            for device in own { try open(place, on: device) }
-            try await rest(own)
+            try await openWithoutRule(place, on: own)
             try compare(own, at: title)
         }
         if let late = own.first(where: { $0.lag != nil }) {
@@ -298,8 +296,7 @@ final class ScreenPlay {
         guard device.look(\.newAfterMs) == nil,
             let place = try keptChats(of: device).firstIndex(where: \.isOpen)
         else { return }
-        try open(place, on: fresh)
-        try await rest(own)
+        try await openWithoutRule(place, on: [fresh])
         try compare([device, fresh], at: "the chat that was open")
     }
 
@@ -324,6 +321,16 @@ final class ScreenPlay {
     /// The chats of a screen without lost groups.
     private func keptChats(of device: PlayDevice) throws -> [ParsedScreen.Chat] {
         try parse(device).chats.filter { !$0.isGone }
+    }
+
+    /// Opens a chat on devices, a second time where it had unread messages: the rule above them, and the
+    /// header below the rule, belong to the reader.
+    private func openWithoutRule(_ place: Int, on devices: [PlayDevice]) async throws {
+        for device in devices { try open(place, on: device) }
+        try await rest(own)
+        let readers = devices.filter { $0.look(\.newAfterMs) != nil }
+        for device in readers { try open(place, on: device) }
+        if !readers.isEmpty { try await rest(own) }
     }
 
     /// Opens a chat at its newest message with keys.
