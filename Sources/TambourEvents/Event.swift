@@ -1,7 +1,7 @@
 package import TambourProtocol
 
-/// A notification for other sessions about a commit. Events are sent after the commit and before
-/// its replies.
+/// An effect of a request outside the store, such as a push to other sessions. The events of a
+/// commit are sent after the commit and before its replies.
 package enum Event: Sendable {
     /// A push for every live connection of the users in `to`, which is sorted by id. The connection
     /// `except` gets the reply instead.

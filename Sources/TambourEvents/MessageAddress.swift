@@ -1,6 +1,6 @@
 package import TambourProtocol
 
-/// The place of messages for clients: in a chat, or under a post of a channel.
+/// Where clients see messages: in a chat, or under a post of a channel.
 package struct MessageAddress: Hashable, Sendable {
     /// The chat id that the reader sees; for comments the channel.
     package let chatID: ChatID

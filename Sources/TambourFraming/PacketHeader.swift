@@ -9,7 +9,7 @@ import TambourProtocol
 ///     └─────┴─────┴───────────┴───────────┴───────┴───────────────────┴─────────────┘
 ///
 /// `flags`: 0 plain, 1…254 an LZ4 block with `length × flags > raw length`, 255 zstd. `length`
-/// counts the payload as sent. Wire facts: protocol-spec, framing.
+/// counts the payload as sent. Specification: protocol-spec, framing.
 package struct PacketHeader: Hashable, Sendable {
     /// The length of a header in bytes.
     package static let size = 10

@@ -16,7 +16,7 @@ struct EncodedPush<Content: WirePush> {
         case tooLong(Int)
     }
 
-    /// The form for receivers with `capabilities`, which contain only relevant capabilities.
+    /// The form for receivers with `capabilities`, reduced to those that affect the bytes.
     private struct Form {
         let capabilities: Capabilities
         let delivery: Delivery
@@ -31,8 +31,8 @@ struct EncodedPush<Content: WirePush> {
     private let needs: Capabilities
     /// The capabilities that affect the bytes.
     private let matters: Capabilities
-    /// Two forms are stored inline, because most pushes have two forms: compressed and
-    /// uncompressed.
+    /// Two forms are stored inline, because most pushes have at most two forms: with and without
+    /// `lz4Large`.
     private var first: Form?
     private var second: Form?
     private var others: [Form] = []

@@ -199,7 +199,7 @@ final class LaneGateway: @unchecked Sendable {
         told before: Int
     ) {
         var told = before
-        // Many sessions share few different answers, so each answer is encoded once.
+        // Many sessions have the same answers, so each distinct set of answers is encoded once.
         var encoded: [LoginConfig: EncodedPush<Push>] = [:]
         for session in sessions.prefix(Self.toldAtOnce) {
             guard let answers = session.account.featuresChanged() else { continue }

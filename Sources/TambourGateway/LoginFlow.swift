@@ -1,8 +1,8 @@
 import TambourMessenger
 import TambourProtocol
 
-/// One LOGIN in flight: its request, and the events in the meantime that are newer than its
-/// snapshot.
+/// One LOGIN in flight: its request, and the changes since it began, which override the values of
+/// its snapshot.
 struct LoginFlow {
     /// The state of the session after the LOGIN is accepted.
     struct Start {

@@ -106,7 +106,7 @@ struct Outbox {
         return true
     }
 
-    /// Writes a reply that the reader has already framed.
+    /// Writes a reply that a reader of the store has already framed.
     mutating func write(reply packet: [UInt8], payloadBytes: Int) {
         if mayWriteReply(payloadBytes) { connection.write(packet) }
     }
@@ -195,7 +195,8 @@ struct Outbox {
 
     // MARK: - Back-pressure
 
-    /// Whether the backlog is above the limit. Then no further query or LOGIN starts.
+    /// Whether the backlog has exceeded the limit and is not yet empty. Meanwhile no further query
+    /// or LOGIN starts.
     var isBehind: Bool { backlog.isBehind }
 
     /// The time when the session is closed unless the client reads something, milliseconds; nil for

@@ -7,7 +7,7 @@ import TambourQueues
 ///
 /// A page may have a million bytes. Pushes and replies to commands and PINGs overtake pages. The
 /// lane serves its sockets between two rounds, so one account's pages delay other accounts by at
-/// most one round. Clients cannot rely on the order anyway, because a reader may be late at any
+/// most one round. Clients cannot rely on the order anyway, because a query may take long at any
 /// time.
 ///
 /// `@unchecked Sendable`: only its lane touches it.

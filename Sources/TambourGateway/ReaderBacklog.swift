@@ -2,9 +2,10 @@ import TambourProtocol
 
 /// Tracks the bytes that a client has not read, and decides whether the client is behind.
 ///
-/// For a client that is behind, the session starts no query, and stops reading once a query waits.
-/// It closes a client that reads no bytes for `stalledReaderTimeoutMs`. The backlog therefore stays
-/// bounded, and a slow network does not end a session.
+/// For a client that is behind, the session starts no query or LOGIN, and stops reading requests
+/// once a request waits. The session closes when the client reads no bytes for
+/// `stalledReaderTimeoutMs`. The backlog therefore stays bounded, and a slow network does not end a
+/// session.
 struct ReaderBacklog {
     private struct Lag {
         /// The time when the client last read bytes, milliseconds.
@@ -28,8 +29,8 @@ struct ReaderBacklog {
     /// a client that is not behind.
     var deadlineMs: Int64? { lag.map { $0.sinceMs + timeoutMs } }
 
-    /// Updates the state. A client is behind from more than `maxOutboundBytesToStart` on, until it
-    /// has read all bytes.
+    /// Updates the state. A client falls behind when its backlog exceeds `maxOutboundBytesToStart`,
+    /// and stays behind until it has read all bytes.
     ///
     /// - Parameter bytes: the bytes that are not yet written to the socket.
     mutating func update(bytes: Int, nowMs: Int64) {

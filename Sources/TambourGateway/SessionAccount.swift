@@ -81,7 +81,7 @@ final class SessionAccount {
     /// The subject whose turns the session's work uses.
     var subject: WorkSubject { WorkSubject(client.requester) }
 
-    /// Changes the description of the client. Afterwards the client may start or stop receiving
+    /// Changes the description of the client, and updates the count of connections that receive
     /// unread counters.
     private func changeClient(_ body: (inout SessionClient) -> Void) {
         let wasCounted = client.isCounted
@@ -222,8 +222,8 @@ final class SessionAccount {
         storeSeen(of: caller, at: client.origin.address)
     }
 
-    /// Removes the user from the session. Called when the session closes, and when a login is
-    /// refused after the session has registered.
+    /// Removes the user from the session. Called when the session closes, when a LOGIN brings the
+    /// token of another login, and when a LOGIN is refused after the session has registered.
     func signOff() {
         show(false)
         guard let caller else { return }

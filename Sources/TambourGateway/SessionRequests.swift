@@ -123,7 +123,7 @@ final class SessionRequests {
             return refuseSoftly(.protoState, sequence, opcode)
         }
         // Strangers pay before their payload is decoded. A request that waits for a LOGIN is
-        // charged when it starts: to the LOGIN's user, or after a refusal to the stranger.
+        // charged when it starts: to the LOGIN's user or, after a refusal, to the stranger.
         let paysLater = machine.hasLogin && info.kind != .session
         if !paysLater, let refusal = refusalOfStranger(info) {
             return send(refusal, sequence, opcode)
@@ -369,7 +369,8 @@ final class SessionRequests {
 
     private func refuseTooLong(_ sequence: UInt16, _ opcode: Opcode) {
         send(.internalError, sequence, opcode)
-        // The client treats the error as a refused login, so close the session.
+        // The client would treat the error as a refused login, although the LOGIN succeeded. Close
+        // the session.
         if opcode == .login { session.close(reason: "the reply to LOGIN is too long") }
     }
 

@@ -4,8 +4,9 @@ import TambourProtocol
 ///
 /// Requests of one session run in order of arrival. Several commands may be in flight, because the
 /// engine keeps their order. A query waits for the commands before it, and a command for the
-/// queries before it. LOGIN runs alone. A link preview runs next to all other work except LOGIN and
-/// delays no request. PING and similar requests do not pass through this type.
+/// queries before it. LOGIN runs alone. A link preview never starts during a LOGIN; it runs
+/// concurrently with all other work and delays no request. PING and similar requests do not pass
+/// through this type.
 struct SessionStateMachine {
     enum Phase: Equatable {
         case connected
@@ -20,7 +21,8 @@ struct SessionStateMachine {
     enum Turn: Equatable {
         case command
         case query
-        /// Runs next to all other requests except a LOGIN. No request waits for it.
+        /// Runs concurrently with other requests, but does not start during a LOGIN. No request
+        /// waits for it.
         case beside
         /// Runs alone.
         case exclusive

@@ -71,8 +71,8 @@ final class Strangers: Sendable {
     /// tests.
     var looks: Int { state.withLock { $0.all.looks } }
 
-    /// Adds a connection that has opened, or whose login failed after registering. A known
-    /// connection moves to `stage`.
+    /// Adds a connection that has just opened, or that is a stranger again because its LOGIN
+    /// failed. A known connection moves to `stage`.
     ///
     /// - Parameter id: the id of the connection, which is never reused.
     /// - Returns: the sessions to close because their address has too many strangers. Connections
@@ -140,8 +140,8 @@ final class Strangers: Sendable {
 }
 
 extension Strangers.Line {
-    /// The least number of stale places before a list drops them. They must also make up half of
-    /// the list.
+    /// The number of stale places that a list may always keep. A list drops its stale places when
+    /// it has more places than twice the number of connections plus this number.
     private static var keptStale: Int { 64 }
 
     /// - Parameter strangers: all strangers. Each has one valid place in one of the lists.

@@ -7,7 +7,7 @@ struct Turn {
     /// The work so far, roughly in bytes.
     private(set) var work = 0
 
-    /// The fixed cost of a frame, in bytes of a large frame.
+    /// The fixed work for each frame, as the number of payload bytes that take the same time.
     private static let bytesPerFrame = 256
 
     /// - Parameter sharing: the number of the account's connections on the lane. Together they have

@@ -20,7 +20,8 @@ extension Messenger {
         package var environment: Environment
         package var logger: Logger
 
-        /// A quarter of a year: long enough to notice a break-in, and short enough to forget people.
+        /// A quarter of a year: long enough to notice a break-in, and short enough not to keep data
+        /// about people for longer than needed.
         package static let usualAuditDays = 90
 
         package init(

@@ -4,8 +4,8 @@ package import TambourProtocol
 /// A gateway through which clients reach the messenger. The messenger sends it events and queries
 /// its clients' state.
 ///
-/// The messenger calls a door on the engine, on readers and on the door's own queues, several calls
-/// at a time. A door must not block; it queues the events.
+/// The messenger calls a door from the engine, from readers and on the door's own queues, possibly
+/// several times at once. A door must not block; it queues the events.
 package protocol Door: AnyObject, Sendable {
     /// Forwards events to the clients concerned. The events never include login codes or due times.
     /// An answer that is handed over later reaches the client after the events.

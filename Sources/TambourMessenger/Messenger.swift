@@ -156,7 +156,8 @@ package final class Messenger: Sendable {
         router.connect(door)
     }
 
-    /// Starts the server's own work: scheduled messages, erasure of old accounts.
+    /// Starts the server's own work: sending scheduled messages, and housekeeping such as the
+    /// erasure of accounts that are due.
     package func start() {
         housekeeper.start()
         delayed.start()

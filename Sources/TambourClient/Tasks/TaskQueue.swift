@@ -14,8 +14,7 @@ struct TaskQueue {
         ids.next(nowMs: environment.wallMs(), random: environment.random())
     }
 
-    /// Records these values before a task's reply is handled. The values are from the time of its
-    /// request.
+    /// Sets `asked` before a task's reply is handled, to the values from the time of its request.
     mutating func answering(_ asked: (transactions: Int, revision: Int64)) { self.asked = asked }
 
     /// Changes the tasks, and stores the rows that `body` returns.

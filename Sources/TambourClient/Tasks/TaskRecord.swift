@@ -5,7 +5,7 @@ package struct TaskRecord: Equatable, Sendable {
     package let kind: String
     /// The version of the layout of `payload`.
     package var codecVersion: Int
-    /// All data of a run, apart from the outputs of its dependencies.
+    /// All data that a run needs, apart from the outputs of the task's dependencies.
     package var payload: [UInt8]
     /// Tasks of a lane run one at a time, in order (`chat:<id>` for sends); nil for no lane.
     package let lane: String?
@@ -13,14 +13,14 @@ package struct TaskRecord: Equatable, Sendable {
     package let coalescingKey: String?
     /// The conditions under which the task may start.
     package let requires: TaskConditions
-    /// The order of tasks, within a lane and among lanes. No two tasks share a place.
+    /// The position of the task within its lane and among all tasks. No two tasks share a place.
     package let place: Int64
     package var state: TaskState
     /// The number of failed attempts. A lost network or the death of the process does not count.
     package var attempts: Int
     /// The number of runs, which identifies the current run.
     package var runs: Int
-    /// The number of repeated runs because the output had expired.
+    /// The number of times that the task had to run again because its output had expired.
     package var round: Int
     /// The time when a waiting task becomes ready by itself, in Unix milliseconds; nil when only an
     /// event wakes it.

@@ -3,9 +3,9 @@ import TambourProtocol
 extension TaskScheduler {
     /// Cancels tasks, and the tasks that need them (T5, T9).
     ///
-    /// Queued tasks are cancelled at once. A running task is only marked. It is done if its run
-    /// succeeds, and cancelled if the run ends in any other way, including a lost lease. Ended and
-    /// unknown tasks are skipped.
+    /// Queued tasks are cancelled at once. A running task is only marked for cancellation: it
+    /// becomes done if its run succeeds, and cancelled if the run ends in any other way, including
+    /// a lost lease. Ended and unknown tasks are skipped.
     ///
     /// A task that is needed only by a cancelled one is not cancelled, because it may have a value
     /// of its own (for example, creating a chat before the first message). To cancel both, pass the
@@ -18,7 +18,8 @@ extension TaskScheduler {
 
     /// Cancels all tasks and discards the failed ones, on logout (T11).
     ///
-    /// Only running tasks and their dependencies stay. The running tasks are marked.
+    /// Only running tasks and their dependencies stay. The running tasks are marked for
+    /// cancellation.
     package mutating func cancelAll() -> [TaskChange] {
         for (id, record) in table.records {
             if record.state.isFailed {
@@ -84,7 +85,7 @@ extension TaskScheduler {
         case known
         /// The payload has been rewritten in a newer layout.
         case migrated(codecVersion: Int, payload: [UInt8])
-        /// Another version of the app wrote the kind or the payload version.
+        /// The kind or the payload version is unknown: another version of the app wrote the task.
         case unknown
     }
 
@@ -112,7 +113,7 @@ extension TaskScheduler {
             }
         }
         revive(known) { _ in }
-        // This follows `revive`, which may have queued unknown tasks.
+        // Filter only after `revive`, because it may have queued unknown tasks again.
         let parked = unknown.filter { table[$0]?.state.isQueued == true }
         for id in parked {
             table.update(id) { record in
@@ -155,7 +156,7 @@ extension TaskScheduler {
                 change(&record)
             }
         }
-        // Evaluates the revived tasks, because a task may need another failed task, which is now
+        // A revived task may also need a task that is still failed. Evaluating it makes that task
         // its cause of failure.
         for id in revived.sorted() { evaluate(id) }
         propagate(from: revived.sorted())

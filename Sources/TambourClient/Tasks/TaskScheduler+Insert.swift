@@ -5,7 +5,8 @@ extension TaskScheduler {
     ///
     /// A new task replaces a queued task with the same lane and coalescing key. It inherits the
     /// older task's place and its dependents. A running task with the same key finishes, but is not
-    /// retried if it fails. A failed task is dropped unless another task depends on it.
+    /// retried if it fails. A failed task with the same key is dropped unless another task depends
+    /// on it.
     ///
     /// A dependency that has already failed or been cancelled affects the new task at once, by rule
     /// T5.

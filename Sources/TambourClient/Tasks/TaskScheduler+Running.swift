@@ -90,7 +90,7 @@ extension TaskScheduler {
 
     /// Ends a successful task, in the transaction that stores its result (T2).
     ///
-    /// Ignores a cancellation in the meantime, because the task has taken effect (T9).
+    /// Ignores a cancellation requested during the run, because the task has taken effect (T9).
     ///
     /// - Parameter output: the data for dependent tasks, which read it with `inputs(of:)`.
     /// - Throws: `TaskError.runIsOver`. In this case the result must not be stored.
@@ -167,10 +167,11 @@ extension TaskScheduler {
     /// Ends a run whose input has expired. The tasks that produced the input run again, then this
     /// task (T5).
     ///
-    /// Counts as an attempt. From the second attempt on, these tasks first wait as after a failure
-    /// of class `later`. This pause keeps an input that expires at once from occupying client and
-    /// server. No task runs again if the input is already being renewed, or was renewed since this
-    /// run began. A task without a `refresh` dependency fails, because its input cannot be renewed.
+    /// Counts as an attempt. From the second attempt on, the producing tasks first wait, as after a
+    /// failure of class `later`. This pause keeps an input that expires at once from occupying
+    /// client and server. No task runs again if the input is already being renewed, or was renewed
+    /// since this run began. A task without a `refresh` dependency fails, because its input cannot
+    /// be renewed.
     ///
     /// - Parameter expired: the tasks whose output has expired; nil when the server does not name
     ///   them.

@@ -23,8 +23,8 @@ extension TaskScheduler {
     /// Does not count as an attempt. Tasks marked for cancellation are cancelled instead.
     ///
     /// - Parameter isDead: whether the owner of a lease is known to be dead. Its tasks are
-    ///   recovered before the lease expires. A program of which only one process runs returns true
-    ///   for every other name.
+    ///   recovered before the lease expires. A program that always runs as a single process returns
+    ///   true for every name except its own.
     package mutating func recover(
         nowMs: Int64,
         isDead: (_ owner: String) -> Bool = { _ in false }
@@ -35,7 +35,7 @@ extension TaskScheduler {
         return commit()
     }
 
-    /// Makes ready all tasks that wait for any of these events.
+    /// Requeues all tasks that wait for any of these events.
     package mutating func wake(_ events: TaskConditions) -> [TaskChange] {
         for record in table.records.values where record.state == .waiting {
             if !record.wakesOn.isDisjoint(with: events) { requeue(record.id) }
@@ -76,8 +76,8 @@ extension TaskRecord {
     func isLate(nowMs: Int64) -> Bool { deadlineMs.map { $0 <= nowMs } ?? false }
 
     /// Returns whether a waiting task is due. A task that would wait longer than the longest pause
-    /// is due too, because the clock has gone back. Only a pause that the server requested has no
-    /// wake events.
+    /// is due too, because the clock has gone back. A pause without wake events may be one that the
+    /// server requested, which lasts up to `maxWaitMs`.
     func isDue(nowMs: Int64) -> Bool {
         guard let nextAtMs else { return false }
         let longestMs = wakesOn.isEmpty ? TaskScheduler.maxWaitMs : Backoff.capMs

@@ -30,8 +30,8 @@ import TambourProtocol
 /// A done or cancelled task is removed when no task depends on it. A failed task stays until it is
 /// retried or discarded. The rules T1 to T12 are in docs/client-sync.md, section 7.
 package struct TaskScheduler: Equatable, Sendable {
-    /// The number of concurrent tasks, over all processes that share the store. Four tasks fill a
-    /// phone's network but leave it usable.
+    /// The number of concurrent tasks, over all processes that share the store. Four tasks use
+    /// a phone's bandwidth well, and leave some for other programs.
     package static let maxRunning = 4
     /// The maximum length of a lease. A longer lease shows that the clock went back, and counts as
     /// expired.

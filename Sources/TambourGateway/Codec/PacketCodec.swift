@@ -90,9 +90,9 @@ enum PacketCodec {
 
         /// Writes a push whose packet was encoded without a sequence number.
         func write(push packet: [UInt8], to connection: Connection) {
-            // The sequence number is half of the 256 numbers away from the client's own numbers,
-            // because some clients match replies by number alone. It is below 256, because some
-            // clients read the high byte as part of the command.
+            // The sequence number is 128 ahead of the client's last one, modulo 256. It is far from
+            // the client's own numbers, because some clients match replies by number alone. It is
+            // below 256, because some clients read the high byte as part of the command.
             let sequence = (lastSequence &+ 128) & 0xFF
             withUnsafeTemporaryAllocation(byteCount: PacketHeader.size, alignment: 8) { header in
                 packet.withUnsafeBytes { packet in

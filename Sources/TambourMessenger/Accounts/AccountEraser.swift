@@ -5,9 +5,9 @@ package import TambourStore
 /// Erases accounts that are due, in small steps. Each step covers a part of a table or of a chat,
 /// and requests run between the steps.
 ///
-/// An empty row remains and keeps the id from being reused. In other people's chats, gaps remain
-/// where the messages were. `docs/data.md` has the inventory. After a restart the erasure continues
-/// where it stopped.
+/// An empty account row remains and keeps the id from being reused. In other people's chats, gaps
+/// remain where the messages were. `docs/data.md` has the inventory. After a restart the erasure
+/// continues where it stopped.
 package struct AccountEraser: Sendable {
     let limits: Limits
     private let isThere: @Sendable (UserID) -> Bool
@@ -29,8 +29,8 @@ package struct AccountEraser: Sendable {
         )
         guard let user = try tx.reader.accountToErase(now: tx.ct) else { return false }
         guard let account = try tx.reader.account(user) else {
-            // Account rows are never deleted. An end without an account is damage, which `admin
-            // check` reports and the eraser skips.
+            // Account rows are never deleted. An erasure plan without an account row is damage,
+            // which `admin check` reports and the eraser skips.
             try tx.setDue(at: .max, of: user)
             return true
         }
@@ -114,7 +114,8 @@ package struct AccountEraser: Sendable {
         in tx: WriteTransaction
     ) throws -> MessageID? {
         let isMember = try chat.kind != .comments && tx.member(user, of: chat) != nil
-        // Comments are erased with a channel that has no members left.
+        // A chat of comments is erased only together with its channel, once the channel has no
+        // members left.
         if chat.kind != .comments, chat.memberCount == (isMember ? 1 : 0) {
             if isMember { try tx.remove([user], from: chat) }
             budget -= try tx.eraseDeserted(chat, limit: budget)

@@ -3,8 +3,8 @@ enum EmailAddress {
     /// The limit of RFC 5321, section 4.5.3.1.3.
     private static let maxBytes = 254
 
-    /// Returns whether the text looks like a deliverable address. Only a returned code proves that
-    /// mail arrives.
+    /// Returns whether the text looks like a deliverable address. Only a code that the user
+    /// enters proves that mail arrives.
     static func isPlausible(_ text: String) -> Bool {
         let parts = text.split(separator: "@", omittingEmptySubsequences: false)
         guard parts.count == 2, !parts[0].isEmpty, text.utf8.count <= maxBytes,

@@ -130,8 +130,9 @@ final class PasswordHasher: @unchecked Sendable {
         )
     }
 
-    /// scrypt uses its input as an HMAC key, which it pads with zeros. A password would hash the
-    /// same with and without trailing NULs. The digest has a fixed length and needs no padding.
+    /// scrypt uses its input as an HMAC key, which it pads with zeros. A plain password therefore
+    /// hashes the same with and without trailing NULs. All digests have the same length, so padding
+    /// does not make different passwords equal.
     private static func input(of password: PasswordToHash) -> [UInt8] {
         switch password.version {
         case .plain: Array(password.password.utf8)

@@ -4,14 +4,15 @@ import TambourQueues
 /// The requests that wait for the password hasher: a `FairQueue` with a capacity.
 ///
 /// A subject is an account, or an address before login. However many requests one subject sends,
-/// other subjects wait for at most one of its passwords. A subject gets its next turn when its last
-/// command has been answered. The checks before a hash therefore see the effects of all earlier
-/// commands of the subject.
+/// other subjects wait for at most one of its passwords. A subject gets its next turn only when its
+/// previous command has been answered. The checks before a hash therefore see the effects of all
+/// earlier commands of the subject.
 struct PasswordLine<Job> {
     /// The outcome of adding a request.
     enum Admission {
         case taken
-        /// The line is full, or the subject already has its share of jobs.
+        /// The subject already has its share of jobs; or the line is full, and no other subject has
+        /// more jobs than this subject would have.
         case refused
         /// The request was added and displaced this job, the newest of the subject with the most
         /// jobs.

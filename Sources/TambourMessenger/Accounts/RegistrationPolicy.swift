@@ -8,7 +8,8 @@ package enum RegistrationPolicy: String, CaseIterable, Sendable {
     /// Nobody. Invitations are kept, but do not count.
     case closed
 
-    /// The most invitations that a user may make within `invitationsKeptDays`.
+    /// The values that the operator may choose for the number of invitations that each user makes
+    /// within `invitationsKeptDays`.
     package static let userInvitationRange = 0...1_000
 
     /// The policy as clients receive it.

@@ -63,8 +63,8 @@ package final class Requester: Sendable {
         self.language = language
     }
 
-    /// Returns the caller. The state table must refuse requests before login whose handlers need a
-    /// caller.
+    /// Returns the caller, which must exist. Before login, the opcode table refuses all requests
+    /// whose handlers need a caller.
     func requireCaller() -> Caller {
         guard let caller else {
             preconditionFailure("the opcode table lets only logged-in sessions ask this")

@@ -117,9 +117,9 @@ package final class Engine: Sendable {
         /// The engine does background work after this time without a command. A shorter pause does
         /// not prove that the engine is idle: all processors may be busy.
         private static let pause: Duration = .milliseconds(50)
-        /// The rest of a busy engine between two steps of background work, as a multiple of the
-        /// last step's time. Background work gets 1 % of the engine's time, and 10 % while users
-        /// still see content that is being removed.
+        /// The pause between two steps of background work on a busy engine, as a multiple of the
+        /// time that the last step took. Background work gets 1 % of the engine's time, and 10 %
+        /// while users still see content that is being removed.
         private var restPerWork: Int { core.hasPurges ? 9 : 99 }
 
         init(
@@ -166,7 +166,7 @@ package final class Engine: Sendable {
                 workIsDueAt = end + (end - start) * restPerWork
             }
             guard isIdle, core.hasSpareWork else { return workLater() }
-            // This step runs after the commands that arrived in the meantime.
+            // The next step runs after the commands that have arrived in the meantime.
             isWorkDue = true
             queue.async { [weak self] in self?.work() }
         }

@@ -49,7 +49,7 @@ package final class EventRouter: Sendable {
                 let deliver = codes.deliver
                 codeQueue.async { deliver(recipient, code) }
             case .codeWithheld:
-                // Takes as long here as a code that is delivered.
+                // Queued like a code that is delivered, so that both take equally long here.
                 codeQueue.async { [metrics] in metrics.codesWithheld.add(1) }
             case .delayed(let time):
                 delayed.withLock { $0 }?.arm(at: time)

@@ -159,8 +159,8 @@ package struct FeaturePlan: Sendable, Hashable {
                 guard (0...Bucket.count).contains(percent) else {
                     throw mistake("percent is not 0 to 100", rule: index)
                 }
-                // With a variation or a switch-off, a higher percentage would switch the feature off
-                // for some subjects or change their variation.
+                // In a rule that names a variation or disables the feature, a higher percentage
+                // would change the variation of some subjects or switch the feature off for them.
                 guard rule.isEnabled, rule.variation == nil else {
                     throw mistake(
                         "percent goes with neither \"enabled: false\" nor a variation",

@@ -33,8 +33,8 @@ package struct FeatureSubject: Sendable, Hashable {
     }
 }
 
-/// The version of an app: numbers between dots. The parser ignores the rest of a part after its
-/// digits, and everything from the first part without digits.
+/// The version of an app: numbers between dots. The parser uses only the leading digits of each
+/// part, and stops at the first part without leading digits.
 package struct AppVersion: Sendable, Hashable, Comparable {
     private let parts: [Int]
 

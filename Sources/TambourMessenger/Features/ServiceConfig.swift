@@ -91,7 +91,8 @@ package struct ServiceConfig: Sendable {
     ///
     /// - Parameters:
     ///   - features: the feature decisions for this client; nil when it named no feature.
-    ///   - version: the version of the user's settings. The caller adds the settings themselves.
+    ///   - version: the version of the user's settings. The result does not contain these settings;
+    ///     the caller adds them.
     func config(
         for features: [SessionFeature]?,
         version: Int64,

@@ -50,8 +50,8 @@ extension AuthHandler {
         guard codes < limits.maxCodesPerEmailPerHour else { throw RequestError.authBlocked }
     }
 
-    /// The hash under which the store counts codes to an address. The store does not need the
-    /// address.
+    /// The hash under which the store counts codes to an address. For counting, the store does not
+    /// need the address itself.
     private static func recipient(_ email: String) -> [UInt8] { Tokens.hash(email.lowercased()) }
 
     /// - Parameter user: the account that the code is for.

@@ -16,8 +16,8 @@ extension AuthHandler {
 
     /// Decides whether a phone gets a login code.
     ///
-    /// Where registration is restricted, every phone takes the same look-ups, because the time of
-    /// the answer must not reveal which phones have an account or an invitation.
+    /// Where registration is restricted, the look-ups are the same for every phone, because the
+    /// time of the answer must not reveal which phones have an account or an invitation.
     /// - Parameter code: the invitation's code, as the person wrote it.
     func admission(
         of phone: Int64,

@@ -20,8 +20,8 @@ struct AuthHandler: Sendable {
     /// How long clients should wait before they request another code.
     static let resendMs: Int64 = 60_000
 
-    /// Answers `AUTH_REQUEST` (17): creates a code and sends it to the phone, whether or not an
-    /// account has it. A phone that may not register gets the same answer, but no code.
+    /// Answers `AUTH_REQUEST` (17): creates a code and sends it to the phone, whether or not the
+    /// phone has an account. A phone that may not register gets the same answer, but no code.
     ///
     /// - Throws: `error.phone.wrong`, `auth.blocked` after too many requests for codes,
     ///   `overloaded` when too many codes wait to be delivered.
@@ -247,9 +247,9 @@ struct AuthHandler: Sendable {
     /// Answers `AUTH_CONFIRM` (23): creates an account and logs it in, or logs in a known user of
     /// the dialect tamtam whose code was checked.
     ///
-    /// - Throws: `error.code.expired` when the token is unknown or too old, or when an account took
-    ///   the registration's phone after the code was checked. The token is valid only for an
-    ///   unassigned number. `registration.closed` when the phone may no longer register.
+    /// - Throws: `error.code.expired` when the token is unknown or too old, or when another account
+    ///   has taken the phone since the code was checked; `auth.blocked` when the phone's account is
+    ///   blocked; `registration.closed` when the phone may no longer register.
     /// - Note: A command.
     func authConfirm(
         _ request: AuthConfirmRequest,

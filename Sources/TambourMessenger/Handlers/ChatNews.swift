@@ -23,8 +23,8 @@ extension WriteTransaction {
         return comments
     }
 
-    /// - Parameter sight: the caller's sight. All members of a group see a new member, so knowing
-    ///   an id is not enough to add one.
+    /// - Parameter sight: the caller's sight. A new member becomes visible to all members of a
+    ///   group. Knowing a user's id is therefore not enough to add the user.
     /// - Throws: `user.not.found` for a user the caller cannot reach or see, `not.allowed` for a
     ///   user who does not let `caller` add them to groups.
     func requireInvitable(_ user: UserID, by caller: UserID, _ sight: inout Sight) throws {
@@ -48,7 +48,7 @@ extension WriteTransaction {
     /// Pushes a new or changed message to the members.
     ///
     /// A push is encoded once for all recipients. Members who cannot see the answered message get a
-    /// second push, without the link.
+    /// separate push without the link instead.
     /// - Parameters:
     ///   - original: the answered message.
     ///   - readers: the users who can see an edited message; nil for a new message, which goes to

@@ -7,8 +7,8 @@ struct ChatsHandler: Sendable {
     let limits: Limits
     let environment: Environment
     let session: SessionHandler
-    /// The commit time up to which the store has no complete change times. CHAT_CHANGES asks
-    /// clients with cursors up to this time to resync; 0 for never.
+    /// The commit time up to which the store's change times are incomplete; 0 if all are complete.
+    /// CHAT_CHANGES asks clients with cursors up to this time to resync.
     var changesUnknown: Int64 = 0
 
     /// Answers `CHAT_INFO` (48): returns the requested chats. Omits chats of which the caller is
@@ -59,9 +59,9 @@ struct ChatsHandler: Sendable {
             let now = environment.wallMs()
             let newest = Int64.max >> 16
             var from = request.from ?? (request.backward > 0 ? newest : 0)
-            // A client that starts from the current time or later wants the newest messages. In a
-            // burst, message times run ahead of the clock, so a page may also start at a future
-            // time.
+            // A client that starts from the current time or later wants the newest messages, unless
+            // a message has exactly this time. In a burst, message times run ahead of the clock, so
+            // a page may start at such a message.
             if from < 0 {
                 from = newest
             } else if from >= now, try snapshot.head(of: view.key, at: from).id.timeMs != from {
@@ -113,7 +113,7 @@ struct ChatsHandler: Sendable {
         if view.floor.rawValue > 0 { reply.clearedID = view.floor }
         let most = Int64(limits.maxHistoryPage)
         let count = Int(clamping: min(request.count ?? most, most))
-        // A cursor without a message id includes all changes of its millisecond.
+        // A cursor without a message id stands after all changes of its millisecond.
         let mark = (time: request.since, message: request.messageID ?? MessageID(.max))
         let changes = try snapshot.changes(in: view, after: mark, limit: count + 1)
         var budget = caller.replyBudget
@@ -148,7 +148,8 @@ struct ChatsHandler: Sendable {
     }
 
     /// Returns the messages that the caller has scheduled in a chat, the earliest first. Ignores
-    /// the request's anchor and counts. Omits answered messages that do not fit the reply.
+    /// the request's anchor and counts. When the reply has no room left for a message that is
+    /// answered, returns the answer without it.
     private func delayed(
         _ id: ChatID,
         of caller: Caller,

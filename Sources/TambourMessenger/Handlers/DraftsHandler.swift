@@ -15,8 +15,8 @@ struct DraftsHandler: Sendable {
         let userID: UserID?
     }
 
-    /// Answers `DRAFT_SAVE` (176): replaces the draft of a chat. A draft without text and answer is
-    /// discarded.
+    /// Answers `DRAFT_SAVE` (176): replaces the draft of a chat. A draft with neither text nor
+    /// an answered message is discarded.
     ///
     /// - Throws: `chat.not.found`, `user.not.found`, `proto.payload` without a chat and for too
     ///   many drafts, `too.many.requests` for more text in one millisecond than fits a LOGIN.

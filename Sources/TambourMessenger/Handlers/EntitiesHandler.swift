@@ -267,7 +267,7 @@ struct EntitiesHandler: Sendable {
         return Int64(old + oldest)
     }
 
-    /// The state of a push within one step.
+    /// The state of one OBJ_PUSH within one step.
     private struct Push {
         let caller: Caller
         let clientNow: Int64

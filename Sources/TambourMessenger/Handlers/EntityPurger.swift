@@ -2,7 +2,7 @@ import TambourEvents
 import TambourProtocol
 import TambourStore
 
-/// The changes that a push or a step has made to a user's entities.
+/// The changes that a step of OBJ_PUSH or of a purge has made to a user's entities.
 struct EntityChanges {
     var counts: EntityCounts
     var entities: [Entity] = []
@@ -41,8 +41,8 @@ struct EntityPurger: Sendable {
         return true
     }
 
-    /// Deletes the children of an entity of the given type. This is a bulk version of
-    /// `EntityRules.cascade` that does not read the children's fields.
+    /// Deletes the descendants of `purge.parent`, an entity of the given type. This is a bulk
+    /// version of `EntityRules.cascade` that does not read the descendants' fields.
     func run(
         _ purge: EntityPurge,
         _ type: EntityType,

@@ -73,7 +73,8 @@ extension MessagesHandler {
         }
     }
 
-    /// Notifies the connections that have opened the comments that the caller is typing a comment.
+    /// Returns the event that the caller is typing a comment, for the connections that have opened
+    /// the comments.
     ///
     /// - Returns: nil when nobody is notified: the caller may not comment, or the channel has too
     ///   many members to find the receivers.
@@ -143,7 +144,7 @@ extension WriteTransaction {
     /// Deletes the messages of some users in a chat or under a post, for everybody. It deletes the
     /// newest messages at once, the rest in later steps.
     ///
-    /// For users who never wrote under the post, no sweep of its comments starts.
+    /// Skips users who have never commented on the post, to avoid a useless sweep of its comments.
     func deleteMessages(
         of users: [UserID],
         in chat: ChatState,

@@ -80,7 +80,8 @@ extension MessagesHandler {
         }
     }
 
-    /// Returns the reply for a scheduled message: the new one, or the first result of its `cid`.
+    /// Returns the reply for a scheduled message: a new message, or for a retry the message that
+    /// the first request with this `cid` scheduled.
     func reply(
         with record: DelayedRecord,
         in chat: ChatState?,

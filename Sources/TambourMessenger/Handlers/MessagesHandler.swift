@@ -296,8 +296,8 @@ struct MessagesHandler: Sendable {
     /// Returns the snapshot for a forward of `original`. If `original` is itself a forward without
     /// text and attachments, returns the snapshot that `original` carries.
     ///
-    /// The snapshot omits the id of a dialog (0), because the id would reveal the author's partner.
-    /// A group's id gives non-members no access.
+    /// For a message of a dialog, the snapshot has the chat id 0, because the real id would reveal
+    /// the author's partner. A group's id may be shown: it gives non-members no access.
     private func snapshot(
         of original: MessageRecord,
         in source: ChatState,
@@ -528,7 +528,7 @@ struct MessagesHandler: Sendable {
 }
 
 extension Message {
-    /// Reduces a message to the form that remains for a user who deleted it.
+    /// Reduces a message to the form for a user who no longer sees it.
     fileprivate mutating func remove() {
         status = .removed
         text = .empty

@@ -6,8 +6,8 @@ import TambourStore
 struct ReactionsHandler: Sendable {
     let limits: Limits
 
-    /// Answers `MSG_REACTION` (178): sets the caller's reaction. Each member has one reaction, so a
-    /// new reaction replaces the old one.
+    /// Answers `MSG_REACTION` (178): sets the caller's reaction to a message. A user has at most
+    /// one reaction to each message, so a new reaction replaces the old one.
     ///
     /// - Throws: `chat.not.found`, `not.found` for a message the caller does not see, `not.allowed`
     ///   in a dialog with a user whom the caller has blocked,

@@ -6,7 +6,7 @@ import TambourStore
 struct ReportsHandler: Sendable {
     let limits: Limits
 
-    /// Answers `CHAT_COMPLAIN` (117): reports chats of the caller.
+    /// Answers `CHAT_COMPLAIN` (117): reports chats of which the caller is a member.
     ///
     /// - Throws: `chat.not.found` (also for non-members), `proto.payload` without a chat, for a
     ///   text that is too long and for too many open reports.

@@ -130,7 +130,8 @@ struct SearchHandler: Sendable {
             &budget,
             isWanted
         )
-        // When the reply would be too long, it omits the messages farthest from the anchor.
+        // The reply takes older messages first, then newer ones, and on each side the messages
+        // nearest to the anchor first. It omits the messages that no longer fit.
         var room = caller.replyBudget
         func messages(of page: AttachedPage, behind first: Message?) throws -> AttachedMessages {
             var shown = AttachedMessages(reached: page.reached)

@@ -49,7 +49,7 @@ package final class RateLimiter: Sendable {
             interval * min(max(0, Int64(units)), depth / max(1, interval))
         }
 
-        /// Takes a price.
+        /// Takes the price of `units` out of a bucket.
         ///
         /// - Returns: nil on success; otherwise the milliseconds until the price is available. In
         ///   this case nothing is taken.
@@ -61,7 +61,7 @@ package final class RateLimiter: Sendable {
             return missing > 0 ? (missing + 999) / 1000 : nil
         }
 
-        /// Takes a price, or the rest of the bucket if it holds less.
+        /// Takes the price of `units` out of a bucket, or the rest of the bucket if it holds less.
         func drain(_ units: Int, from fullAt: inout Int64, now: Int64) {
             fullAt = min(max(fullAt, now) + price(of: units), now + depth)
         }
@@ -165,7 +165,8 @@ package final class RateLimiter: Sendable {
         }
     }
 
-    /// Three hundred years in microseconds. An operator's limits may result in a longer time.
+    /// The longest time in which an empty bucket fills: three hundred years in microseconds. It
+    /// caps the longer times that an operator's limits may result in.
     private static let longestDepth: Int64 = 9_467_280_000_000_000
 
     private let rates: [Rate]

@@ -13,7 +13,7 @@ package enum RateRules {
         }
     }
 
-    /// - Returns: at most two charges; the second is made only if the first succeeded.
+    /// One or two charges. The second charge is made only if the first succeeded.
     package typealias Charges = (first: Charge, second: Charge?)
 
     package static func charges(for request: CommandRequest, limits: Limits) -> Charges {

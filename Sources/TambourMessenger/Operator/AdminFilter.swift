@@ -9,7 +9,7 @@ package struct AdminFilter: Equatable, Sendable {
         case phone
         /// The least number of days since the user or session was last seen.
         case idleDays = "idle-days"
-        /// The greatest number of days since it happened.
+        /// The greatest number of days since the event of an audit entry last happened.
         case days
         case minMembers = "min-members"
         /// The id in the last line of the previous page.

@@ -35,7 +35,8 @@ extension AdminService {
         try output(line.value)
     }
 
-    /// Invites a phone, and prints `ID PHONE until END`. Inviting it again moves the end.
+    /// Invites a phone, and prints `ID PHONE until END`. A repeated call for the same phone changes
+    /// the end of its invitation.
     func invite(_ phone: Int64, days: Int, _ output: (String) throws -> Void) throws {
         let shown = PhoneNumber.format(phone)
         guard PhoneNumber.parse(shown) == phone else {

@@ -6,8 +6,8 @@ extension AdminService {
     /// Prints each table's rows, bytes and growth, then the size of a message. Stores the sizes
     /// under today's date.
     ///
-    /// - Parameter days: the least age of the sizes from which growth is counted. Growth counts
-    ///   from the newest stored sizes of this age, otherwise from the oldest sizes.
+    /// - Parameter days: the least age of the stored sizes from which growth is counted. These are
+    ///   the newest sizes of at least this age, or the oldest sizes if none is old enough.
     func stats(since days: Int, _ output: (String) throws -> Void) throws {
         guard days > 0 else { throw Failure(description: "since: a day or more") }
         let today = backend.environment.wallMs() / Self.dayMs
@@ -76,8 +76,8 @@ extension AdminService {
         }
     }
 
-    /// Prints the average disk space of a message: the row with its indexes, then with the search
-    /// index.
+    /// Prints the average disk space of a message: first its row with all indexes of the table,
+    /// then also its part of the search index, then its part of the whole store.
     private func perMessage(
         _ sizes: [TableSize],
         _ messages: Int64,

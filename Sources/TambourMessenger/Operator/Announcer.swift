@@ -75,7 +75,8 @@ struct Announcer: Sendable {
 extension WriteTransaction {
     /// Adds new accounts to the default chats that exist and have room.
     ///
-    /// A registration does not fail because a group is full: `admin default-chats list` shows it.
+    /// A full group does not make a registration fail. `admin default-chats list` shows which
+    /// groups are full.
     func joinDefaultChats(_ users: [UserID], limits: Limits) throws {
         for key in try reader.defaultChats() {
             guard let chat = try livingChat(key) else { continue }
@@ -85,7 +86,8 @@ extension WriteTransaction {
             let added = users.prefix(room).sorted()
             guard let first = added.first else { continue }
             try add(added, to: chat, showingHistory: true)
-            // One person comes in; an administrator's batch is brought in.
+            // A single account joins by itself. Several accounts at once come from an
+            // administrator, so the event says that the owner of the chat added them.
             let (event, user) =
                 added.count == 1
                 ? (Attach(type: .control, event: "joinByLink", userID: first), first)
