@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help run tambour man chat build test conformance lint format generate docs mutants release-spec record-sessions soak asan tsan fuzz fuzz-long bench bench-full bench-growth bench-compare bench-peers bench-link bench-screen bench-tools captures journey picture clients deps docs-client clean
+.PHONY: help run tambour man chat build test conformance lint format generate docs mutants release-spec dev-cert record-sessions soak asan tsan fuzz fuzz-long bench bench-full bench-growth bench-compare bench-peers bench-link bench-screen bench-tools captures journey picture clients deps docs-client clean
 
 LISTEN ?= 127.0.0.1:7770
 DATA ?= ./var
@@ -23,12 +23,13 @@ CLIENTS := Tests/SystemTests/Clients --config protocol-spec/conformance/pyprojec
 export TAMBOUR_POSTGRES_BIN ?= /usr/lib/postgresql/15/bin
 export TAMBOUR_STOCK_PYTHON ?= $(CURDIR)/.build/venv/bin/python
 
+RELEASE_TRAITS := Jemalloc,TLS
 # Uses the allocator of a release. The tests do not use it, because sanitizers replace the allocator.
-BUILD_SERVER := swift build -c release --traits Jemalloc --product tambourd
+BUILD_SERVER := swift build -c release --traits $(RELEASE_TRAITS) --product tambourd
 # Uses the traits of the server, because different traits would compile all sources twice.
-BUILD_CLIENT := swift build -c release --traits Jemalloc --product tambour
+BUILD_CLIENT := swift build -c release --traits $(RELEASE_TRAITS) --product tambour
 # All debug builds use the traits of the tests, for the same reason.
-DEBUG := --traits PostgreSQL
+DEBUG := --traits PostgreSQL,TLS
 BUILD_TESTS := swift build --build-tests $(DEBUG)
 # Repeats failures at the end, because they are hard to find among thousands of lines.
 TEST = scripts/tests --disable-xctest $(DEBUG)
@@ -49,7 +50,7 @@ deps-%:
 run: deps-run ## Builds and starts a server on $(LISTEN) with its data in $(DATA)
 	$(BUILD_SERVER)
 	@echo "Tambour starts on $(LISTEN), keeps its data in $(DATA) and stops with Ctrl-C."
-	@echo "In another terminal: make tambour and .build/release/tambour (the login code appears below), or any client, without TLS."
+	@echo "In another terminal: make tambour and .build/release/tambour (the login code appears below), or any client, without TLS. make dev-cert is for trying TLS."
 	@echo "Accounts with tokens: .build/release/tambourd admin users create --data $(DATA) --count 2 --first-phone +79990000001 --tokens-out tokens.txt"
 	@exec .build/release/tambourd serve --listen $(LISTEN) --data $(DATA) --login-codes console
 
@@ -61,6 +62,9 @@ man: deps-run ## Builds both programs, and writes their man pages and shell comp
 	$(BUILD_SERVER)
 	$(BUILD_CLIENT)
 	scripts/man .build/release .build/man
+
+dev-cert: ## Makes a private authority and a certificate for localhost, for trying TLS
+	@scripts/dev-cert .build/dev-cert
 
 chat: ## Chats on $(LISTEN) as a stock client: make chat ME=+79990000001 PEER=+79990000002
 	@: $${ME:?your phone, as in make chat ME=+79990000001 PEER=+79990000002} $${PEER:?the phone of the other side}
@@ -164,7 +168,7 @@ bench-tools:
 	@scripts/deps bench
 	$(BUILD_SERVER)
 	# Uses the same traits, because different traits would compile all sources twice.
-	swift build -c release --traits Jemalloc --product tambour-bench
+	swift build -c release --traits $(RELEASE_TRAITS) --product tambour-bench
 	@$(MAKE) -C bench/limits OUT=$(CURDIR)/.build/bench
 
 bench: bench-tools ## Measures the server next to its limits, three short rounds

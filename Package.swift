@@ -21,6 +21,10 @@ let package = Package(
             description:
                 "Build the driver for PostgreSQL, on which the store's tests run as well. Needs libpq-dev."
         ),
+        .trait(
+            name: "TLS",
+            description: "Encrypt connections with OpenSSL. Needs libssl-dev."
+        ),
     ],
     dependencies: [
         // Pinned exactly: Package.resolved is not in git.
@@ -46,6 +50,11 @@ let package = Package(
         .systemLibrary(name: "CLZ4", pkgConfig: "liblz4", providers: [.apt(["liblz4-dev"])]),
         .systemLibrary(name: "CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
         .systemLibrary(
+            name: "COpenSSL",
+            pkgConfig: "openssl",
+            providers: [.apt(["libssl-dev"])]
+        ),
+        .systemLibrary(
             name: "CSQLite",
             pkgConfig: "sqlite3",
             providers: [.apt(["libsqlite3-dev"])]
@@ -55,6 +64,12 @@ let package = Package(
         .target(name: "TambourEvents", dependencies: ["TambourProtocol"]),
         .target(name: "TambourQueues"),
         .target(name: "TambourNet", dependencies: ["CEpoll", "TambourQueues"]),
+        .target(
+            name: "TambourTLS",
+            dependencies: [
+                "TambourNet", .target(name: "COpenSSL", condition: .when(traits: ["TLS"])),
+            ]
+        ),
         .target(
             name: "TambourSQL",
             dependencies: [
@@ -93,7 +108,7 @@ let package = Package(
             name: "TambourServer",
             dependencies: [
                 "TambourGateway", "TambourMessenger", "TambourNet", "TambourProtocol", "TambourSQL",
-                "TambourStore",
+                "TambourStore", "TambourTLS",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ]
@@ -123,7 +138,7 @@ let package = Package(
             name: "tambourd",
             dependencies: [
                 "TambourEvents", "TambourGateway", "TambourMessenger", "TambourNet",
-                "TambourProtocol", "TambourServer",
+                "TambourProtocol", "TambourServer", "TambourTLS",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Logging", package: "swift-log"),
@@ -149,7 +164,7 @@ let package = Package(
             name: "tambour-bench",
             dependencies: [
                 "TambourEvents", "TambourFraming", "TambourNet", "TambourProtocol", "TambourQueues",
-                "TambourSQL", "TambourStore", "TambourTesting",
+                "TambourSQL", "TambourStore", "TambourTLS", "TambourTesting",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Yams", package: "Yams"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
@@ -163,6 +178,7 @@ let package = Package(
             dependencies: [
                 "TambourEvents", "TambourFraming", "TambourGateway", "TambourMessenger",
                 "TambourNet", "TambourProtocol", "TambourSQL", "TambourServer", "TambourStore",
+                "TambourTLS",
             ]
         ),
 
@@ -172,6 +188,10 @@ let package = Package(
             dependencies: [
                 "TambourNet", "TambourQueues", "TambourTesting",
             ]
+        ),
+        .testTarget(
+            name: "TambourTLSTests",
+            dependencies: ["TambourNet", "TambourQueues", "TambourTLS", "TambourTesting"]
         ),
         .testTarget(name: "TambourSQLTests", dependencies: ["TambourSQL"]),
         .testTarget(
@@ -207,7 +227,7 @@ let package = Package(
             dependencies: [
                 "TambourEvents", "TambourFraming", "TambourGateway", "TambourMessenger",
                 "TambourNet", "TambourProtocol", "TambourQueues", "TambourSQL", "TambourServer",
-                "TambourStore", "TambourTesting",
+                "TambourStore", "TambourTLS", "TambourTesting",
             ]
         ),
         .testTarget(

@@ -22,7 +22,7 @@ fail() {
 command -v debootstrap >/dev/null || fail "debootstrap is missing: apt-get install debootstrap"
 
 if [[ -z $binary ]]; then
-    swift build -c release --static-swift-stdlib --traits Jemalloc --product tambourd --scratch-path .build/static
+    swift build -c release --static-swift-stdlib --traits Jemalloc,TLS --product tambourd --scratch-path .build/static
     binary=.build/static/release/tambourd
 fi
 [[ -x $binary ]] || fail "$binary is not executable"

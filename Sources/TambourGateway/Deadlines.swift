@@ -21,6 +21,8 @@ struct Deadlines {
 
     private let limits: Limits
     private var openedAt: Int64 = 0
+    /// Whether the connection's layers still open.
+    private var isOpening = false
     private var lastByteAt: Int64 = 0
     /// The time since which a frame is incomplete; nil when there is no incomplete frame.
     private var partialSince: Int64?
@@ -30,9 +32,17 @@ struct Deadlines {
         self.limits = limits
     }
 
-    mutating func opened(at now: Int64) {
+    /// - Parameter isOpening: whether the connection's layers still open.
+    mutating func opened(at now: Int64, isOpening: Bool = false) {
         openedAt = now
         lastByteAt = now
+        self.isOpening = isOpening
+    }
+
+    /// Records that the layers have opened. The time for SESSION_INIT and LOGIN begins.
+    mutating func layersOpened(at now: Int64) {
+        openedAt = now
+        isOpening = false
     }
 
     mutating func received(at now: Int64) {
@@ -82,7 +92,8 @@ struct Deadlines {
         }
         switch situation.phase {
         case .connected:
-            deadline = min(deadline, openedAt + Int64(limits.sessionInitTimeoutMs))
+            let time = isOpening ? limits.handshakeTimeoutMs : limits.sessionInitTimeoutMs
+            deadline = min(deadline, openedAt + Int64(time))
         case .initialized, .loggingIn:
             if situation.isStranger {
                 deadline = min(deadline, openedAt + Int64(limits.loginTimeoutMs))

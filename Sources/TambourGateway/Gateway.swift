@@ -2,7 +2,7 @@ import Dispatch
 import Glibc
 import Synchronization
 package import TambourMessenger
-import TambourNet
+package import TambourNet
 package import TambourProtocol
 import TambourQueues
 
@@ -48,7 +48,8 @@ package final class Gateway: Sendable {
                 label: "tambour.lane-\(index)",
                 lowPriority: .init(
                     readBytes: limits.maxTurnBytesBeforeLogin,
-                    workPerRound: limits.maxStrangerBytesPerRound
+                    workPerRound: limits.maxStrangerBytesPerRound,
+                    openingsPerRound: limits.maxHandshakesPerRound
                 ),
                 poisonAfterCallback: poisonsBuffers || Lane.poisonsByDefault,
                 simulated: messenger.environment.scheduler
@@ -74,10 +75,17 @@ package final class Gateway: Sendable {
 
     /// Accepts connections.
     ///
+    /// - Parameter tls: creates the layers of connections of TLS listeners. Without it, there are no
+    ///   such listeners.
     /// - Returns: the addresses of the listeners, with their actual ports.
-    package func listen(on endpoints: [ListenEndpoint]) throws -> [String] {
+    package func listen(
+        on endpoints: [ListenEndpoint],
+        tls: LayerFactory? = nil
+    ) throws -> [String] {
         admission.begin()
         return try endpoints.map { endpoint in
+            let layers = endpoint.transport == .tls ? tls : nil
+            precondition(endpoint.transport == .tcp || layers != nil, "a TLS listener without TLS")
             let listener = try Listener(address: endpoint.address)
             listeners.withLock { $0.append(listener) }
             listener.start { [admission] in
@@ -87,7 +95,7 @@ package final class Gateway: Sendable {
                     close(socket)
                     return
                 }
-                accept(socket, peer, dialect: endpoint.dialect)
+                accept(socket, peer, dialect: endpoint.dialect, layers: layers)
             }
             return listener.boundAddress
         }
@@ -98,12 +106,19 @@ package final class Gateway: Sendable {
     /// - Parameters:
     ///   - peer: the other side's address, as `127.0.0.1:43211`.
     ///   - dialect: the dialect of the listener's clients; nil to detect each client's dialect.
-    package func accept(_ socket: Int32, _ peer: String, dialect: Capabilities? = nil) {
+    ///   - layers: creates the layers of the connection.
+    package func accept(
+        _ socket: Int32,
+        _ peer: String,
+        dialect: Capabilities? = nil,
+        layers: LayerFactory? = nil
+    ) {
         let index = nextLane.add(1, ordering: .relaxed).oldValue
         let gateway = gateways[(index & Int.max) % gateways.count]
         gateway.lane.adopt(
             fileDescriptor: socket,
             peer: peer,
+            layers: layers?() ?? [],
             delegate: Session(gateway: gateway, dialect: dialect)
         )
     }

@@ -1,7 +1,7 @@
 package import TambourNet
 package import TambourProtocol
 
-/// A listener: its address, and the dialect of its clients.
+/// A listener: its transport and address, and the dialect of its clients.
 package struct ListenEndpoint: Hashable, Sendable, CustomStringConvertible {
     /// An error in the text of a listener, described for the operator who wrote it.
     package struct ParseError: Error, Hashable, CustomStringConvertible {
@@ -11,25 +11,44 @@ package struct ListenEndpoint: Hashable, Sendable, CustomStringConvertible {
         package var description: String { "listener \"\(text)\": \(reason)" }
     }
 
+    /// The bytes below the protocol's packets. The raw value is the scheme.
+    package enum Transport: String, Sendable {
+        case tcp
+        case tls
+    }
+
+    package let transport: Transport
     package let address: ListenAddress
     /// The dialect of the listener's clients, including the dialects that it builds on; nil to
     /// detect each client's dialect.
     package let dialect: Capabilities?
 
-    package init(_ address: ListenAddress, dialect: Capabilities? = nil) {
+    package init(
+        _ address: ListenAddress,
+        transport: Transport = .tcp,
+        dialect: Capabilities? = nil
+    ) {
+        self.transport = transport
         self.address = address
         self.dialect = dialect
     }
 
-    /// Parses `HOST:PORT` or `tcp://HOST:PORT`, each optionally followed by `?dialect=NAME`.
+    /// Parses `HOST:PORT`, `tcp://HOST:PORT` or `tls://HOST:PORT`, each optionally followed by `?dialect=NAME`.
     ///
     /// - Throws: `ParseError`.
     package init(_ text: String) throws {
         func refuse(_ reason: String) -> ParseError { ParseError(text: text, reason: reason) }
 
-        let scheme = "tcp://"
-        let rest = text.hasPrefix(scheme) ? text.dropFirst(scheme.count) : text[...]
-        if rest.contains("://") { throw refuse("the only scheme is tcp://") }
+        var rest = text[...]
+        if let scheme = text.firstRange(of: "://") {
+            guard let named = Transport(rawValue: String(text[..<scheme.lowerBound])) else {
+                throw refuse("the only schemes are tcp:// and tls://")
+            }
+            transport = named
+            rest = text[scheme.upperBound...]
+        } else {
+            transport = .tcp
+        }
         let parts = rest.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         do {
             address = try ListenAddress(String(parts[0]))
@@ -52,7 +71,8 @@ package struct ListenEndpoint: Hashable, Sendable, CustomStringConvertible {
     }
 
     package var description: String {
-        guard let name = dialect?.dialect else { return "\(address)" }
-        return "\(address)?dialect=\(name)"
+        let scheme = transport == .tcp ? "" : "\(transport.rawValue)://"
+        guard let name = dialect?.dialect else { return "\(scheme)\(address)" }
+        return "\(scheme)\(address)?dialect=\(name)"
     }
 }

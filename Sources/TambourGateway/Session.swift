@@ -60,13 +60,28 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     func connectionOpened(_ connection: Connection) {
         outbox.open(connection)
-        deadlines.opened(at: gateway.lane.now)
+        deadlines.opened(at: gateway.lane.now, isOpening: connection.isOpening)
         account.connected(from: connection.peer)
         requests.connected(from: PeerAddress(peer: connection.peer))
         setStranger(true)
         shared.metrics.connectionsOpened.add(1)
         gateway.opened(self)
         joinStrangers(as: .silent)
+        setTimer()
+    }
+
+    func connectionMayOpenLayers(_ connection: Connection) -> Bool {
+        let address = PeerAddress(account.address)
+        guard shared.rates.take(from: .handshake, of: .address(address)) != nil else {
+            return true
+        }
+        shared.metrics.countHandshake(failed: "rate")
+        connection.close(.local("too many handshakes from this address"))
+        return false
+    }
+
+    func connectionLayersOpened(_ connection: Connection) {
+        deadlines.layersOpened(at: gateway.lane.now)
         setTimer()
     }
 

@@ -35,6 +35,13 @@ package final class Connection {
         }
     }
 
+    private struct ReasonsToWait: OptionSet {
+        let rawValue: UInt8
+
+        static let lowPriority = Self(rawValue: 1)
+        static let opening = Self(rawValue: 2)
+    }
+
     private static let lastID = Atomic<UInt64>(0)
 
     /// The lane that owns this connection.
@@ -67,8 +74,9 @@ package final class Connection {
     var collectedBytes: Int32 = 0
     var isDirty = false
     // These properties are placed here to fill padding in the layout.
-    /// Whether the lane serves this connection after all other connections of a round.
-    package var isLowPriority = false
+    /// The reasons for which the lane serves this connection after all other connections of a
+    /// round.
+    private var reasonsToWait: ReasonsToWait = []
     /// Whether the connection is in one of the lane's queues of turns.
     var awaitsTurn = false
     /// Whether the bytes that the delegate left unconsumed include complete requests.
@@ -95,6 +103,30 @@ package final class Connection {
         self.layers = layers
         self.delegate = delegate
     }
+
+    /// Whether the delegate wants the lane to serve this connection after all other connections of a
+    /// round.
+    package var isLowPriority: Bool {
+        get { reasonsToWait.contains(.lowPriority) }
+        set {
+            if newValue {
+                reasonsToWait.insert(.lowPriority)
+            } else {
+                reasonsToWait.remove(.lowPriority)
+            }
+        }
+    }
+
+    /// Whether the layers still open. Until then the peer gets none of the written bytes.
+    package internal(set) var isOpening: Bool {
+        get { reasonsToWait.contains(.opening) }
+        set {
+            if newValue { reasonsToWait.insert(.opening) } else { reasonsToWait.remove(.opening) }
+        }
+    }
+
+    /// Whether the lane serves this connection after all other connections of a round.
+    var isServedLast: Bool { !reasonsToWait.isEmpty }
 
     /// Whether `close` or `closeAfterFlush` was called, or the socket failed.
     package var isClosing: Bool { phase != .open }

@@ -7,6 +7,15 @@ package protocol ConnectionDelegate: AnyObject {
     /// other methods.
     func connectionOpened(_ connection: Connection)
 
+    /// Asks whether the layers may open, when the peer's first bytes arrive. Called at most once,
+    /// and only for layers whose opening costs CPU time.
+    ///
+    /// - Returns: false if the delegate has closed the connection.
+    func connectionMayOpenLayers(_ connection: Connection) -> Bool
+
+    /// Reports that the layers have opened. Called at most once, before all input is presented.
+    func connectionLayersOpened(_ connection: Connection)
+
     /// Presents all unread bytes: first the unconsumed bytes of the last call, then the new bytes.
     ///
     /// The bytes are valid only during the call. The lane keeps unconsumed bytes and presents them
@@ -33,6 +42,8 @@ package protocol ConnectionDelegate: AnyObject {
 }
 
 extension ConnectionDelegate {
+    package func connectionMayOpenLayers(_ connection: Connection) -> Bool { true }
+    package func connectionLayersOpened(_ connection: Connection) {}
     package func connectionRoundEnded(_ connection: Connection) {}
     package func connectionInputEnded(_ connection: Connection) { connection.close(.peerClosed) }
     package func connectionDrained(_ connection: Connection) {}

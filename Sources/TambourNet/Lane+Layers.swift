@@ -6,6 +6,7 @@ extension Lane {
 
     func openLayers(of connection: Connection) {
         guard let layers = connection.layers else { return }
+        connection.isOpening = layers.isOpening
         var output: [UInt8] = []
         layers.open(into: &output)
         emit(output, to: connection)
@@ -13,12 +14,13 @@ extension Lane {
 
     /// Reads once, passes the bytes through the layers, and presents the result to the delegate.
     func readOnce(_ connection: Connection, through layers: LayerStack) {
-        let limit = connection.isLowPriority ? lowPriority.readBytes : Self.readCapacity
+        let limit = connection.isServedLast ? lowPriority.readBytes : Self.readCapacity
         let count = read(
             connection,
             into: .init(rebasing: readBuffer[..<min(limit, Self.readCapacity)])
         )
         if count == 0 { return }
+        if connection.isOpening, !mayOpen(connection, layers) { return }
         var (input, answer): ([UInt8], [UInt8]) = ([], [])
         var hasEnded = false
         do throws(LayerError) {
@@ -37,10 +39,26 @@ extension Lane {
         }
         emit(answer, to: connection)
         guard connection.phase == .open else { return }
+        if connection.isOpening, !layers.isOpening {
+            connection.isOpening = false
+            connection.delegate?.connectionLayersOpened(connection)
+            guard connection.phase == .open else { return }
+        }
         if !input.isEmpty { presentOpened(input, to: connection) }
         guard connection.phase == .open else { return }
         connection.delegate?.connectionRoundEnded(connection)
         if hasEnded, connection.phase == .open { endInput(connection) }
+    }
+
+    /// Charges one opening step to the round.
+    ///
+    /// - Returns: false when the delegate has refused the connection.
+    private func mayOpen(_ connection: Connection, _ layers: LayerStack) -> Bool {
+        charge(lowPriority.workPerOpening)
+        if layers.hasBegun { return true }
+        layers.hasBegun = true
+        return connection.delegate?.connectionMayOpenLayers(connection) == true
+            && connection.phase == .open
     }
 
     /// Drops collected output. The failed layers did not enclose it, so it must not be sent.
@@ -71,6 +89,20 @@ extension Lane {
     ) {
         var output: [UInt8] = []
         layers.enclose(bytes, into: &output)
+        emit(output, to: connection)
+    }
+
+    /// Encloses the collected output, beginning at `segment`, and sends it with one call.
+    func flush(from segment: Int32, through layers: LayerStack, to connection: Connection) {
+        var (segment, output) = (segment, [UInt8]())
+        while segment >= 0 {
+            let piece = segments[Int(segment)]
+            layers.enclose(
+                UnsafeRawBufferPointer(start: outputBuffer + piece.start, count: piece.count),
+                into: &output
+            )
+            segment = piece.next
+        }
         emit(output, to: connection)
     }
 

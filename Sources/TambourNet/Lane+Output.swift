@@ -70,16 +70,7 @@ extension Lane {
         connection.lastSegment = -1
         connection.collectedBytes = 0
         if let layers = connection.layers {
-            while segment >= 0, connection.phase != .closed {
-                let piece = segments[Int(segment)]
-                let bytes = UnsafeRawBufferPointer(
-                    start: outputBuffer + piece.start,
-                    count: piece.count
-                )
-                send(bytes, through: layers, to: connection)
-                segment = piece.next
-            }
-            return
+            return flush(from: segment, through: layers, to: connection)
         }
         while segment >= 0, connection.phase != .closed {
             // One call sends up to 64 pieces. Many interleaved writers need more calls.

@@ -58,7 +58,7 @@ extension Lane {
     private func awaitTurn(_ connection: Connection) {
         guard !connection.awaitsTurn else { return }
         connection.awaitsTurn = true
-        if connection.isLowPriority {
+        if connection.isServedLast {
             lowPriorityTurns.append(connection)
         } else {
             turns.append(connection)
@@ -80,7 +80,7 @@ extension Lane {
                 // Stop watching for input only now, so that a short wait costs no system call.
                 watch(connection, connection.watched & ~EPOLLIN.rawValue)
             } else if !connection.isReadingPaused || connection.isClosing {
-                if connection.isLowPriority, connection.phase == .open {
+                if connection.isServedLast, connection.phase == .open {
                     awaitTurn(connection)
                 } else {
                     readOnce(connection)
@@ -122,7 +122,7 @@ extension Lane {
                 used = waiting.count
                 readBuffer.copyMemory(from: waiting.bytes)
             }
-            let limit = connection.isLowPriority ? lowPriority.readBytes : Self.readCapacity
+            let limit = connection.isServedLast ? lowPriority.readBytes : Self.readCapacity
             let end = min(Self.readCapacity, used + limit)
             let count = read(connection, into: .init(rebasing: readBuffer[used..<end]))
             if count == 0 { return }
@@ -232,7 +232,7 @@ extension Lane {
     private func presentAgain(_ connection: Connection) {
         connection.isResuming = false
         guard connection.phase == .open, !connection.isReadingPaused else { return }
-        if connection.isLowPriority, connection.input != nil {
+        if connection.isServedLast, connection.input != nil {
             // Low-priority connections take turns even when many resume together.
             connection.hasEndedTurn = true
             return awaitTurn(connection)

@@ -11,8 +11,8 @@ package import TambourQueues
 /// per connection. It also reports the connections that were closed during the round.
 ///
 /// A connection gets one *turn* per round: one read, or the bytes that it left unconsumed when it
-/// ended its turn early. Low-priority connections get their turns after all other connections, and
-/// only until the round reaches `LowPriority.workPerRound`.
+/// ended its turn early. Low-priority connections, and connections whose layers open, get their
+/// turns after all other connections, and only until the round reaches `LowPriority.workPerRound`.
 ///
 /// `@unchecked Sendable`: every stored property except the constants is accessed on `queue` only,
 /// which `preconditionOnLane` checks; `start`, `stop` and `adopt` only post to it.
@@ -40,10 +40,18 @@ package final class Lane: @unchecked Sendable {
         /// The work in a round after which no further low-priority turn starts; see
         /// `Connection.charge`.
         package var workPerRound: Int
+        /// The work charged for each step in which a connection's layers open.
+        let workPerOpening: Int
 
-        package init(readBytes: Int = 64 * 1024, workPerRound: Int = 64 * 1024) {
+        /// - Parameter openingsPerRound: the number of opening steps that make up `workPerRound`.
+        package init(
+            readBytes: Int = 64 * 1024,
+            workPerRound: Int = 64 * 1024,
+            openingsPerRound: Int = 4
+        ) {
             self.readBytes = max(1, readBytes)
             self.workPerRound = max(1, workPerRound)
+            workPerOpening = self.workPerRound / max(1, openingsPerRound)
         }
     }
 

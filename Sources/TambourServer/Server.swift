@@ -29,6 +29,8 @@ package final class Server: @unchecked Sendable {
     package let messenger: Messenger
     package let gateway: Gateway
     let configuration: ServerConfiguration
+    /// The certificates of TLS listeners; nil without such listeners.
+    package let certificates: Certificates?
     private let directory: DataDirectory
     private let state = Mutex(State())
 
@@ -45,6 +47,7 @@ package final class Server: @unchecked Sendable {
                 "fixed login codes let anybody in: \(open) is not a loopback address"
             )
         }
+        try Self.checkListeners(configuration)
         directory = try DataDirectory(configuration.dataDirectory)
         if !Self.isDurable {
             configuration.messenger.logger.warning(
@@ -55,12 +58,25 @@ package final class Server: @unchecked Sendable {
             configuration.messenger,
             database: SQLFile(directory.databasePath, isDurable: Self.isDurable)
         )
+        certificates = try configuration.tls.map { [messenger] files in
+            try Certificates(files, messenger)
+        }
         gateway = Gateway(
             messenger,
             lanes: configuration.lanes,
             rules: configuration.features.rules,
             poisonsBuffers: configuration.poisonsBuffers
         )
+    }
+
+    private static func checkListeners(_ configuration: ServerConfiguration) throws {
+        if configuration.tls == nil,
+            let listener = configuration.listen.first(where: { $0.transport == .tls })
+        {
+            throw StartError(
+                "\(listener) needs a certificate: --tls-certificate FILE --tls-key FILE"
+            )
+        }
     }
 
     /// Whether commits wait for the disk. Debug builds can switch this off, so that the crash tests
@@ -89,7 +105,8 @@ package final class Server: @unchecked Sendable {
             onExhausted: { [gateway] in gateway.makeRoom() }
         )
         state.withLock { $0.admin = admin }
-        return try gateway.listen(on: configuration.listen)
+        certificates?.start()
+        return try gateway.listen(on: configuration.listen, tls: certificates?.layers)
     }
 
     /// Starts serving without listeners and admin socket. Only connections passed to `accept` are
@@ -107,14 +124,30 @@ package final class Server: @unchecked Sendable {
     /// Live connections, logged in or not.
     package var connectionCount: Int { gateway.connectionCount }
 
-    /// Reloads the feature rules and applies them.
+    /// Reloads the certificates, and the feature rules, which it applies.
     ///
-    /// - Returns: the rules, and the number of sessions that got new answers.
-    /// - Throws: the mistakes in the rules. In this case the old rules stay in force.
-    func reloadFeatures() throws -> (rules: FeatureRules, told: Int) {
-        guard let load = configuration.features.reload else {
-            throw AdminService.Failure(description: "the server was started without --features")
+    /// - Returns: lines for the operator.
+    /// - Throws: the mistakes in a file. In this case its old content stays in force.
+    package func reload() throws -> [String] {
+        var lines: [String] = []
+        if let certificates {
+            try certificates.reload()
+            lines += certificates.summary
         }
+        if let load = configuration.features.reload {
+            let (rules, told) = try apply(load)
+            lines += rules.summary + ["sessions told: \(told)"]
+        } else if certificates == nil {
+            throw AdminService.Failure(
+                description: "the server was started without --features and without certificates"
+            )
+        }
+        return lines
+    }
+
+    private func apply(
+        _ load: () throws -> FeatureRules
+    ) throws -> (rules: FeatureRules, told: Int) {
         do {
             return try gateway.applyRules(load)
         } catch is Gateway.BusyLane {
@@ -135,6 +168,7 @@ package final class Server: @unchecked Sendable {
         }
         guard isFirst else { return }
         gateway.stopListening()
+        certificates?.stop()
         state.withLock { $0.admin }?.stop()
         messenger.stopOwnWork()
         gateway.closeConnections()

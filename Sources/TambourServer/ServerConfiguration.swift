@@ -2,11 +2,14 @@ package import Logging
 package import TambourGateway
 package import TambourMessenger
 package import TambourProtocol
+package import TambourTLS
 
 /// All options of `tambourd serve`.
 package struct ServerConfiguration: Sendable {
     /// The listeners. For port 0 the system chooses a free port.
     package var listen: [ListenEndpoint]
+    /// The certificates of TLS listeners; nil without such listeners.
+    package var tls: TLSFiles?
     /// The directory of the database, the lock and the admin socket. The server creates it when it
     /// is missing.
     package var dataDirectory: String
@@ -20,6 +23,7 @@ package struct ServerConfiguration: Sendable {
 
     package init(
         listen: [ListenEndpoint],
+        tls: TLSFiles? = nil,
         dataDirectory: String,
         loginCodes: LoginCodeSource,
         linkPreviews: LinkPreviewSource? = nil,
@@ -35,6 +39,7 @@ package struct ServerConfiguration: Sendable {
         poisonsBuffers: Bool = false
     ) {
         self.listen = listen
+        self.tls = tls
         self.dataDirectory = dataDirectory
         self.lanes = max(1, lanes)
         self.features = features

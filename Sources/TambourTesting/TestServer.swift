@@ -5,10 +5,11 @@ import Synchronization
 import TambourEvents
 import TambourGateway
 package import TambourMessenger
-import TambourNet
+package import TambourNet
 package import TambourProtocol
 package import TambourServer
 package import TambourStore
+package import TambourTLS
 
 /// A whole server in this process, with its own data directory and a free port. It keeps login
 /// codes in memory.
@@ -64,6 +65,7 @@ package final class TestServer: Sendable {
     ///   - userInvitations: how many people each user may invite.
     /// - dataDirectory: the directory of a stopped server; nil creates a new one.
     /// - listen: listeners as on the command line; `addresses` contains them in this order.
+    /// - tls: the certificates of TLS listeners.
     ///   - logs: whether the server's errors are printed.
     package init(
         overrides: [String: Int] = [:],
@@ -75,6 +77,7 @@ package final class TestServer: Sendable {
         userInvitations: Int = 0,
         dataDirectory: String? = nil,
         listen: [String] = ["127.0.0.1:0"],
+        tls: TLSFiles? = nil,
         logs: Bool = true
     ) throws {
         var environment = environment
@@ -95,6 +98,7 @@ package final class TestServer: Sendable {
         server = try Server(
             ServerConfiguration(
                 listen: listen.map { try ListenEndpoint($0) },
+                tls: tls,
                 dataDirectory: self.dataDirectory,
                 loginCodes: LoginCodeSource { codes.deliver($0, $1) },
                 linkPreviews: linkPreviews,
@@ -143,14 +147,19 @@ package final class TestServer: Sendable {
 
     /// Connects a client that has sent SESSION_INIT.
     ///
-    /// - Parameter source: the local address of the connection; nil for any.
+    /// - Parameters:
+    ///   - source: the local address of the connection; nil for any.
+    ///   - layer: the client's side of a layer, such as TLS.
+    ///   - listener: the index of the listener.
     package func connect(
         device: String = "test",
         capabilities: [String]? = nil,
         features: [String]? = nil,
-        source: String? = nil
+        source: String? = nil,
+        layer: (any ConnectionLayer)? = nil,
+        listener: Int = 0
     ) throws -> WireClient {
-        let client = try WireClient(address: address, source: source)
+        let client = try WireClient(address: addresses[listener], source: source, layer: layer)
         _ = try client.call(
             SessionInitRequest(
                 userAgent: UserAgent(deviceType: "DESKTOP", appVersion: "1", deviceName: device),

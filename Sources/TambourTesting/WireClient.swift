@@ -1,5 +1,6 @@
 import Glibc
 package import TambourFraming
+package import TambourNet
 package import TambourProtocol
 
 /// A client that does exactly what a test requests: blocking, one thread at a time.
@@ -34,6 +35,10 @@ package final class WireClient {
     }
 
     private let socket: Int32
+    /// The layer between the socket and the packets; nil for plain TCP.
+    private let layer: (any ConnectionLayer)?
+    /// Whether the server has ended its stream in the layer's protocol.
+    package private(set) var hasLayerEnded = false
     private let decoder: FrameDecoder
     private var received: [UInt8] = []
     private var sequence: UInt16 = 0
@@ -51,8 +56,15 @@ package final class WireClient {
 
     /// Connects to `HOST:PORT`, an IPv4 address.
     ///
-    /// - Parameter source: the local address of the connection; nil for any.
-    package init(address: String, source: String? = nil) throws {
+    /// - Parameters:
+    ///   - source: the local address of the connection; nil for any.
+    ///   - layer: the client's side of a layer, such as TLS.
+    package init(
+        address: String,
+        source: String? = nil,
+        layer: (any ConnectionLayer)? = nil
+    ) throws {
+        self.layer = layer
         let parts = address.split(separator: ":")
         guard parts.count == 2, let port = UInt16(parts[1]) else {
             throw Failure.unexpected("no address: \(address)")
@@ -80,6 +92,11 @@ package final class WireClient {
         }
         var on: Int32 = 1
         setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(4))
+        if let layer {
+            var opening: [UInt8] = []
+            layer.open(into: &opening)
+            try sendAll(opening)
+        }
     }
 
     private static func bind(_ socket: Int32, to source: String) throws {
@@ -116,8 +133,15 @@ package final class WireClient {
 
     // MARK: - Sending
 
-    /// Sends bytes unchanged.
+    /// Sends bytes unchanged, or enclosed in the layer.
     package func send(raw bytes: [UInt8]) throws {
+        guard let layer else { return try sendAll(bytes) }
+        var enclosed: [UInt8] = []
+        bytes.withUnsafeBytes { layer.enclose($0, into: &enclosed) }
+        try sendAll(enclosed)
+    }
+
+    private func sendAll(_ bytes: [UInt8]) throws {
         var rest = bytes[...]
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes {
@@ -255,6 +279,9 @@ package final class WireClient {
 
     // MARK: - Receiving
 
+    /// Waits for bytes of the layer.
+    package func waitForLayer() throws { try fill("the layer") }
+
     private func receive(_ what: String) throws {
         try fill(what)
         var offset = 0
@@ -289,6 +316,18 @@ package final class WireClient {
         if count == 0 { hasEndedCleanly = received.isEmpty }
         guard count > 0 else { throw Failure.closed }
         receivedBytes += count
-        received += chunk[..<count]
+        guard let layer else {
+            received += chunk[..<count]
+            return
+        }
+        var answer: [UInt8] = []
+        do {
+            hasLayerEnded = try chunk[..<count].withUnsafeBytes { bytes throws(LayerError) in
+                try layer.received(bytes, into: &received, answering: &answer)
+            }
+        } catch let error as LayerError {
+            throw Failure.unexpected(error.reason)
+        }
+        try sendAll(answer)
     }
 }

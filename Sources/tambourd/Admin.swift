@@ -100,8 +100,11 @@ extension Tambourd.Admin {
 
     struct Reload: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Reads the file of --features again; sessions whose answers change are told.",
-            discussion: "A file with a mistake changes nothing: the rules before it hold."
+            abstract: "Reads the file of --features and the certificates again.",
+            discussion: """
+                Sessions whose answers change are told. Open connections keep their certificate. A file with \
+                a mistake changes nothing: what it said before holds. SIGHUP does the same.
+                """
         )
 
         @OptionGroup var data: Tambourd.DataOption

@@ -2,6 +2,7 @@ import ArgumentParser
 import Configuration
 import Foundation
 import Logging
+import TambourGateway
 import TambourMessenger
 import TambourNet
 import TambourProtocol
@@ -13,7 +14,7 @@ extension Tambourd {
             abstract: "Serves clients until SIGTERM or SIGINT.",
             discussion: """
                 Every option can also stand in the environment (TAMBOUR_LISTEN, TAMBOUR_DATA, …) or \
-                in a YAML or JSON file named by --config (keys: listen, data, loginCodes, registration, \
+                in a YAML or JSON file named by --config (keys: listen, tlsCertificate, tlsKey, tlsClientCA, data, loginCodes, registration, \
                 userInvitations, linkPreviews, lanes, countries, auditDays, limits, features, logLevel). \
                 A flag wins over the environment, the environment over the file.
                 """
@@ -22,10 +23,36 @@ extension Tambourd {
         @Option(
             help: """
                 Where to listen: HOST:PORT; may be given several times, port 0 takes a free one. \
-                tcp://HOST:PORT?dialect=tamtam is for apps of TamTam.
+                tls://HOST:PORT encrypts. tcp://HOST:PORT?dialect=tamtam is for apps of TamTam.
                 """
         )
         var listen: [String] = []
+
+        @Option(
+            name: .customLong("tls-certificate"),
+            help: """
+                The certificate of tls:// listeners with its chain, in PEM; may be given several times, each \
+                with its --tls-key. Clients get the one for the name they ask for, otherwise the first.
+                """
+        )
+        var tlsCertificates: [String] = []
+
+        @Option(
+            name: .customLong("tls-key"),
+            help: """
+                The private key of the --tls-certificate at the same place, in PEM, not encrypted.
+                """
+        )
+        var tlsKeys: [String] = []
+
+        @Option(
+            name: .customLong("tls-client-ca"),
+            help: """
+                Refuse clients of tls:// listeners without a certificate that an authority of this file \
+                signed.
+                """
+        )
+        var tlsClientCA: String?
 
         @Option(help: "The data directory; created when missing.")
         var data: String?
@@ -106,8 +133,8 @@ extension Tambourd {
             let server: Server
             do {
                 server = try Server(settings.server(logger: logger))
-                for address in try server.start() {
-                    StandardOutput.writeLine("listening tcp \(address)")
+                for (endpoint, address) in zip(settings.listen, try server.start()) {
+                    StandardOutput.writeLine("listening \(endpoint.transport) \(address)")
                 }
             } catch {
                 throw Failure(String(describing: error))
@@ -118,12 +145,24 @@ extension Tambourd {
                     "lanes": "\(settings.lanes)", "descriptors": "\(Self.descriptorLimit())",
                 ]
             )
-            Signals.waitForTermination { signal in
-                logger.notice("stopping", metadata: ["signal": "\(signal)"])
-                server.stop {
-                    logger.notice("stopped")
-                    Foundation.exit(0)
-                }
+            let signal = Signals.waitForTermination { Self.reload(server, logger) }
+            logger.notice("stopping", metadata: ["signal": "\(signal)"])
+            server.stop {
+                logger.notice("stopped")
+                Foundation.exit(0)
+            }
+            Signals.waitForSecondTermination()
+        }
+
+        /// Reloads what `admin reload` reloads, and logs the result.
+        private static func reload(_ server: Server, _ logger: Logger) {
+            do {
+                for line in try server.reload() { logger.notice("\(line)") }
+            } catch {
+                logger.error(
+                    "not reloaded, the old settings stay",
+                    metadata: ["reason": "\(error)"]
+                )
             }
         }
 
@@ -166,18 +205,19 @@ enum StandardOutput {
     }
 }
 
-/// Handles SIGTERM and SIGINT. The first signal requests a graceful stop; a second signal ends the
-/// process at once.
+/// Handles SIGTERM, SIGINT and SIGHUP. The first SIGTERM or SIGINT requests a graceful stop; a second
+/// ends the process at once. SIGHUP requests a reload.
 ///
 /// The main thread waits for the signals with `sigwait`. With a dispatch source, the process would
 /// have to ignore the signals, and a signal that arrives before the source is registered would be
 /// lost.
 enum Signals {
-    private static var termination: sigset_t {
+    private static let handled = [SIGTERM, SIGINT, SIGHUP]
+
+    private static var handledSet: sigset_t {
         var signals = sigset_t()
         sigemptyset(&signals)
-        sigaddset(&signals, SIGTERM)
-        sigaddset(&signals, SIGINT)
+        for number in handled { sigaddset(&signals, number) }
         return signals
     }
 
@@ -193,19 +233,31 @@ enum Signals {
         // thread received would end the server at once, so a handler forwards it to the waiting
         // thread.
         waiting = pthread_self()
-        for number in [SIGTERM, SIGINT] { signal(number) { pthread_kill(Signals.waiting, $0) } }
-        var signals = termination
+        for number in handled { signal(number) { pthread_kill(Signals.waiting, $0) } }
+        var signals = handledSet
         pthread_sigmask(SIG_BLOCK, &signals, nil)
     }
 
-    /// Calls `stop` on the first signal and ends the process with status 1 on the second.
-    static func waitForTermination(_ stop: (Int32) -> Void) -> Never {
-        var signals = termination
-        var number: Int32 = 0
-        while sigwait(&signals, &number) != 0 {}
-        stop(number)
-        while sigwait(&signals, &number) != 0 {}
+    /// Waits for SIGTERM or SIGINT. Calls `reload` for each SIGHUP until then.
+    static func waitForTermination(reload: () -> Void) -> Int32 {
+        while true {
+            let number = next()
+            if number != SIGHUP { return number }
+            reload()
+        }
+    }
+
+    /// Ends the process with status 1 on the next SIGTERM or SIGINT.
+    static func waitForSecondTermination() -> Never {
+        while next() == SIGHUP {}
         // Do not call `exit`, because its handlers may wait for a hanging thread.
         _exit(1)
+    }
+
+    private static func next() -> Int32 {
+        var signals = handledSet
+        var number: Int32 = 0
+        while sigwait(&signals, &number) != 0 {}
+        return number
     }
 }

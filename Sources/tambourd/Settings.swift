@@ -5,12 +5,14 @@ import TambourGateway
 import TambourMessenger
 import TambourProtocol
 import TambourServer
+import TambourTLS
 import Yams
 
 /// The server's options. Flags take precedence over the environment, and the environment over the
 /// file.
 struct Settings {
     var listen: [ListenEndpoint]
+    var tls: TLSFiles?
     var data: String
     var loginCodes: String
     var registration: RegistrationPolicy
@@ -43,6 +45,7 @@ struct Settings {
                 throw Failure(String(describing: error))
             }
         }
+        tls = try Self.tls(flags, reader)
         data = flags.data ?? reader.string(forKey: "data", default: "./var")
         loginCodes = flags.loginCodes ?? reader.string(forKey: "loginCodes", default: "console")
         let policy =
@@ -103,9 +106,35 @@ struct Settings {
         logLevel = known
     }
 
+    private static func tls(
+        _ flags: Tambourd.Serve,
+        _ reader: ConfigReader
+    ) throws -> TLSFiles? {
+        let certificates =
+            flags.tlsCertificates.isEmpty
+            ? reader.stringArray(forKey: "tlsCertificate", default: []) : flags.tlsCertificates
+        let keys =
+            flags.tlsKeys.isEmpty
+            ? reader.stringArray(forKey: "tlsKey", default: []) : flags.tlsKeys
+        let authorities = flags.tlsClientCA ?? reader.string(forKey: "tlsClientCA")
+        guard certificates.count == keys.count else {
+            let found = "\(certificates.count) certificates and \(keys.count) keys"
+            throw Failure("TLS: \(found); each certificate needs its key")
+        }
+        if certificates.isEmpty {
+            if authorities != nil { throw Failure("TLS: a client CA needs a certificate") }
+            return nil
+        }
+        return TLSFiles(
+            pairs: zip(certificates, keys).map { TLSPair(certificate: $0, key: $1) },
+            clientAuthorities: authorities
+        )
+    }
+
     func server(logger: Logger) throws -> ServerConfiguration {
         ServerConfiguration(
             listen: listen,
+            tls: tls,
             dataDirectory: data,
             loginCodes: try LoginCodeSource.parse(loginCodes, limits: limits, logger: logger),
             linkPreviews: try linkPreviews.map { try LinkPreviewSource.parse($0, limits: limits) },
@@ -123,8 +152,9 @@ struct Settings {
     /// Reads a file with a flat map of strings, numbers and lists of strings.
     private static func file(_ path: String) throws -> [String: ConfigValue] {
         let keys: Set = [
-            "listen", "data", "loginCodes", "registration", "userInvitations", "linkPreviews",
-            "lanes", "countries", "auditDays", "limits", "features", "logLevel",
+            "listen", "tlsCertificate", "tlsKey", "tlsClientCA", "data", "loginCodes",
+            "registration", "userInvitations", "linkPreviews", "lanes", "countries", "auditDays",
+            "limits", "features", "logLevel",
         ]
         var values: [String: ConfigValue] = [:]
         for (key, value) in try map(path) {
@@ -132,7 +162,7 @@ struct Settings {
             switch value {
             case let text as String:
                 // A list with a single item may be written as the bare item.
-                let isList = ["listen", "countries"].contains(key)
+                let isList = ["listen", "tlsCertificate", "tlsKey", "countries"].contains(key)
                 let content: ConfigContent = isList ? .stringArray([text]) : .string(text)
                 values[key] = ConfigValue(content, isSecret: false)
             case let list as [String]:

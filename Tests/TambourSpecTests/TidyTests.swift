@@ -18,6 +18,7 @@ struct TidyTests {
         "TambourNet": [
             "TambourQueues", "CEpoll", "Dispatch", "Glibc", "Darwin", "Synchronization",
         ],
+        "TambourTLS": ["TambourNet", "COpenSSL", "Glibc", "Synchronization"],
         "TambourSQL": ["CLibPQ", "CSQLite", "Glibc", "Synchronization"],
         // Layer 2: parts.
         "TambourStore": [
@@ -41,12 +42,12 @@ struct TidyTests {
         // Programs. `TambourServer` is the part of tambourd that tests start in their own process.
         "TambourServer": [
             "TambourGateway", "TambourMessenger", "TambourNet", "TambourProtocol", "TambourSQL",
-            "TambourStore",
+            "TambourStore", "TambourTLS",
             "Crypto", "Dispatch", "Glibc", "Darwin", "Logging", "Synchronization",
         ],
         "tambourd": [
             "TambourEvents", "TambourGateway", "TambourMessenger", "TambourNet",
-            "TambourProtocol", "TambourServer",
+            "TambourProtocol", "TambourServer", "TambourTLS",
             "ArgumentParser", "Configuration", "Dispatch", "Foundation", "Glibc", "Darwin",
             "Logging", "Subprocess", "Synchronization", "SystemPackage", "Yams",
         ],
@@ -58,13 +59,13 @@ struct TidyTests {
         // Only for tests; never linked into a product.
         "TambourTesting": [
             "TambourEvents", "TambourFraming", "TambourGateway", "TambourMessenger", "TambourNet",
-            "TambourProtocol", "TambourSQL", "TambourServer", "TambourStore",
+            "TambourProtocol", "TambourSQL", "TambourServer", "TambourStore", "TambourTLS",
             "Dispatch", "Foundation", "Glibc", "Darwin", "Logging", "Synchronization",
         ],
         // Benchmarks; not shipped.
         "tambour-bench": [
             "TambourEvents", "TambourFraming", "TambourNet", "TambourProtocol", "TambourQueues",
-            "TambourSQL", "TambourStore", "TambourTesting",
+            "TambourSQL", "TambourStore", "TambourTLS", "TambourTesting",
             "ArgumentParser", "Dispatch", "Foundation", "Glibc", "Histogram", "Synchronization",
             "Yams",
         ],
@@ -73,7 +74,8 @@ struct TidyTests {
     /// The hot path uses no `Data`, because creating one costs more than handling a frame.
     private static let withoutFoundation = [
         "TambourProtocol", "TambourEvents", "TambourFraming", "TambourQueues", "TambourNet",
-        "TambourSQL", "TambourStore", "TambourMessenger", "TambourGateway", "TambourServer",
+        "TambourTLS", "TambourSQL", "TambourStore", "TambourMessenger", "TambourGateway",
+        "TambourServer",
     ]
 
     private struct Source {
@@ -145,7 +147,8 @@ struct TidyTests {
     func table() {
         let layers = [
             ["TambourProtocol", "TambourQueues", "TambourSQL", "TerminalKit"],
-            ["TambourEvents", "TambourFraming", "TambourNet"], ["TambourStore"],
+            ["TambourEvents", "TambourFraming", "TambourNet"],
+            ["TambourStore", "TambourTLS"],
             ["TambourMessenger"], ["TambourGateway", "TambourClient"],
             ["TambourServer"], ["tambourd", "tambour", "tambour-spec"], ["TambourTesting"],
             ["tambour-bench"],
@@ -169,6 +172,8 @@ struct TidyTests {
             let users = Self.arrows.filter { $0.value.contains(library) }.keys
             #expect(Array(users) == ["TambourSQL"])
         }
+        let users = Self.arrows.filter { $0.value.contains("COpenSSL") }.keys
+        #expect(Array(users) == ["TambourTLS"])
     }
 
     @Test("the wire's chat is built in one place")

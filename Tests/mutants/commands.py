@@ -67,7 +67,7 @@ def noticed(number):
     """How the kills failed with this mutant; None when they passed."""
     environment = dict(os.environ, TAMBOUR_MUTANT=str(number), TAMBOUR_KILLS=str(KILLS))
     run = subprocess.run(
-        ["swift", "test", "--skip-build", "--disable-xctest", "--traits", "PostgreSQL",
+        ["swift", "test", "--skip-build", "--disable-xctest", "--traits", "PostgreSQL,TLS",
          "--filter", "SystemTests.CommandCrashTests/kill"],
         cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if run.returncode == 0:
@@ -80,7 +80,7 @@ def main():
     chosen = sorted({int(number) for number in sys.argv[1:]} or range(1, len(MUTANTS) + 1))
     missed = 0
     with switched(mutants(), module="Sources/TambourStore"):
-        subprocess.run(["swift", "build", "--build-tests", "--traits", "PostgreSQL"], cwd=ROOT, check=True, stdout=sys.stderr)
+        subprocess.run(["swift", "build", "--build-tests", "--traits", "PostgreSQL,TLS"], cwd=ROOT, check=True, stdout=sys.stderr)
         if alone := noticed(0):
             sys.exit(f"red without any mutant: {alone}")
         print("| mutant: what is broken | noticed |\n| --- | --- |", flush=True)

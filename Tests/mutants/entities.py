@@ -350,7 +350,7 @@ def red(number, tests):
     """The first of these tests that turned red; None when none did."""
     try:
         run = subprocess.run(
-            ["swift", "test", "--skip-build", "--disable-xctest", "--traits", "PostgreSQL",
+            ["swift", "test", "--skip-build", "--disable-xctest", "--traits", "PostgreSQL,TLS",
              "--filter", tests],
             cwd=ROOT,
             env=os.environ | {"TAMBOUR_MUTANT": str(number)},
@@ -370,7 +370,7 @@ def red(number, tests):
 def main():
     chosen = [int(word) for word in sys.argv[1:]] or range(1, len(MUTANTS) + 1)
     with switched(mutants(), "Sources/TambourProtocol"):
-        build = ["swift", "build", "--build-tests", "--traits", "PostgreSQL"]
+        build = ["swift", "build", "--build-tests", "--traits", "PostgreSQL,TLS"]
         if subprocess.run(build, cwd=ROOT).returncode:
             sys.exit("the mutants do not compile")
         if test := noticed(0):

@@ -636,7 +636,7 @@ def mutants():
 
 def noticed(number, tests):
     """What turned red with this mutant; None when nothing did, and "timeout" when a test did not end."""
-    command = ["swift", "test", "--skip-build", "--disable-xctest", "--traits", "PostgreSQL", "--filter", tests]
+    command = ["swift", "test", "--skip-build", "--disable-xctest", "--traits", "PostgreSQL,TLS", "--filter", tests]
     try:
         run = subprocess.run(
             command, cwd=ROOT, env=dict(os.environ, TAMBOUR_MUTANT=str(number)), text=True, timeout=TIMEOUT,
@@ -653,7 +653,7 @@ def main():
     chosen = sorted({int(number) for number in sys.argv[1:]} or range(1, len(MUTANTS) + 1))
     missed = 0
     with switched(mutants()):
-        subprocess.run(["swift", "build", "--build-tests", "--traits", "PostgreSQL"], cwd=ROOT, check=True, stdout=sys.stderr)
+        subprocess.run(["swift", "build", "--build-tests", "--traits", "PostgreSQL,TLS"], cwd=ROOT, check=True, stdout=sys.stderr)
         for tests in sorted({MUTANTS[number - 1].tests for number in chosen}):
             if alone := noticed(0, tests):
                 sys.exit(f"{tests} is red without any mutant: {alone}")

@@ -158,7 +158,7 @@ def mutants():
 def main():
     chosen = [int(word) for word in sys.argv[1:]] or range(1, len(MUTANTS) + 1)
     with switched(mutants(), "Sources/TambourClient"):
-        build = ["swift", "build", "--build-tests", "--traits", "PostgreSQL"]
+        build = ["swift", "build", "--build-tests", "--traits", "PostgreSQL,TLS"]
         if subprocess.run(build, cwd=ROOT).returncode:
             sys.exit("the mutants do not compile")
         if test := red(0, TESTS):

@@ -91,7 +91,7 @@ def noticed(number, first=SEED, runs=RUNS):
     environment = dict(os.environ, TAMBOUR_MUTANT=str(number), TAMBOUR_SEED=str(first), TAMBOUR_RUNS=str(runs))
     environment.pop("TAMBOUR_SOAK", None)
     run = subprocess.run(
-        ["swift", "test", "--skip-build", "--disable-xctest", "--traits", "PostgreSQL",
+        ["swift", "test", "--skip-build", "--disable-xctest", "--traits", "PostgreSQL,TLS",
          "--filter", "tambourTests.ScreenPlayTests/sequences"],
         cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if run.returncode == 0:
@@ -104,7 +104,7 @@ def main():
     chosen = sorted({int(number) for number in sys.argv[1:]} or range(1, len(MUTANTS) + 1))
     missed = 0
     with switched(mutants()):
-        subprocess.run(["swift", "build", "--build-tests", "--traits", "PostgreSQL"], cwd=ROOT, check=True, stdout=sys.stderr)
+        subprocess.run(["swift", "build", "--build-tests", "--traits", "PostgreSQL,TLS"], cwd=ROOT, check=True, stdout=sys.stderr)
         print("| mutant: what is broken | noticed by |\n| --- | --- |", flush=True)
         for number in chosen:
             seed, how = noticed(number)

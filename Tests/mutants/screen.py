@@ -95,7 +95,7 @@ def main():
         with switched(mutants()):
             for product in ("tambour", "tambourd"):
                 subprocess.run(
-                    ["swift", "build", "--product", product, "--traits", "PostgreSQL"], cwd=ROOT, check=True, stdout=sys.stderr)
+                    ["swift", "build", "--product", product, "--traits", "PostgreSQL,TLS"], cwd=ROOT, check=True, stdout=sys.stderr)
                 shutil.copy(ROOT / ".build/debug" / product, programs)
         if alone := noticed(0, SCENARIOS, programs):
             sys.exit(f"red without any mutant: {alone}")

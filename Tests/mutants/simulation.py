@@ -118,7 +118,7 @@ def noticed(number, first=SEED, runs=RUNS):
     environment = dict(os.environ, TAMBOUR_MUTANT=str(number), TAMBOUR_SEED=str(first), TAMBOUR_RUNS=str(runs))
     environment.pop("TAMBOUR_SOAK", None)
     run = subprocess.run(
-        ["swift", "test", "--skip-build", "--disable-xctest", "--traits", "PostgreSQL",
+        ["swift", "test", "--skip-build", "--disable-xctest", "--traits", "PostgreSQL,TLS",
          "--filter", "SimulationTests.SimulationTests/converge"],
         cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if run.returncode == 0:
@@ -132,7 +132,7 @@ def main():
     missed = 0
     # All mutated modules import this module.
     with switched(mutants(), module="Sources/TambourProtocol"):
-        subprocess.run(["swift", "build", "--build-tests", "--traits", "PostgreSQL"], cwd=ROOT, check=True, stdout=sys.stderr)
+        subprocess.run(["swift", "build", "--build-tests", "--traits", "PostgreSQL,TLS"], cwd=ROOT, check=True, stdout=sys.stderr)
         print("| mutant: what is broken | noticed by |\n| --- | --- |", flush=True)
         for number in chosen:
             seed, how = noticed(number)

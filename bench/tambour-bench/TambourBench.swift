@@ -10,7 +10,7 @@ struct TambourBench: AsyncParsableCommand {
         abstract: "Loads a server and says what it did.",
         subcommands: [
             LoadCommand.self, SuiteCommand.self, CompareCommand.self, GrowthCommand.self,
-            PeersCommand.self, CostsCommand.self, FairnessCommand.self,
+            PeersCommand.self, CostsCommand.self, FairnessCommand.self, TLSCommand.self,
         ],
         defaultSubcommand: LoadCommand.self
     )

@@ -22,8 +22,10 @@ package protocol AdminBackend: Sendable {
     var servesClients: Bool { get }
     /// The Prometheus text, or nil when no server runs.
     var metricsText: String? { get }
-    /// Reloads the feature rules; nil when no server runs.
-    func reload() throws -> (rules: FeatureRules, told: Int)?
+    /// Reloads the files that a running server can reload.
+    ///
+    /// - Returns: lines for the operator; nil when no server runs.
+    func reload() throws -> [String]?
 }
 
 extension AdminBackend {
@@ -230,10 +232,9 @@ package struct AdminService: Sendable {
             for line in text.split(separator: "\n") { try output(String(line)) }
         case .check: try check(output)
         case .reload:
-            guard let result = try backend.reload() else { throw Self.noServer }
+            guard let lines = try backend.reload() else { throw Self.noServer }
             try recordIfServing(.reload)
-            for line in result.rules.summary { try output(line) }
-            try output("sessions told: \(result.told)")
+            for line in lines { try output(line) }
         case .reports: try reports(output)
         case .closeReport(let id): try closeReport(id, output)
         case .createInvitation(let uses, let days):

@@ -59,6 +59,8 @@ package final class ServerMetrics: Sendable {
     private let requests = Mutex<[UInt16: Int]>([:])
     private let refusals = Mutex<[String: Int]>([:])
     private let logEvents = Mutex<[String: Int]>([:])
+    private let handshakes = Mutex<[String: Int]>([:])
+    private let failedHandshakes = Mutex<[String: Int]>([:])
     private let linkPreviews = Mutex<[String: Int]>([:])
 
     private let codeRuns: @Sendable () -> [CodeRunOutcome: Int]
@@ -90,6 +92,16 @@ package final class ServerMetrics: Sendable {
         linkPreviews.withLock { $0[outcome.rawValue, default: 0] += 1 }
     }
 
+    /// Counts a completed TLS handshake.
+    package func countHandshake(isResumed: Bool) {
+        handshakes.withLock { $0[isResumed ? "resumed" : "full", default: 0] += 1 }
+    }
+
+    /// Counts a TLS handshake that failed for a reason out of a small set.
+    package func countHandshake(failed reason: String) {
+        failedHandshakes.withLock { $0[reason, default: 0] += 1 }
+    }
+
     /// Counts telemetry events. Unknown types share one counter, because a type that the client
     /// chooses could contain any text.
     ///
@@ -110,6 +122,8 @@ package final class ServerMetrics: Sendable {
     package var requestCounts: [UInt16: Int] { requests.withLock { $0 } }
     package var refusalCounts: [String: Int] { refusals.withLock { $0 } }
     package var logEventCounts: [String: Int] { logEvents.withLock { $0 } }
+    package var handshakeCounts: [String: Int] { handshakes.withLock { $0 } }
+    package var failedHandshakeCounts: [String: Int] { failedHandshakes.withLock { $0 } }
     package var linkPreviewCounts: [String: Int] { linkPreviews.withLock { $0 } }
 
     /// Returns the metrics in the Prometheus text format, version 0.0.4.
@@ -207,6 +221,18 @@ package final class ServerMetrics: Sendable {
             "outcome",
             codeRuns().map { ($0.key.rawValue, $0.value) }
         )
+        labelled(
+            "tls_handshakes_total",
+            "Completed TLS handshakes by kind.",
+            "kind",
+            handshakeCounts.map { ($0.key, $0.value) }
+        )
+        labelled(
+            "tls_handshakes_failed_total",
+            "Failed TLS handshakes by reason.",
+            "reason",
+            failedHandshakeCounts.map { ($0.key, $0.value) }
+        )
         timings.append(to: &text)
         queueTimes.append(to: &text)
         for gauge in gauges {
@@ -234,6 +260,15 @@ package final class ServerMetrics: Sendable {
             self.name = name
             self.help = help
             samples = values.enumerated().map { ("{\(label)=\"\($0)\"}", "\($1)") }
+        }
+
+        /// - Parameter values: pairs of a label's value and the gauge's value.
+        package init(_ name: String, _ help: String, by label: String, _ values: [(String, Int)]) {
+            self.name = name
+            self.help = help
+            samples = values.map {
+                ("{\(label)=\"\(ServerMetrics.escaped($0))\"}", "\($1)")
+            }
         }
 
         /// - Parameter features: the counts of each lane.

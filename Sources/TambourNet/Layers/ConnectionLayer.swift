@@ -6,6 +6,10 @@ package protocol ConnectionLayer: AnyObject {
     /// Whether an incomplete record waits inside the layer.
     var hasPartialInput: Bool { get }
 
+    /// Whether the layer still opens, which costs CPU time. The lane limits the opening steps of a
+    /// round. A layer that opens cheaply returns false.
+    var isOpening: Bool { get }
+
     /// Appends the first bytes for the peer. Called once, before all other methods.
     func open(into output: inout [UInt8])
 
@@ -32,6 +36,14 @@ package protocol ConnectionLayer: AnyObject {
     /// afterwards.
     func close(into output: inout [UInt8])
 }
+
+extension ConnectionLayer {
+    package var isOpening: Bool { false }
+}
+
+/// Creates the layers of one accepted connection, beginning at the socket. Called on the queues of
+/// listeners.
+package typealias LayerFactory = @Sendable () -> sending [any ConnectionLayer]
 
 /// The failure of a layer. The text is for the log.
 package struct LayerError: Error, Hashable {

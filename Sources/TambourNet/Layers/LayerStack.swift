@@ -1,6 +1,8 @@
 /// The layers of one connection, beginning at the socket.
 final class LayerStack {
     private let layers: [any ConnectionLayer]
+    /// Whether the peer's first bytes have reached the layers.
+    var hasBegun = false
 
     /// - Returns: nil if `layers` is empty.
     init?(_ layers: [any ConnectionLayer]) {
@@ -9,6 +11,8 @@ final class LayerStack {
     }
 
     var hasPartialInput: Bool { layers.contains(where: \.hasPartialInput) }
+
+    var isOpening: Bool { layers.contains(where: \.isOpening) }
 
     func open(into output: inout [UInt8]) {
         for index in layers.indices {
@@ -24,6 +28,9 @@ final class LayerStack {
         into input: inout [UInt8],
         answering output: inout [UInt8]
     ) throws(LayerError) -> Bool {
+        if layers.count == 1 {
+            return try layers[0].received(bytes, into: &input, answering: &output)
+        }
         var bytes = [UInt8](bytes)
         var hasEnded = false
         for (index, layer) in layers.enumerated() {
@@ -47,6 +54,7 @@ final class LayerStack {
 
     /// Encloses the delegate's bytes in all layers.
     func enclose(_ bytes: UnsafeRawBufferPointer, into output: inout [UInt8]) {
+        if layers.count == 1 { return layers[0].enclose(bytes, into: &output) }
         enclose([UInt8](bytes), below: layers.count, into: &output)
     }
 

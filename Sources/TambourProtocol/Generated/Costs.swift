@@ -61,6 +61,8 @@ package enum RateBucket: UInt8, CaseIterable, Sendable {
     case connection
     /// Requests of all connections of an address before they log in, except LOGIN.
     case address
+    /// TLS handshakes of all connections of an address.
+    case handshake
 
     /// Whose bucket it is: an account's; before login an address's as well; a connection's or an address's,
     /// before login.
@@ -97,6 +99,7 @@ package enum RateBucket: UInt8, CaseIterable, Sendable {
             case .login: .user
             case .connection: .connection
             case .address: .address
+            case .handshake: .address
         }
     }
 
@@ -132,6 +135,7 @@ package enum RateBucket: UInt8, CaseIterable, Sendable {
             case .login: limits.loginBurst
             case .connection: limits.strangerBurst
             case .address: limits.addressBurst
+            case .handshake: limits.handshakeBurst
         }
     }
 
@@ -167,6 +171,7 @@ package enum RateBucket: UInt8, CaseIterable, Sendable {
             case .login: limits.loginsPerMinute
             case .connection: limits.strangerRequestsPerMinute
             case .address: limits.addressRequestsPerMinute
+            case .handshake: limits.handshakesPerMinute
         }
     }
 
@@ -202,6 +207,7 @@ package enum RateBucket: UInt8, CaseIterable, Sendable {
             case .login: ("loginBurst", "loginsPerMinute")
             case .connection: ("strangerBurst", "strangerRequestsPerMinute")
             case .address: ("addressBurst", "addressRequestsPerMinute")
+            case .handshake: ("handshakeBurst", "handshakesPerMinute")
         }
     }
 }

@@ -82,6 +82,17 @@ package final class Limits: Sendable {
     /// 2000 ms. Younger connections do not count as idle strangers; after an outage a thousand phones behind
     /// one address need a second to log in.
     package let strangerGraceMs: Int
+    /// 10_000 ms. A TLS handshake takes two round trips; then sessionInitTimeoutMs begins.
+    package let handshakeTimeoutMs: Int
+    /// 4 steps. What a lane does for TLS handshakes before other connections get their next turn. A step with
+    /// a signature takes about 0.4 ms.
+    package let maxHandshakesPerRound: Int
+    /// 43_200_000 ms. Session tickets of TLS are encrypted with a key that is replaced after half a day and
+    /// forgotten after a day; a thief of a key can read no older connections.
+    package let ticketKeyLifetimeMs: Int
+    /// 10_000 ms. How often the server looks for changed certificate files. It loads them when they have
+    /// stayed the same for one interval.
+    package let certificateCheckIntervalMs: Int
     /// 64 descriptors. Reserved for administrators, the store and the operator's programs; once only these
     /// are left, a new connection replaces the oldest one without a login.
     package let reservedDescriptors: Int
@@ -297,6 +308,11 @@ package final class Limits: Sendable {
     package let addressBurst: Int
     /// 1200 requests a minute. Twenty a second for all connections without a login behind one address.
     package let addressRequestsPerMinute: Int
+    /// 3000 handshakes. An office of a thousand behind one address reconnects after a power cut, some of it
+    /// more than once.
+    package let handshakeBurst: Int
+    /// 1200 handshakes a minute. Twenty a second for one address take less than one percent of a core.
+    package let handshakesPerMinute: Int
     /// 100_000 buckets. Some 12 MB for users, and as much for addresses; full buckets are not stored, and
     /// above the limit the fullest are dropped first.
     package let maxRateBuckets: Int
@@ -625,6 +641,10 @@ package final class Limits: Sendable {
         maxConnectionsPerUser = overrides.value(of: "maxConnectionsPerUser", standard: 64)
         maxStrangersPerAddress = overrides.value(of: "maxStrangersPerAddress", standard: 1000)
         strangerGraceMs = overrides.value(of: "strangerGraceMs", standard: 2000)
+        handshakeTimeoutMs = overrides.value(of: "handshakeTimeoutMs", standard: 10_000)
+        maxHandshakesPerRound = overrides.value(of: "maxHandshakesPerRound", standard: 4, max: 1024)
+        ticketKeyLifetimeMs = overrides.value(of: "ticketKeyLifetimeMs", standard: 43_200_000)
+        certificateCheckIntervalMs = overrides.value(of: "certificateCheckIntervalMs", standard: 10_000)
         reservedDescriptors = overrides.value(of: "reservedDescriptors", standard: 64)
         maxAdminConnections = overrides.value(of: "maxAdminConnections", standard: 16)
         loginCodeDigits = overrides.value(of: "loginCodeDigits", standard: 6, max: 9)
@@ -724,6 +744,8 @@ package final class Limits: Sendable {
         strangerRequestsPerMinute = overrides.value(of: "strangerRequestsPerMinute", standard: 60)
         addressBurst = overrides.value(of: "addressBurst", standard: 3000)
         addressRequestsPerMinute = overrides.value(of: "addressRequestsPerMinute", standard: 1200)
+        handshakeBurst = overrides.value(of: "handshakeBurst", standard: 3000)
+        handshakesPerMinute = overrides.value(of: "handshakesPerMinute", standard: 1200)
         maxRateBuckets = overrides.value(of: "maxRateBuckets", standard: 100_000)
         maxNewDialogsPerHour = overrides.value(of: "maxNewDialogsPerHour", standard: 50)
         linkPreviewTimeoutMs = overrides.value(of: "linkPreviewTimeoutMs", standard: 10_000)

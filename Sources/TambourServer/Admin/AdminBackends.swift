@@ -67,11 +67,17 @@ package struct LiveAdminBackend: AdminBackend {
                 "Connections by what they were answered about a feature.",
                 features: lanes.map(\.features)
             ),
+            .init(
+                "tls_certificate_expiry_seconds",
+                "When each certificate expires, in seconds since 1970.",
+                by: "file",
+                server.certificates?.ends ?? []
+            ),
         ])
     }
 
-    package func reload() throws -> (rules: FeatureRules, told: Int)? {
-        try server.reloadFeatures()
+    package func reload() throws -> [String]? {
+        try server.reload()
     }
 }
 
@@ -155,5 +161,5 @@ package final class OfflineAdminBackend: AdminBackend, @unchecked Sendable {
     }
 
     package var metricsText: String? { nil }
-    package func reload() throws -> (rules: FeatureRules, told: Int)? { nil }
+    package func reload() throws -> [String]? { nil }
 }

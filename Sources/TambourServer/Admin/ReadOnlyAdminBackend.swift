@@ -62,5 +62,5 @@ package final class ReadOnlyAdminBackend: AdminBackend, @unchecked Sendable {
     }
 
     package var metricsText: String? { nil }
-    package func reload() throws -> (rules: FeatureRules, told: Int)? { nil }
+    package func reload() throws -> [String]? { nil }
 }

@@ -44,6 +44,21 @@ struct SessionPartsTests {
         #expect(actions == [.setTimer(at: login), .setTimer(at: idle), .close])
     }
 
+    @Test("a handshake has its own deadline, and SESSION_INIT has its time afterwards")
+    func handshakeDeadline() throws {
+        let limits = try Limits(overrides: ["handshakeTimeoutMs": 3000])
+        var deadlines = Deadlines(limits: limits)
+        deadlines.opened(at: 100, isOpening: true)
+        let timer = deadlines.timer(in: situation(.connected))
+        #expect(timer == 3100)
+        var late = deadlines
+        let action = late.timerFired(in: situation(.connected), at: 3100)
+        #expect(action == .close)
+        deadlines.layersOpened(at: 2000)
+        let next = deadlines.timerFired(in: situation(.connected), at: 3100)
+        #expect(next == .setTimer(at: 2000 + Int64(limits.sessionInitTimeoutMs)))
+    }
+
     @Test("a frame that has begun must end, and its deadline does not begin again with each byte")
     func partialFrame() {
         let limits = Limits.standard

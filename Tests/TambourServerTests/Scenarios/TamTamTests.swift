@@ -538,7 +538,7 @@ struct ListenEndpointTests {
             ("127.0.0.1:1?dialect=", "there is no dialect \"\"; there are classic and tamtam"),
             ("127.0.0.1:1?tls=1", "\"tls=1\" is no option; a listener has dialect=NAME"),
             ("127.0.0.1:1?", "\"\" is no option; a listener has dialect=NAME"),
-            ("ws://127.0.0.1:1", "the only scheme is tcp://"),
+            ("ws://127.0.0.1:1", "the only schemes are tcp:// and tls://"),
             ("tcp://127.0.0.1", "expected HOST:PORT"),
         ]
     )

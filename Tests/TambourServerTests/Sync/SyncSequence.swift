@@ -1522,5 +1522,5 @@ final class InlineBackend: AdminBackend, @unchecked Sendable {
     var environment: TambourMessenger.Environment { machine.world.environment }
     var limits: Limits { machine.limits }
     var metricsText: String? { nil }
-    func reload() throws -> (rules: FeatureRules, told: Int)? { nil }
+    func reload() throws -> [String]? { nil }
 }

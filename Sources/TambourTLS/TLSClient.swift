@@ -1,0 +1,171 @@
+#if TLS
+    import COpenSSL
+    import Glibc
+    import Synchronization
+    package import TambourNet
+
+    /// The servers that a client trusts.
+    package enum TLSTrust: Hashable, Sendable {
+        /// The authorities that the system trusts.
+        case system
+        /// The authorities of a file in PEM, instead of those of the system.
+        case authorities(String)
+        /// A public key, by the SHA-256 of its SubjectPublicKeyInfo. Neither the name nor the time of
+        /// the certificate counts.
+        case pinned([UInt8])
+    }
+
+    /// The client's side of TLS: creates the layers of connections to servers.
+    ///
+    /// It keeps the newest session of each host, so that a new connection resumes it.
+    ///
+    /// `@unchecked Sendable`: `sessions` is a `Mutex`, and all other properties are constant.
+    package final class TLSClient: @unchecked Sendable {
+        /// The number of hosts whose sessions are kept.
+        private static let keptHosts = 16
+
+        private let context: TLSContext
+        private let trust: TLSTrust
+        private let sessions = Mutex<[String: Session]>([:])
+
+        /// A session of OpenSSL.
+        ///
+        /// `@unchecked Sendable`: OpenSSL counts its references atomically and guards it.
+        private final class Session: @unchecked Sendable {
+            let pointer: OpaquePointer
+
+            init(_ pointer: OpaquePointer) { self.pointer = pointer }
+
+            deinit { SSL_SESSION_free(pointer) }
+        }
+
+        /// - Parameters:
+        ///   - identity: the client's own certificate, for a server that requires one.
+        ///   - isOld: whether the client knows only TLS 1.2; for tests.
+        package init(
+            _ trust: TLSTrust,
+            identity: TLSPair? = nil,
+            isOld: Bool = false
+        ) throws(TLSError) {
+            self.trust = trust
+            context = try TLSContext(TLS_client_method())
+            if isOld { tambour_ssl_ctx_set_max_version(context.pointer, TLS1_2_VERSION) }
+            if let identity { try context.load(identity) }
+            SSL_CTX_set_verify(context.pointer, SSL_VERIFY_PEER, nil)
+            switch trust {
+            case .system:
+                guard SSL_CTX_set_default_verify_paths(context.pointer) == 1 else {
+                    throw TLSError("the system's authorities cannot be read")
+                }
+            case .authorities(let path):
+                try TLSContext.checkReadable(path)
+                guard SSL_CTX_load_verify_locations(context.pointer, path, nil) == 1 else {
+                    throw TLSError("\(path) has no certificates in PEM")
+                }
+            case .pinned: break
+            }
+            let this = Unmanaged.passUnretained(self).toOpaque()
+            if case .pinned = trust {
+                let check: @convention(c) (OpaquePointer?, UnsafeMutableRawPointer?) -> Int32 = {
+                    store,
+                    client in
+                    guard let store, let client else { return 0 }
+                    let this = Unmanaged<TLSClient>.fromOpaque(client).takeUnretainedValue()
+                    return this.hasPinnedKey(store) ? 1 : 0
+                }
+                SSL_CTX_set_cert_verify_callback(context.pointer, check, this)
+            }
+            SSL_CTX_set_ex_data(context.pointer, 0, this)
+            tambour_ssl_ctx_set_cache_mode(context.pointer, tambour_client_session_cache)
+            SSL_CTX_sess_set_new_cb(context.pointer) { ssl, session in
+                guard let ssl, let session, let layer = SSL_get_ex_data(ssl, 0),
+                    let client = SSL_CTX_get_ex_data(SSL_get_SSL_CTX(ssl), 0)
+                else { return 0 }
+                let host = Unmanaged<TLSLayer>.fromOpaque(layer).takeUnretainedValue().host
+                let this = Unmanaged<TLSClient>.fromOpaque(client).takeUnretainedValue()
+                this.keep(session, of: host)
+                return 1
+            }
+        }
+
+        /// Creates the layer of a connection.
+        ///
+        /// - Parameters:
+        ///   - host: a DNS name, or an address without brackets; the certificate must be valid for it.
+        ///   - report: called at the end of the handshake, where the layer is used.
+        package func makeLayer(
+            host: String,
+            report: @escaping @Sendable (TLSOutcome) -> Void
+        ) -> sending any ConnectionLayer {
+            let ssl = context.makeSSL()
+            SSL_set_connect_state(ssl)
+            if Self.isAddress(host) {
+                X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host)
+            } else {
+                _ = tambour_ssl_set_server_name(ssl, host)
+                SSL_set_hostflags(ssl, UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS))
+                SSL_set1_host(ssl, host)
+            }
+            if let session = sessions.withLock({ $0[host] }) {
+                SSL_set_session(ssl, session.pointer)
+            }
+            let layer = TLSLayer(ssl, owner: self, host: host, report: report)
+            SSL_set_ex_data(ssl, 0, Unmanaged.passUnretained(layer).toOpaque())
+            return layer
+        }
+
+        /// Returns the SHA-256 of the public key in a certificate file, for `TLSTrust.pinned`.
+        package static func publicKeyDigest(ofFile path: String) throws(TLSError) -> [UInt8] {
+            try TLSContext.checkReadable(path)
+            let file = BIO_new_file(path, "r")
+            defer { BIO_free(file) }
+            guard let certificate = PEM_read_bio_X509(file, nil, nil, nil) else {
+                throw TLSError("\(path) is no certificate in PEM")
+            }
+            defer { X509_free(certificate) }
+            return digest(ofKeyOf: certificate)
+        }
+
+        /// Keeps the session of a completed handshake. OpenSSL reports new sessions, but not the new
+        /// ticket that a resumed session of TLS 1.2 gets.
+        func opened(_ ssl: OpaquePointer, to host: String) {
+            guard SSL_session_reused(ssl) == 1, SSL_version(ssl) == TLS1_2_VERSION,
+                let session = SSL_get1_session(ssl)
+            else { return }
+            keep(session, of: host)
+        }
+
+        private func hasPinnedKey(_ store: OpaquePointer) -> Bool {
+            if let certificate = X509_STORE_CTX_get0_cert(store),
+                case .pinned(let pin) = trust, Self.digest(ofKeyOf: certificate) == pin
+            {
+                return true
+            }
+            X509_STORE_CTX_set_error(store, X509_V_ERR_CERT_UNTRUSTED)
+            return false
+        }
+
+        private func keep(_ session: OpaquePointer, of host: String) {
+            sessions.withLock { sessions in
+                if sessions[host] == nil, sessions.count >= Self.keptHosts {
+                    sessions.removeAll()
+                }
+                sessions[host] = Session(session)
+            }
+        }
+
+        private static func digest(ofKeyOf certificate: OpaquePointer) -> [UInt8] {
+            var encoded: UnsafeMutablePointer<UInt8>?
+            let count = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(certificate), &encoded)
+            defer { tambour_free(encoded) }
+            var digest = [UInt8](repeating: 0, count: 32)
+            EVP_Digest(encoded, Int(count), &digest, nil, EVP_sha256(), nil)
+            return digest
+        }
+
+        private static func isAddress(_ host: String) -> Bool {
+            var bytes = in6_addr()
+            return inet_pton(AF_INET, host, &bytes) == 1 || inet_pton(AF_INET6, host, &bytes) == 1
+        }
+    }
+#endif

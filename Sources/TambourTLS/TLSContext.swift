@@ -1,0 +1,101 @@
+#if TLS
+    import COpenSSL
+    import Glibc
+
+    /// A context of OpenSSL with the rules that servers and clients share.
+    ///
+    /// `@unchecked Sendable`: OpenSSL guards a context that is no longer changed; only the object
+    /// that has created it changes it, before others see it.
+    final class TLSContext: @unchecked Sendable {
+        let pointer: OpaquePointer
+
+        /// TLS 1.2 with authenticated encryption and ephemeral keys only. TLS 1.3 has nothing else.
+        private static let ciphers = "ECDHE+AESGCM:ECDHE+CHACHA20"
+        private static let ciphers13 =
+            "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
+        private static let groups = "X25519:P-256:P-384"
+
+        init(_ method: OpaquePointer?) throws(TLSError) {
+            ERR_clear_error()
+            guard let pointer = SSL_CTX_new(method) else {
+                throw TLSError("OpenSSL does not start: \(TLSFailure.ofQueue(0).reason)")
+            }
+            self.pointer = pointer
+            tambour_ssl_ctx_set_rules(pointer)
+            guard tambour_ssl_ctx_set_min_version(pointer, TLS1_2_VERSION) == 1,
+                SSL_CTX_set_cipher_list(pointer, Self.ciphers) == 1,
+                SSL_CTX_set_ciphersuites(pointer, Self.ciphers13) == 1,
+                tambour_ssl_ctx_set_groups(pointer, Self.groups) == 1
+            else { throw TLSError("OpenSSL lacks ciphers: \(TLSFailure.ofQueue(0).reason)") }
+        }
+
+        deinit { SSL_CTX_free(pointer) }
+
+        /// Loads a certificate with its chain, and its key.
+        func load(_ pair: TLSPair) throws(TLSError) {
+            for path in [pair.certificate, pair.key] { try Self.checkReadable(path) }
+            guard SSL_CTX_use_certificate_chain_file(pointer, pair.certificate) == 1 else {
+                throw TLSError(
+                    "\(pair.certificate) is no certificate in PEM: \(TLSFailure.ofQueue(0).reason)"
+                )
+            }
+            // Without this function OpenSSL would ask for a password on the terminal.
+            var wantsPassword = false
+            SSL_CTX_set_default_passwd_cb(pointer) { _, _, _, wantsPassword in
+                wantsPassword?.storeBytes(of: true, as: Bool.self)
+                return -1
+            }
+            let isLoaded = withUnsafeMutablePointer(to: &wantsPassword) { wantsPassword in
+                SSL_CTX_set_default_passwd_cb_userdata(pointer, wantsPassword)
+                defer { SSL_CTX_set_default_passwd_cb_userdata(pointer, nil) }
+                return SSL_CTX_use_PrivateKey_file(pointer, pair.key, SSL_FILETYPE_PEM) == 1
+            }
+            if wantsPassword {
+                throw TLSError(
+                    """
+                    the key \(pair.key) is encrypted, and a server has nobody to ask for the \
+                    password; decrypt it with: openssl pkey -in \(pair.key) -out FILE
+                    """
+                )
+            }
+            if isLoaded, SSL_CTX_check_private_key(pointer) == 1 { return }
+            let reason = ERR_GET_REASON(ERR_peek_error())
+            if reason == X509_R_KEY_VALUES_MISMATCH || reason == X509_R_KEY_TYPE_MISMATCH {
+                throw TLSError("the key \(pair.key) does not fit \(pair.certificate)")
+            }
+            throw TLSError(
+                "\(pair.key) is no private key in PEM: \(TLSFailure.ofQueue(0).reason)"
+            )
+        }
+
+        /// The loaded certificate.
+        ///
+        /// - Parameter path: the file from which it was loaded.
+        func certificate(from path: String) throws(TLSError) -> TLSCertificate {
+            guard let certificate = SSL_CTX_get0_certificate(pointer) else {
+                throw TLSError("\(path) has no certificate")
+            }
+            var names: [String] = []
+            while let name = tambour_x509_dns_name(certificate, Int32(names.count)) {
+                names.append(String(cString: name).lowercased())
+                tambour_free(name)
+            }
+            var time = tm()
+            ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &time)
+            return TLSCertificate(path: path, names: names, expires: Int64(timegm(&time)))
+        }
+
+        static func checkReadable(_ path: String) throws(TLSError) {
+            if access(path, R_OK) != 0 {
+                throw TLSError("cannot read \(path): \(String(cString: strerror(errno)))")
+            }
+        }
+
+        func makeSSL() -> OpaquePointer {
+            guard let ssl = SSL_new(pointer) else {
+                preconditionFailure("no memory for a TLS connection")
+            }
+            return ssl
+        }
+    }
+#endif

@@ -1,0 +1,139 @@
+#if TLS
+    import COpenSSL
+
+    /// The certificates of a server and its ticket keys, ready to use. Never changed: a reload
+    /// replaces it, and open connections keep the old one.
+    final class TLSIdentities: Sendable {
+        let certificates: [TLSCertificate]
+        private let contexts: [TLSContext]
+        /// The indexes of the contexts by DNS name; a wildcard begins with `*.`.
+        private let byName: [String: Int]
+        private let keys: TicketKeys
+
+        init(_ files: TLSFiles, keys: TicketKeys) throws(TLSError) {
+            precondition(!files.pairs.isEmpty, "a TLS server without a certificate")
+            self.keys = keys
+            var contexts: [TLSContext] = []
+            var certificates: [TLSCertificate] = []
+            var byName: [String: Int] = [:]
+            for pair in files.pairs {
+                let context = try TLSContext(TLS_server_method())
+                try context.load(pair)
+                if let path = files.clientAuthorities { try context.requireClients(of: path) }
+                let certificate = try context.certificate(from: pair.certificate)
+                for name in certificate.names where byName[name] == nil {
+                    byName[name] = contexts.count
+                }
+                contexts.append(context)
+                certificates.append(certificate)
+            }
+            self.contexts = contexts
+            self.certificates = certificates
+            self.byName = byName
+            for context in contexts { prepare(context) }
+        }
+
+        /// Makes the SSL object of a connection. The connection must retain these identities.
+        func makeSSL() -> OpaquePointer {
+            let ssl = contexts[0].makeSSL()
+            SSL_set_accept_state(ssl)
+            return ssl
+        }
+
+        private func prepare(_ context: TLSContext) {
+            let this = Unmanaged.passUnretained(self).toOpaque()
+            SSL_CTX_set_ex_data(context.pointer, 0, this)
+            tambour_ssl_ctx_set_cache_mode(context.pointer, tambour_no_session_cache)
+            SSL_CTX_set_timeout(context.pointer, keys.ticketSeconds)
+            // Clients use a ticket once, and each connection brings a new one.
+            SSL_CTX_set_num_tickets(context.pointer, 1)
+            tambour_ssl_ctx_set_server_name_callback(
+                context.pointer,
+                { ssl, _, identities in
+                    guard let ssl, let identities else { return SSL_TLSEXT_ERR_NOACK }
+                    let this = Unmanaged<TLSIdentities>.fromOpaque(identities)
+                    return this.takeUnretainedValue().choose(for: ssl)
+                },
+                this
+            )
+            SSL_CTX_set_tlsext_ticket_key_evp_cb(context.pointer) {
+                ssl,
+                name,
+                vector,
+                cipher,
+                authentication,
+                encrypts in
+                guard let ssl, let name, let vector, let cipher, let authentication,
+                    let this = SSL_CTX_get_ex_data(SSL_get_SSL_CTX(ssl), 0)
+                else { return -1 }
+                let keys = Unmanaged<TLSIdentities>.fromOpaque(this).takeUnretainedValue().keys
+                if encrypts == 1 {
+                    return keys.encrypt(name: name, vector: vector, cipher, authentication)
+                }
+                return keys.decrypt(
+                    name: name,
+                    vector: vector,
+                    cipher,
+                    authentication,
+                    isUsedOnce: SSL_version(ssl) != TLS1_2_VERSION
+                )
+            }
+        }
+
+        /// Selects the certificate for the name that the client wants to reach.
+        private func choose(for ssl: OpaquePointer) -> Int32 {
+            guard let name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name),
+                let index = index(for: String(cString: name))
+            else { return SSL_TLSEXT_ERR_NOACK }
+            SSL_set_SSL_CTX(ssl, contexts[index].pointer)
+            return SSL_TLSEXT_ERR_OK
+        }
+
+        /// Returns the index of the pair for a server's name: the exact name, or a wildcard for its
+        /// first label.
+        func index(for name: String) -> Int? {
+            let name = name.lowercased()
+            if let index = byName[name] { return index }
+            guard let dot = name.firstIndex(of: "."), dot != name.startIndex else { return nil }
+            return byName["*" + name[dot...]]
+        }
+    }
+
+    extension TLSContext {
+        /// Refuses clients without a certificate that these authorities have signed.
+        fileprivate func requireClients(of path: String) throws(TLSError) {
+            try Self.checkReadable(path)
+            guard SSL_CTX_load_verify_locations(pointer, path, nil) == 1,
+                let names = SSL_load_client_CA_file(path)
+            else {
+                throw TLSError(
+                    "\(path) has no certificates in PEM: \(TLSFailure.ofQueue(0).reason)"
+                )
+            }
+            SSL_CTX_set_client_CA_list(pointer, names)
+            SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nil)
+            // A ticket contains the client's certificate. It is not checked again, so the ticket
+            // must not outlive a change of the authorities.
+            guard var digest = Self.digest(ofFile: path) else {
+                throw TLSError("cannot read \(path)")
+            }
+            SSL_CTX_set_session_id_context(pointer, &digest, UInt32(digest.count))
+        }
+
+        /// Returns the SHA-256 of a file.
+        private static func digest(ofFile path: String) -> [UInt8]? {
+            guard let file = BIO_new_file(path, "rb") else { return nil }
+            defer { BIO_free(file) }
+            guard let context = EVP_MD_CTX_new() else { return nil }
+            defer { EVP_MD_CTX_free(context) }
+            EVP_DigestInit_ex(context, EVP_sha256(), nil)
+            var chunk = [UInt8](repeating: 0, count: 4096)
+            while case let count = BIO_read(file, &chunk, Int32(chunk.count)), count > 0 {
+                EVP_DigestUpdate(context, chunk, Int(count))
+            }
+            var digest = [UInt8](repeating: 0, count: 32)
+            EVP_DigestFinal_ex(context, &digest, nil)
+            return digest
+        }
+    }
+#endif

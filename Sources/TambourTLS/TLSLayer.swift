@@ -1,0 +1,216 @@
+#if TLS
+    import COpenSSL
+    import TambourNet
+
+    /// TLS between a socket and the layer above it, for either side of a connection.
+    ///
+    /// Until the handshake is complete, the layer keeps the bytes that its side has written. An idle
+    /// connection has no record buffers.
+    final class TLSLayer: ConnectionLayer {
+        private enum State {
+            case opening
+            case open
+            /// This side has ended its stream, or the layer has failed.
+            case closed
+        }
+
+        /// The most plain text in a record.
+        private static let recordBytes = 16_384
+
+        let ssl: OpaquePointer
+        private let pipe = TLSPipe()
+        /// Owns the contexts to which OpenSSL's callbacks hold unretained pointers.
+        private let owner: AnyObject
+        /// The server's name, as the user typed it; empty on the server's side.
+        let host: String
+        private let report: @Sendable (TLSOutcome) -> Void
+        private var state = State.opening
+        private var hasBegun = false
+        private var held: [UInt8] = []
+
+        /// - Parameter ssl: an SSL object that knows its role; the layer takes ownership of it.
+        init(
+            _ ssl: OpaquePointer,
+            owner: AnyObject,
+            host: String = "",
+            report: @escaping @Sendable (TLSOutcome) -> Void
+        ) {
+            self.ssl = ssl
+            self.owner = owner
+            self.host = host
+            self.report = report
+            pipe.attach(to: ssl)
+        }
+
+        deinit {
+            if state == .opening, hasBegun {
+                report(.failed(.abandoned, reason: "the peer left, or took too long"))
+            }
+            // Otherwise OpenSSL regards the session as broken and does not resume it.
+            SSL_set_shutdown(ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN)
+            SSL_free(ssl)
+        }
+
+        var isOpening: Bool { state == .opening }
+
+        var hasPartialInput: Bool {
+            // After the header of a record OpenSSL has no pending bytes, but waits for the body.
+            SSL_has_pending(ssl) != 0 || SSL_rstate_string(ssl)[1] == Int8(UInt8(ascii: "B"))
+        }
+
+        func open(into output: inout [UInt8]) {
+            guard SSL_is_server(ssl) == 0 else { return }
+            hasBegun = true
+            withPipe(into: &output) { _ = SSL_do_handshake(ssl) }
+        }
+
+        func received(
+            _ bytes: UnsafeRawBufferPointer,
+            into input: inout [UInt8],
+            answering answer: inout [UInt8]
+        ) throws(LayerError) -> Bool {
+            pipe.incoming = bytes
+            defer { pipe.incoming = UnsafeRawBufferPointer(start: nil, count: 0) }
+            var end = ReadEnd.moreLater
+            withPipe(into: &answer) {
+                hasBegun = true
+                if state != .opening || handshake(&end) { end = read(into: &input) }
+            }
+            switch end {
+            case .moreLater: return false
+            case .closed: return true
+            case .failed(let reason):
+                state = .closed
+                throw LayerError(reason)
+            }
+        }
+
+        func enclose(_ bytes: UnsafeRawBufferPointer, into output: inout [UInt8]) {
+            switch state {
+            case .opening: held += bytes
+            case .open: withPipe(into: &output) { write(bytes) }
+            case .closed: break
+            }
+        }
+
+        func close(into output: inout [UInt8]) {
+            if state == .open { withPipe(into: &output) { _ = SSL_shutdown(ssl) } }
+            if state == .opening, hasBegun {
+                report(.failed(.abandoned, reason: "the peer left, or took too long"))
+            }
+            state = .closed
+        }
+
+        // MARK: - OpenSSL
+
+        private enum ReadEnd {
+            case moreLater
+            case closed
+            case failed(String)
+        }
+
+        /// Runs calls of OpenSSL whose output is appended to `output`.
+        private func withPipe(into output: inout [UInt8], _ body: () -> Void) {
+            swap(&pipe.outgoing, &output)
+            // The queue of errors belongs to the thread, and another connection may have left some.
+            ERR_clear_error()
+            body()
+            swap(&pipe.outgoing, &output)
+        }
+
+        /// Continues the handshake.
+        ///
+        /// - Returns: whether it is complete.
+        private func handshake(_ end: inout ReadEnd) -> Bool {
+            let result = SSL_do_handshake(ssl)
+            if result == 1 {
+                state = .open
+                let version = SSL_get_version(ssl).map { String(cString: $0) } ?? ""
+                (owner as? TLSClient)?.opened(ssl, to: host)
+                report(.completed(version: version, isResumed: SSL_session_reused(ssl) == 1))
+                held.withUnsafeBytes { write($0) }
+                held = []
+                return true
+            }
+            if SSL_get_error(ssl, result) != SSL_ERROR_WANT_READ {
+                let (failure, reason) = TLSFailure.ofQueue(SSL_get_verify_result(ssl))
+                state = .closed
+                report(.failed(failure, reason: reason))
+                end = .failed("TLS handshake: \(reason)")
+            }
+            return false
+        }
+
+        private func read(into input: inout [UInt8]) -> ReadEnd {
+            withUnsafeTemporaryAllocation(byteCount: Self.recordBytes, alignment: 16) { room in
+                while true {
+                    var count = 0
+                    let result = SSL_read_ex(ssl, room.baseAddress, room.count, &count)
+                    if result == 1 {
+                        input += UnsafeRawBufferPointer(rebasing: room[..<count])
+                        continue
+                    }
+                    switch SSL_get_error(ssl, result) {
+                    case SSL_ERROR_WANT_READ: return .moreLater
+                    case SSL_ERROR_ZERO_RETURN: return .closed
+                    default: return .failed("TLS: \(TLSFailure.ofQueue(0).reason)")
+                    }
+                }
+            }
+        }
+
+        private func write(_ bytes: UnsafeRawBufferPointer) {
+            if bytes.isEmpty { return }
+            if pipe.outgoing.isEmpty {
+                let records = bytes.count / Self.recordBytes + 1
+                pipe.outgoing.reserveCapacity(bytes.count + records * 64)
+            }
+            var count = 0
+            // The pipe accepts everything, so a failure means that the stream is broken.
+            if SSL_write_ex(ssl, bytes.baseAddress, bytes.count, &count) != 1 { state = .closed }
+        }
+    }
+
+    extension TLSFailure {
+        /// Returns the class and the text of the oldest error of this thread.
+        ///
+        /// - Parameter verified: the result of the verification of the peer's certificate.
+        static func ofQueue(_ verified: Int) -> (failure: TLSFailure, reason: String) {
+            let error = ERR_peek_error()
+            let text = ERR_reason_error_string(error).map { String(cString: $0) } ?? "an error"
+            let reason = ERR_GET_REASON(error)
+            if reason == SSL_R_CERTIFICATE_VERIFY_FAILED {
+                let text = X509_verify_cert_error_string(verified).map { String(cString: $0) }
+                let isName =
+                    verified == Int(X509_V_ERR_HOSTNAME_MISMATCH)
+                    || verified == Int(X509_V_ERR_IP_ADDRESS_MISMATCH)
+                return (isName ? .wrongName : .untrusted, "certificate: \(text ?? "not trusted")")
+            }
+            return (Self.class(of: reason), text)
+        }
+
+        private static func `class`(of reason: Int32) -> TLSFailure {
+            switch reason {
+            case SSL_R_UNSUPPORTED_PROTOCOL, SSL_R_UNKNOWN_PROTOCOL, SSL_R_WRONG_SSL_VERSION,
+                SSL_R_VERSION_TOO_LOW, SSL_R_VERSION_TOO_HIGH,
+                SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
+                .version
+            case SSL_R_NO_SHARED_CIPHER, SSL_R_NO_SHARED_GROUPS, SSL_R_NO_SUITABLE_KEY_SHARE,
+                SSL_R_NO_SUITABLE_GROUPS, SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM,
+                SSL_R_NO_SHARED_SIGNATURE_ALGORITHMS, SSL_R_NO_CIPHERS_SPECIFIED:
+                .cipher
+            case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE: .untrusted
+            case SSL_R_WRONG_VERSION_NUMBER, SSL_R_HTTP_REQUEST, SSL_R_HTTPS_PROXY_REQUEST,
+                SSL_R_UNEXPECTED_MESSAGE, SSL_R_BAD_RECORD_TYPE, SSL_R_PACKET_LENGTH_TOO_LONG,
+                SSL_R_ENCRYPTED_LENGTH_TOO_LONG, SSL_R_DATA_LENGTH_TOO_LONG, SSL_R_LENGTH_MISMATCH,
+                SSL_R_LENGTH_TOO_SHORT, SSL_R_RECORD_LENGTH_MISMATCH, SSL_R_RECORD_TOO_SMALL,
+                SSL_R_BAD_EXTENSION, SSL_R_EXCESSIVE_MESSAGE_SIZE, SSL_R_BAD_LENGTH,
+                SSL_R_UNEXPECTED_RECORD, SSL_R_BAD_PACKET:
+                .notTLS
+            // An alert of the peer has the number of the alert, plus 1000.
+            case 1000..<1256: .alert
+            default: .other
+            }
+        }
+    }
+#endif

@@ -1,0 +1,69 @@
+import Glibc
+package import TambourTLS
+
+/// A certificate authority of a test. It makes its certificates with the openssl program, in its own
+/// directory, which it removes.
+package final class TestAuthority: Sendable {
+    package struct Failed: Error, CustomStringConvertible {
+        package let description: String
+    }
+
+    /// The directory of all files.
+    package let directory: String
+    /// The authority's own certificate.
+    package var certificate: String { "\(directory)/ca.pem" }
+
+    package init() throws {
+        directory = try TestServer.temporaryDirectory()
+        try run(
+            """
+            openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 \
+                -keyout ca.key -out ca.pem -subj '/CN=Authority of a test'
+            """
+        )
+    }
+
+    deinit { TestServer.removeDirectory(directory) }
+
+    /// Returns the path of a file in the authority's directory.
+    package func path(_ file: String) -> String { "\(directory)/\(file)" }
+
+    /// Returns the paths of the pair `FILE.pem` and `FILE.key`.
+    package func pair(_ file: String) -> TLSPair {
+        TLSPair(certificate: path("\(file).pem"), key: path("\(file).key"))
+    }
+
+    /// Makes `FILE.pem` and `FILE.key`; replaces both if they exist.
+    ///
+    /// - Parameters:
+    ///   - names: such as `DNS:example.org`, `DNS:*.example.org` or `IP:127.0.0.1`.
+    ///   - days: the time of validity; a negative number makes an expired certificate.
+    @discardableResult
+    package func issue(_ file: String, _ names: [String], days: Int = 30) throws -> TLSPair {
+        try run(
+            """
+            openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout \(file).new \
+                -subj '/CN=\(file)' -addext 'subjectAltName=\(names.joined(separator: ","))' |
+            openssl x509 -req -CA ca.pem -CAkey ca.key -days \(days) -copy_extensions copy \
+                -out \(file).pem
+            mv \(file).new \(file).key
+            """
+        )
+        return pair(file)
+    }
+
+    /// Runs a script in the authority's directory.
+    package func run(_ script: String) throws {
+        let arguments = ["/bin/sh", "-ec", "cd '\(directory)'\nexec 2>log\n\(script)"]
+        var pointers: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) }
+        pointers.append(nil)
+        defer { for pointer in pointers { free(pointer) } }
+        var child: pid_t = 0
+        var status: Int32 = 0
+        guard posix_spawn(&child, arguments[0], nil, nil, pointers, environ) == 0 else {
+            throw Failed(description: "no shell")
+        }
+        while waitpid(child, &status, 0) < 0, errno == EINTR {}
+        if status != 0 { throw Failed(description: "status \(status): \(script)") }
+    }
+}

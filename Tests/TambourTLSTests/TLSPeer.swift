@@ -1,0 +1,144 @@
+#if TLS
+    import Glibc
+    import TambourNet
+    import TambourTLS
+    import Testing
+
+    /// A blocking socket.
+    final class Wire {
+        let descriptor: Int32
+
+        init(descriptor: Int32) {
+            self.descriptor = descriptor
+            var limit = timeval(tv_sec: 120, tv_usec: 0)
+            let size = socklen_t(MemoryLayout<timeval>.size)
+            setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, size)
+            setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, size)
+        }
+
+        deinit { Glibc.close(descriptor) }
+
+        func send(_ bytes: [UInt8]) throws {
+            var sent = 0
+            while sent < bytes.count {
+                let count = bytes.withUnsafeBytes {
+                    let rest = UnsafeRawBufferPointer(rebasing: $0[sent...])
+                    return Glibc.send(descriptor, rest.baseAddress, rest.count, Int32(MSG_NOSIGNAL))
+                }
+                try #require(count > 0, "errno \(errno)")
+                sent += count
+            }
+        }
+
+        /// Waits for bytes.
+        ///
+        /// - Returns: the bytes that have arrived; empty at the end of the stream.
+        func receiveSome() throws -> [UInt8] {
+            var chunk = [UInt8](repeating: 0, count: 65_536)
+            let count = recv(descriptor, &chunk, chunk.count, 0)
+            // A peer that has closed with unread input resets the stream.
+            if count < 0, errno == ECONNRESET { return [] }
+            try #require(count >= 0, "errno \(errno)")
+            return Array(chunk[..<count])
+        }
+
+        func receiveAll() throws -> [UInt8] {
+            var all: [UInt8] = []
+            while case let some = try receiveSome(), !some.isEmpty { all += some }
+            return all
+        }
+
+        func endOutput() { shutdown(descriptor, Int32(SHUT_WR)) }
+    }
+
+    /// The client's side of a TLS connection, with blocking calls.
+    final class TLSPeer {
+        let wire: Wire
+        private let layer: any ConnectionLayer
+        private let outcomes = Arrivals<TLSOutcome>()
+        private var input: [UInt8] = []
+        /// Whether the server has sent close_notify.
+        private(set) var hasEnded = false
+
+        /// - Parameter isSlow: whether the handshake is sent byte by byte.
+        init(_ wire: Wire, _ client: TLSClient, host: String, isSlow: Bool = false) throws {
+            self.wire = wire
+            layer = client.makeLayer(host: host) { [outcomes] in outcomes.add($0) }
+            var output: [UInt8] = []
+            layer.open(into: &output)
+            let parts = isSlow ? output.map { [$0] } : [output]
+            for part in parts { try wire.send(part) }
+        }
+
+        /// Completes the handshake.
+        ///
+        /// - Returns: its outcome on the client's side.
+        func handshake() throws -> TLSOutcome {
+            while layer.isOpening, (try? take()) == true {}
+            return try outcomes.next()
+        }
+
+        func enclosed(_ bytes: [UInt8]) -> [UInt8] {
+            var output: [UInt8] = []
+            bytes.withUnsafeBytes { layer.enclose($0, into: &output) }
+            return output
+        }
+
+        /// Sends bytes; before the end of the handshake they wait for it.
+        func send(_ bytes: [UInt8]) throws { try wire.send(enclosed(bytes)) }
+
+        /// Ends the stream with close_notify.
+        func end() throws {
+            var output: [UInt8] = []
+            layer.close(into: &output)
+            try wire.send(output)
+        }
+
+        /// Reads once.
+        ///
+        /// - Returns: false at the end of the stream.
+        func take() throws -> Bool {
+            let bytes = try wire.receiveSome()
+            if bytes.isEmpty { return false }
+            var answer: [UInt8] = []
+            do {
+                hasEnded = try bytes.withUnsafeBytes { bytes throws(LayerError) in
+                    try layer.received(bytes, into: &input, answering: &answer)
+                }
+            } catch {
+                // The server may have closed already.
+                try? wire.send(answer)
+                throw error
+            }
+            try wire.send(answer)
+            return true
+        }
+
+        /// Receives `count` bytes, or fewer at the end of the stream.
+        func receive(_ count: Int) throws -> [UInt8] {
+            while try input.count < count && !hasEnded && take() {}
+            defer { input.removeFirst(min(count, input.count)) }
+            return Array(input.prefix(count))
+        }
+
+        func roundTrip(_ bytes: [UInt8]) throws {
+            // The echo of a long text would block both sides, if the whole text were sent at once.
+            for start in stride(from: 0, to: bytes.count, by: 32_768) {
+                let part = Array(bytes[start..<min(start + 32_768, bytes.count)])
+                try send(part)
+                try #require(try receive(part.count) == part)
+            }
+        }
+    }
+
+    extension TLSOutcome {
+        /// The class of the failure; nil after a success.
+        var failure: TLSFailure? {
+            if case .failed(let failure, _) = self { failure } else { nil }
+        }
+
+        var isResumed: Bool? {
+            if case .completed(_, let isResumed) = self { isResumed } else { nil }
+        }
+    }
+#endif
