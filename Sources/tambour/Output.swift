@@ -95,8 +95,8 @@ struct InputLines {
     }
 }
 
-/// Returns text from other users for one line of a terminal. It can neither control the terminal
-/// nor begin another line or column.
+/// Returns text from other users as a part of one terminal line. The result can neither control the
+/// terminal nor begin another line or column.
 func printable(_ text: String) -> String {
     var shown = String.UnicodeScalarView()
     for character in text {
@@ -109,8 +109,8 @@ func printable(_ text: String) -> String {
     return String(shown)
 }
 
-/// Returns text from other users with its lines. Every line but the first begins with a mark, and
-/// therefore cannot imitate output of the program.
+/// Returns text from other users and keeps its line breaks. Every line but the first begins with a
+/// mark, so that it cannot imitate output of the program.
 func printableLines(_ text: String) -> String {
     text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
         .map { printable(String($0)) }

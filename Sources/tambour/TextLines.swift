@@ -1,7 +1,7 @@
 import TambourClient
 import TambourProtocol
 
-/// What commands print for the user, one line for each thing.
+/// The text that commands print for the user, one line for each object.
 extension HistoryRow {
     func line(_ ink: Ink = .output) -> String {
         let time = ink(.faint, clock(timeMs))

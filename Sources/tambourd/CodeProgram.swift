@@ -45,7 +45,7 @@ final class CodeProgram: Sendable {
         self.logger = logger
     }
 
-    /// Whether another code may be requested, because few enough codes wait.
+    /// Whether another code may be requested: fewer than `maxCodesWaiting` codes wait.
     var hasRoom: Bool {
         state.withLock { $0.waiting.count + $0.resting < limits.maxCodesWaiting }
     }

@@ -22,8 +22,8 @@ struct GuideTests {
         }
     }
 
-    /// The reply can never arrive. Without this check, the caller would wait half a minute and then
-    /// see a misleading error.
+    /// A call on a closed connection can never get a reply. If the guide's code did not refuse the
+    /// call, the caller would wait half a minute and then see a misleading error.
     @Test(
         "makes a connection that says at once that it is gone",
         .enabled(if: Guide.wheels != nil, "needs the wheels that `make test` fetches")

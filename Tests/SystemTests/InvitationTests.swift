@@ -38,7 +38,7 @@ struct InvitationTests {
                 TambourAccount(directory: directory, name: name)
             }
 
-            // Without an invitation the code is never right, and the person learns what to do.
+            // Without an invitation the server refuses any code, and the error says what to do.
             let stranger = try await logIn(account("stranger"), at: server.address, "+79990000001")
             #expect(stranger.status == 1)
             #expect(stranger.errors.contains("--invite CODE"), "\(stranger.errors)")

@@ -32,7 +32,7 @@ struct OperatorPagesTests {
                 #expect(page.files == ["programs", "tokens"])
                 #expect(try await page.users(of: "/var/lib/tambour") == before)
 
-                // In earnest: the server stops, and its directory is lost.
+                // The real restore follows the drill: the server stops, and its directory is lost.
                 try await page.backUp(to: "/backups/2026-11-22")
                 try await server.stopped {
                     let restored = try await page.run(blocks[1])
@@ -57,7 +57,7 @@ struct OperatorPagesTests {
                 let upgrade = try page.blocks(of: "Upgrade")
                 let back = try page.blocks(of: "Go back")
                 try #require(upgrade.count == 3 && back.count == 2)
-                // The new program says which one it is.
+                // The new program identifies itself on standard error.
                 try page.addProgram("tambourd-new", saying: "new")
 
                 let rehearsal = try await page.run(upgrade[0])
@@ -158,7 +158,7 @@ private struct OperatorPage {
         return (all ?? []).filter { $0 != "backups" }.sorted()
     }
 
-    /// Returns the consoles of a section, which ends at the next heading.
+    /// Returns the console blocks of a section, which ends at the next heading.
     ///
     /// - Throws: `ChildProcess.Failed` if the page has no such section.
     func blocks(of title: String) throws -> [String] {

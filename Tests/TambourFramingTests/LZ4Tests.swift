@@ -78,7 +78,7 @@ struct LZ4Tests {
         let bomb = Self.bomb(length: length)
         #expect(try inflate(bomb, limit: length).count == length)
         #expect(Self.failure(bomb, limit: length - 1) == .tooLong(limit: length - 1))
-        // The length of this run never ends.
+        // The block ends in the middle of the run's length.
         let endless = hex("1f 00 0100") + [UInt8](repeating: 255, count: 1 << 20)
         #expect(Self.failure(endless, limit: 1 << 20) == .damaged)
     }

@@ -109,7 +109,7 @@ struct LaneTests {
 
     @Test("closes a descriptor that cannot be watched, and its delegate hears nothing")
     func unwatchable() throws {
-        // A file lock lasts while any descriptor of that opening is open.
+        // A lock lasts until every descriptor of the same open file description is closed.
         var template = Array("/tmp/tambour-lane-XXXXXX".utf8CString)
         let file = mkstemp(&template)
         try #require(file >= 0)

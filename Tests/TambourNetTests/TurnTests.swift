@@ -79,7 +79,8 @@ struct TurnTests {
                 try otherPeer.send(frame([2]))
             }
             #expect(try otherPeer.receive(5) == frame([2]))
-            // At most one turn, that of its own round, precedes the other connection.
+            // Before the other connection, the busy one gets at most one turn: the turn in the
+            // round that reads its bytes.
             let before = try #require(log.all.firstIndex(of: "other"))
             #expect(before <= 1)
             busyPeer.endOutput()

@@ -19,10 +19,10 @@ enum DateWords {
         "sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday",
     ]
 
-    /// Returns the start of a day to come; nil when the text is not such a day.
+    /// Returns the start of a day, normally `today` or later; nil when the text is not a day.
     ///
     /// Accepts what `time` accepts, with `tomorrow` in place of `yesterday`. A weekday or a day
-    /// without a year means the next such day from `today` on.
+    /// without a year means the next such day from `today` on. A day with a year may be past.
     static func comingDay(_ text: String, _ today: Date, _ calendar: Calendar) -> Date? {
         day(text.lowercased(), today, calendar, isComing: true)
     }

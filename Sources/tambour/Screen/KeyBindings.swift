@@ -110,8 +110,8 @@ struct KeyBindings: Sendable {
         keys(of: action).map(\.name).joined(separator: " ")
     }
 
-    /// Returns a hint that puts the first key and its meaning between two texts; empty without a
-    /// key.
+    /// Returns a hint: the action's first key and its meaning, between two texts. The hint is empty
+    /// if the action has no key.
     func hint(
         _ action: KeyAction,
         _ words: String,

@@ -16,7 +16,7 @@ struct Markdown: Equatable {
     init(_ source: String) {
         var reader = MarkdownReader(Array(source))
         (text, spans) = reader.read()
-        // Marks around nothing are a text themselves.
+        // If the source has no text but marks, the marks are the text.
         if text.allSatisfy(\.isWhitespace) { (text, spans) = (source, []) }
     }
 
@@ -210,7 +210,7 @@ private struct MarkdownReader {
         let isWord = mark == "_" || mark == "__" || mark == "*"
         let canClose =
             !before.isWhitespace && !(isWord && (after.isLetter || after.isNumber))
-        // Symbols stand beside marks in faces such as ¯_(ツ)_/¯.
+        // A mark after a symbol opens nothing, because faces such as ¯_(ツ)_/¯ contain such marks.
         let isApart = before.isWhitespace || before.isPunctuation || before == "~"
         let canOpen = !after.isWhitespace && (!isWord || isApart)
         pieces.append(.mark(mark, partner: nil))

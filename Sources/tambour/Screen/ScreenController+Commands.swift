@@ -187,7 +187,7 @@ extension ScreenController {
             )
             guard await client.settle(within: .seconds(5)) else { return ChatID?.none }
             if let reason = try client.waiting().first(where: { $0.id == made })?.failure {
-                // The command returns into the line, so nothing has to wait for another try.
+                // The command returns to the input line for a retry, so the queue drops the chat.
                 try await client.cancel(made)
                 throw Failure("\(title) was not made: \(reason)")
             }

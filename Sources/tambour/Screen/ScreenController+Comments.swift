@@ -1,11 +1,11 @@
 import TambourClient
 import TambourProtocol
 
-/// Comments on posts of channels. They are shown like a chat, which `back` leaves for the channel.
+/// Comments on posts of channels. They are shown like a chat; `back` returns to the channel.
 extension ScreenController {
-    /// The actions on messages that comments have too.
+    /// The actions on messages that also apply to comments.
     static let actionsOnComments: Set<KeyAction> = [.reply, .react, .unreact]
-    /// The commands for a chat that comments have too.
+    /// The chat commands that also work in comments.
     static let commandsInComments: Set<String> = ["comments", "date", "links", "open", "thread"]
 
     /// - Parameter row: nil without a message.

@@ -155,7 +155,8 @@ extension ScreenController {
         return .reply(message, quote: quote(of: message, in: chat))
     }
 
-    /// Returns a message as the quote above the line; "…" while it is unknown, and when it is deleted.
+    /// Returns the quote of a message to show above the line; "…" if the message is unknown or
+    /// deleted.
     private func quote(of message: MessageID, in chat: ChatID) -> String {
         let page = try? client.history(of: chat, .around(message), count: 1)
         let row = page?.rows.first { $0.message == message }
@@ -221,10 +222,10 @@ extension ScreenController {
         return true
     }
 
-    /// Shows a command again that was refused after it had left the line, over a draft that nobody has
-    /// touched. Does nothing while somebody writes something else.
+    /// Restores a command that was refused after it had left the line. Puts an untouched draft
+    /// aside for it. Does nothing if the user has begun to write something else.
     func returnCommand(_ line: String) {
-        // The beginning of a command is no draft that can be put aside.
+        // The user is typing another command, which cannot be put aside as a draft.
         guard !Writing.isCommand(state.input.text) else { return }
         beginCommand()
         if state.input.isEmpty, state.intent == .new { state.input.setText(line) }

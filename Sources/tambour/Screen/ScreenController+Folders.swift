@@ -37,7 +37,7 @@ extension ScreenController {
         }
     }
 
-    /// Returns the folder of a name, or of the only one that begins with it.
+    /// Returns the folder with a name, or else the only folder whose name begins with it.
     private func folder(named name: String) -> ChatFolder? {
         let wanted = FoldedText(name)
         let similar = state.folders.filter { FoldedText($0.title).hasPrefix(wanted) }

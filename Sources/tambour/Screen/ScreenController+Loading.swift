@@ -56,7 +56,7 @@ extension ScreenController {
         loading.stale.chats.formUnion(change.chats)
         loading.stale.chats.formUnion(change.drafts)
         if change.everything { loading.stale.allChats = true }
-        // The previews of all chats contain the own name.
+        // The preview of any chat may contain the user's own name.
         if let me, change.people.contains(me) { loading.stale.allChats = true }
         if let open = state.open, change.everything || change.drafts.contains(open) {
             takeDraft()

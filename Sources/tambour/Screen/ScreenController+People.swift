@@ -250,8 +250,8 @@ extension Person {
 }
 
 extension Client {
-    /// Returns a person, given by phone number or by the beginning of a name: of a contact, or else of
-    /// somebody in a shared chat.
+    /// Returns a person, given by phone number or by the beginning of a name. Contacts win over
+    /// other known people; within each group, a full match wins over a beginning.
     func somebody(_ who: String) async throws -> Person {
         if ChatName.phone(who) != nil { return try await find(phone: who) }
         let wanted = FoldedText(who)

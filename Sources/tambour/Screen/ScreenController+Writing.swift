@@ -37,7 +37,7 @@ extension ScreenController {
             if !submit(text) { state.input = before } else { endCommand() }
         case .limitReached: tellLimit(of: state.input)
         case .handled:
-            // A second slash means a slash of the draft.
+            // A second slash is not a command: it restores the draft and is typed into it.
             if state.input.isEmpty || state.input.text == "//", endCommand() {
                 if press == KeyPress(.character("/")) { _ = state.input.handle(press) }
             }

@@ -34,7 +34,7 @@ final class ScreenController: @unchecked Sendable {
     /// Groups whose members were requested from the server.
     var rosters: Set<ChatID> = []
     var writing = Writing()
-    /// A command whose requests are being made; nil for other requests.
+    /// The command that is being handled; requests made meanwhile belong to it.
     var commandUnderWay: CommandUnderWay?
     /// The chat that was last reported to the library.
     private var lookedAt: ChatID?
@@ -313,8 +313,9 @@ final class ScreenController: @unchecked Sendable {
         }
     }
 
-    /// Says why something failed, also in the panel whose contents do not come. The command that asked for it returns into the line, as if it had been
-    /// refused at once: otherwise the next line would be a message in the chat that was to be left.
+    /// Shows why a request failed, also in the panel that waits for its result. If a command made
+    /// the request, the command returns to the line. Otherwise the user, who expects to be in
+    /// another chat, might send the next line to the chat that the command should have left.
     private func refuse(
         _ reason: String,
         _ command: CommandUnderWay?,

@@ -15,7 +15,7 @@ extension ScreenView {
         _ seen: inout Seen
     ) {
         var area = whole
-        // What is drawn above the line takes its clicks.
+        // A click goes to the input line, unless a target added later covers the place.
         seen.targets.append((whole, .input))
         guard state.open != nil else {
             // Commands can be typed without an open chat. `/find` starts the first chat.

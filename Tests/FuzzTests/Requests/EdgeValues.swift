@@ -4,7 +4,7 @@
 struct Edge: Sendable {
     enum Change: Sendable {
         case value(WireNode)
-        /// As many copies of a valid value of the site's type as `count`, or as fit.
+        /// The given number of copies of a valid value of the site's type, or as many as fit.
         case copies(Int)
         /// A list or a text as long as the frame permits, with every part at its own limit.
         case largest

@@ -27,7 +27,7 @@ struct FuzzWorld {
     /// The number of refusals while the store was filled, by opcode and error code.
     private(set) var refused: [String: Int] = [:]
     private(set) var lastRefusal = ""
-    /// Accounts that could not log in after the store was full, and why.
+    /// Accounts that could not log in after the store had been filled, and why.
     private(set) var lockedOut: [String] = []
 
     /// Creates the accounts, fills the store, and leaves two connections of each speaker open.

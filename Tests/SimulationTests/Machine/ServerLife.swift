@@ -36,7 +36,8 @@ final class ServerLife: SimulatedScheduler, @unchecked Sendable {
     var death: Death?
     /// The probability, in thousandths, that other queues run at a preemption point.
     var restlessness = 120
-    /// Called when a crash hits a commit. The transaction's work was lost, or its replies were.
+    /// Called when a crash hits a commit. A crash before the commit loses the transaction; a crash
+    /// after it loses only the replies.
     var died: (Death) -> Void = { _ in }
     /// Called after work that may have written to sockets.
     var worked: () -> Void = {}

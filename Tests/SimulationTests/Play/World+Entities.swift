@@ -92,7 +92,7 @@ extension World {
         }
     }
 
-    /// Makes a profile with a note; the note's creation needs the profile's.
+    /// Makes a profile with a note, which the server can create only after the profile.
     private func makeFamily(_ move: Move, on device: Device) {
         guard let account = entity(.account, move.b, on: device) else { return }
         let (name, text) = (device.nextText(), device.nextText())

@@ -221,8 +221,8 @@ extension World {
             }
         }
         let chat = chat(on: device, move.b)
-        // The device does not request a complete history. Discard it first, as after a restored
-        // backup.
+        // The device requests nothing of a history that it holds completely. Discard the history
+        // first, as after a restored backup.
         _ = device.wish { core, tx in try core.distrustHistories(tx) }
         lookAtNewest(chat, on: device)
     }

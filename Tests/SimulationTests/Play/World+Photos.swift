@@ -132,8 +132,8 @@ extension World {
         if done != nil, isCancel { photos.sent[place].isCancelled = true }
     }
 
-    /// Checks that an upload continues at the server's offset, and that it gets a new key only
-    /// after the first token has expired.
+    /// Checks that an upload skips no bytes that the server lacks, and that it gets a new key only
+    /// after the token of the old key has expired.
     func uploadBegins(_ file: PhotoFile, key: String, from offset: Int64) {
         if offset > photos.held(of: key) {
             violated("\(key) is uploaded from \(offset), and \(photos.held(of: key)) are held")

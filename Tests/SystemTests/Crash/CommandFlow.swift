@@ -81,8 +81,8 @@ final class CommandFlow: @unchecked Sendable {
         own = try user.map { try WireClient(address, token: $0.token, device: "first") }
     }
 
-    /// Replaces the stranger's connection. It is logged in with its latest token, and ends with
-    /// that session.
+    /// Replaces the stranger's connection. An earlier step may have logged the old connection in,
+    /// and the server closes it when that session ends.
     func reconnectStranger() throws {
         stranger?.close()
         stranger = try WireClient(address, device: "stranger")

@@ -56,7 +56,8 @@ extension CommandFlow {
     /// Plays AUTH_REQUEST, AUTH, AUTH_CONFIRM and INVITATION_CREATE. Each round creates an account
     /// with the invitation that the account of the round before has made.
     ///
-    /// - Parameter invitation: for the first rounds; has uses left in any case.
+    /// - Parameter invitation: used until an account has made an invitation; has more uses than
+    ///   the flow needs.
     static func registration(
         with invitation: String,
         at address: String,
@@ -95,7 +96,8 @@ extension CommandFlow {
                     return .next
                 },
                 Step("INVITATION_CREATE") { flow in
-                    // Without a token, which was lost with a reply, the first invitation is in use.
+                    // If no token is known, because a kill lost the reply that contained it, the
+                    // flow continues with the first invitation.
                     guard let token = flow.open.last?.token else { return }
                     let client = try WireClient(flow.address, token: token, device: "other")
                     defer { client.close() }

@@ -48,7 +48,7 @@ extension CommandPlay {
         )
     }
 
-    /// Schedules messages; the next change cancels each.
+    /// Schedules messages; the change after each cancels it.
     private static let scheduling: Maker = { player, mark in
         let chat = try player.group()
         let time = Int64(Date().timeIntervalSince1970 * 1_000) + 30 * 86_400_000

@@ -48,8 +48,9 @@ struct CrashTests {
         try await Self.play(.stop, Self.isSoak ? 40 : 2)
     }
 
-    /// Proves that these tests can fail. A switch of debug builds makes SQLite use `synchronous =
-    /// NORMAL`. A layer that ignored some syncs would only prove that the layer works.
+    /// Proves that these tests can fail. A switch of debug builds makes the server run SQLite with
+    /// `synchronous = NORMAL`. If the power-cut layer ignored some syncs instead, the test would
+    /// prove only that the layer works.
     @Test("unless commits are not synced: with synchronous = NORMAL something is lost")
     func normalLoses() async throws {
         let world = try await CrashWorld(seed: Self.seed, synchronous: "NORMAL")

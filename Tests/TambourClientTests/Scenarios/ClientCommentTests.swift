@@ -67,7 +67,7 @@ struct ClientCommentTests {
             let page = try stage.client.history(of: id, count: 100)
             #expect(page.isStart && page.isEnd)
             #expect(page.rows.allSatisfy { $0.senderName == "Bob" })
-            // The channel has its post alone, and is neither unread nor moved by comments.
+            // The comments are neither messages of the channel nor a chat in the list.
             #expect(try stage.client.texts(of: stage.channel).suffix(1) == ["the post"])
             #expect(try stage.client.chats(includingHidden: true).contains { $0.id == id } == false)
         }
@@ -203,7 +203,7 @@ struct ClientCommentTests {
                     postID: stage.post
                 )
             )
-            // Nothing is pushed any more.
+            // The server no longer pushes the comments; a push would arrive before this reply.
             _ = try await client.sessions()
             #expect(try client.texts(of: id) == all + ["…"])
             _ = try await stage.open()

@@ -73,7 +73,7 @@ private struct Pair {
 @Suite("Entities that are brought together")
 struct EntitySyncTests {
     /// Makes a client's file look as an older version would leave it. The file then lacks entities
-    /// of some types, and the names of these types next to the sync mark.
+    /// of `types`, and `known` is the stored list of types that the older version knows.
     private func forget(
         _ types: [EntityType],
         named known: String?,

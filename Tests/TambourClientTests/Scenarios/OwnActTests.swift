@@ -4,7 +4,7 @@ import Testing
 
 @testable import TambourClient
 
-/// The views of all of an account's devices after one of them, or another user, has changed a
+/// What each device of an account shows after one of these devices, or another user, has changed a
 /// group.
 @Suite("What a change of a group leaves on the devices of its author")
 struct OwnActTests {

@@ -60,7 +60,7 @@ struct ScheduledTests {
             #expect(shown.id == .message(held.id) && shown.spans == [.init(.strong, 0..<5)])
             #expect(shown.replyTo == hello)
 
-            // Another device schedules an earlier one.
+            // Another device schedules a message with an earlier time.
             let attributes = DelayedAttributes(timeToFire: time - 1)
             let message = NewMessage(cid: 9, text: "first", delayedAttributes: attributes)
             try alice.call(MsgSendRequest(chatID: chat, message: message))
@@ -170,7 +170,7 @@ struct ScheduledTests {
                 }
             }
             #expect(try client.queueLength() == 0)
-            // This server has less room than the client knows.
+            // The client does not know that this server's limit is one message per chat.
             try await client.send("one", to: chat, atMs: Self.inHours(1))
             try await client.send("two", to: chat, atMs: Self.inHours(2))
             try await client.until("the refusal") {

@@ -7,7 +7,7 @@ import TambourTesting
 @testable import TambourClient
 
 /// A client's core, and a server that sends only the test's packets. By itself it answers only
-/// handshakes and logins, and logins with `login`.
+/// handshakes and logins; its reply to a login is `login`.
 final class ScriptedServer: ClientHost {
     struct Asked {
         let opcode: Opcode

@@ -108,8 +108,8 @@ struct ProjectionTests {
         #expect(Colour.gates == .colours && Kind.gates == .shapes && Card.gates == Shape.gates)
         #expect(Note.gates == [] && NotifNote.gates == [] && SampleGetRequest.gates == [])
         #expect([Note].gates == [] && Packed<[Shape]>.gates == Shape.gates)
-        // Packets with messages only have no gates. Some fields of a chat depend on the client's
-        // dialect: `cid` on classic, `link` on tamtam.
+        // Packets that contain only messages have no gates. Some fields of a chat depend on the
+        // client's dialect: `cid` on classic, `link` on tamtam.
         #expect(MsgGetReply.gates == [] && NotifMsgDelete.gates == [] && Message.gates == [])
         let dialects: Capabilities = [.classic, .tamtam]
         #expect(ChatsListReply.gates == dialects && NotifMessage.gates == dialects)

@@ -69,8 +69,8 @@ extension Tree: WireValue {
 }
 
 extension Tree {
-    /// Returns a random tree no deeper than `depth`. Its lengths are often close to a change of the
-    /// encoding.
+    /// Returns a random tree no deeper than `depth`. Its lengths are often close to those at which
+    /// the encoding changes.
     static func random(depth: Int, using random: inout SeededGenerator) -> Tree {
         switch random.below(depth > 0 ? 10 : 7) {
         case 0: return .null

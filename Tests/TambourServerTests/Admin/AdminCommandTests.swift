@@ -141,7 +141,7 @@ struct AdminCommandTests {
             let bytesBefore = try row(first, "message")[1]
             #expect(message[3] > 150_000 && message[3] == message[1] - bytesBefore)
             #expect(try row(second, "account").suffix(2) == [0, 0])
-            // The same day shows no growth, and the earlier sizes stay.
+            // A second call on the same day still compares with the sizes of the day before.
             let third = try server.admin(.stats(sinceDays: 1))
             #expect(try row(third, "message")[2] == 399)
             _ = try server.failure(.stats(sinceDays: 0))

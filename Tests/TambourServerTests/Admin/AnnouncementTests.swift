@@ -133,7 +133,7 @@ struct AnnouncementTests {
                 let texts = try client.texts(channel)
                 #expect(texts.filter { $0 == "second" }.count == 1, "\(stop): \(texts)")
             }
-            // The administrator who does not know whether it was made asks again.
+            // An administrator may repeat the command, not knowing whether it succeeded.
             #expect(
                 try second.failure(.announce(AnnouncementRequest("second"))).contains("--again")
             )
@@ -212,7 +212,7 @@ struct DefaultChatTests {
             #expect(control.event == "joinByLink" && event.sender == carol.userID)
             #expect(try bob.news().map(\.opcode).contains(.notifMessage))
 
-            // Accounts of an administrator come in together.
+            // Accounts that one admin command creates join in one event.
             _ = try server.admin(.createUsers(count: 3, firstPhone: 79_990_800_000))
             let listed = try server.admin(.defaultChats)
             #expect(listed.contains { $0.hasPrefix("\(group) group 6 ") }, "\(listed)")
@@ -239,7 +239,7 @@ struct DefaultChatTests {
             #expect(try server.failure(.addDefaultChat("12")).contains("no group or channel"))
             #expect(try server.failure(.removeDefaultChat("12")).contains("do not join"))
             try alice.call(ChatDeleteRequest(chatID: gone, forAll: true))
-            // Two of three fit.
+            // The group has room for only two of the three accounts.
             _ = try server.admin(.createUsers(count: 3, firstPhone: 79_990_800_000))
             #expect(
                 Set(try server.admin(.defaultChats)) == [

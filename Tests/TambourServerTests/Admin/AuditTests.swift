@@ -102,7 +102,7 @@ struct AuditTests {
             _ = try server.admin(.revokeInvitation("2"))
             _ = try server.admin(.vacuum)
             try server.reload([])
-            // What only lists or fails leaves no entry.
+            // Commands that only list, and commands that fail, leave no entry.
             _ = try server.admin(.users(AdminFilter()))
             _ = try? server.admin(.block(user: "+79", isBlocked: true))
             #expect(

@@ -92,7 +92,7 @@ struct EraseTests {
         try zoe.call(
             MsgReactionRequest(chatID: dialog, messageID: his, reaction: NewReaction(id: "🦩"))
         )
-        // Bob's forward names her in a group.
+        // Bob forwards a message of hers to a group, so the forward names her.
         let greeting = try zoe.send("hallo", to: dialog, cid: 10).message.id
         let forward = NewLink(type: .forward, messageID: greeting, chatID: dialog)
         try bob.call(MsgSendRequest(chatID: group, message: NewMessage(cid: 10, link: forward)))
@@ -213,7 +213,7 @@ struct EraseTests {
             let traces = try live(server, beside: bob)
             let zoe = traces.client
             try server.indexWords()
-            // The engine has finished all stepwise deletions, so this table is empty.
+            // The engine has finished all stepwise deletions, so `object_purge` is empty.
             let rows = try server.rows(of: zoe.userID).filter { $0.key != "object_purge" }
             #expect(rows.values.allSatisfy { $0 > 0 }, "\(rows) has not everything")
             let before = traces.found(in: try server.storedBytes())

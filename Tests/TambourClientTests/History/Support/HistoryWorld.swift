@@ -376,7 +376,7 @@ struct HistoryWorld {
     }
 
     private mutating func evict(_ choice: Int) throws {
-        // An earlier push in flight would count as a second notification.
+        // No push from before the eviction may arrive after it, neither late nor repeated.
         guard pushes.isEmpty, let row = stored.rows.element(choice) else { return }
         delivered = []
         try stored.carryOut(history.evict(below: row))
