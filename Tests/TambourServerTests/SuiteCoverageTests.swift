@@ -242,7 +242,8 @@ struct SuiteCoverageTests {
         try tour.play(alice, ContactInfoByPhoneRequest(phone: "1"))
         try tour.play(alice, .notifMessage, NotifMessageRequest().encoded())
         try tour.play(alice, MsgDeliveryRequest())
-        // Another device sees this push, because Carol comes online after Alice has begun to watch.
+        // Alice gets this push, because Carol's presence changes after Alice has begun to watch
+        // her.
         let carol = try server.signUp("Carol")
         try carol.send("hi", to: carol.dialog(with: alice), cid: 1)
         try carol.call(PingRequest(interactive: false))

@@ -260,7 +260,7 @@ enum Arithmetic {
             guard operators.contains(words[index]), index > 0, index + 1 < words.count,
                 let last = words[index - 1].last
             else { return false }
-            // Skip joined texts and signs.
+            // Skip the concatenation of strings, and signs.
             return !"\",(=".contains(last) && words[index + 1].first != "\""
         }
     }
@@ -269,7 +269,7 @@ enum Arithmetic {
         calls(in: line).contains { name, rest in
             if labels.contains(where: { rest.hasPrefix($0) }) { return false }
             guard name == "Int64" else { return narrow.contains(name) }
-            // The argument is a floating-point number.
+            // `Int64` can trap only on a floating-point argument.
             let argument = rest.prefix { $0 != ")" }
             return argument.contains("/ .") || argument.contains("timeInterval")
         }

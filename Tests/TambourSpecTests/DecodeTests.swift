@@ -521,8 +521,8 @@ struct DecodeTests {
         ] as [(String, [String], [UInt8])] {
             let pipe = folder.file(name).path
             try #require(mkfifo(pipe, 0o600) == 0)
-            // Opened for reading and writing, the pipe needs no reader, and the program sees no end
-            // before this test closes it.
+            // Opening the pipe for both reading and writing does not wait for a reader. The program
+            // sees no end of the input before this test closes the pipe.
             let end = open(pipe, O_RDWR | O_CLOEXEC)
             try #require(end >= 0)
             let decoder = try ChildProcess(

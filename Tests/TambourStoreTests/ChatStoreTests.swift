@@ -162,7 +162,7 @@ struct ChatStoreTests {
             #expect(chat.newMessages == 0)
         }
 
-        // Reading and hiding affect one member only.
+        // Reading affects one member only.
         try store.batch { tx in
             let chat = try #require(try tx.group(key, for: users[0]))
             try tx.setRead(message.id.timeMs, of: users[0], in: chat)
@@ -295,7 +295,8 @@ struct ChatStoreTests {
     func pages(engine: SQLEngine, limit: Int) throws {
         let store = try TestStore(engine)
         let users = try store.users(13)
-        // Newest first: one alone, five of one millisecond, two, three, and an empty one.
+        // Newest first: one chat with a time of its own, five that share a millisecond, two, three,
+        // and an empty chat.
         let activity: [Int64] = [900, 800, 800, 800, 800, 800, 700, 700, 600, 600, 600, 500]
         for (index, time) in activity.enumerated().reversed() where index < activity.count - 1 {
             try store.send("x", from: users[0], to: users[index + 1], at: time)
@@ -425,7 +426,8 @@ struct ChatStoreTests {
         #expect(try partners(2) == [:])
         #expect(try partners(3) == [users[3]: 4000])
         #expect(try partners(99) == [users[1]: 0, users[2]: 0, users[3]: 4000])
-        // Three messages a second apart, and two more chats.
+        // The batches are a second apart, so the dialog with user 1 changed exactly five seconds
+        // ago.
         #expect(try partners(99, since: store.now - 5_000) == [users[2]: 0, users[3]: 4000])
         #expect(try partners(99, since: store.now) == [:])
     }
@@ -444,7 +446,7 @@ struct ChatStoreTests {
                 times.append(time)
             }
         }
-        // The author has read all three messages, the other members those up to their own.
+        // The author has read all three messages; the other members have read one, two and three.
         #expect(try store.read { try $0.readerCounts(inBig: key, notBelow: times) } == [4, 3, 2])
         let last = Array(times[2...])
         #expect(try store.read { try $0.readerCounts(inBig: key, notBelow: last) } == [2])

@@ -22,8 +22,8 @@ struct MeetingStoreTests {
         }
     }
 
-    /// Creates groups with only this user, so that the other user's list is shorter; the user
-    /// leaves two of them.
+    /// Creates groups of only this user, so that the other user is in fewer chats. The user leaves
+    /// two of the groups.
     private func fill(_ user: UserID, in store: TestStore) throws {
         let groups = try (0..<6).map { _ in try store.group([user]) }
         for group in groups.prefix(2) { try leave(user, group, in: store) }

@@ -91,8 +91,8 @@ struct MemberStoreTests {
             let changed = try store.read { try $0.changedViews(for: user, since: before) }
             #expect(changed.map(\.isBig) == [true], "\(user)")
         }
-        // The group's rows record its growth, so a restart knows it; from then on only the group's
-        // own clock moves.
+        // The group's rows record that it has become big, so it stays big after a restart. From
+        // then on, changes move only the group's own clock.
         try store.reopen(limits: ["fanOutMembers": 3])
         let grown = store.now
         try store.batch { tx in

@@ -514,7 +514,7 @@ struct MessageStoreTests {
         }
         func time(_ number: Int) -> Int64 { sent[number - 1].id.timeMs }
 
-        // The message of that millisecond belongs to the older side.
+        // The message at the millisecond of the pivot belongs to the older side.
         #expect(try page(0, from: time(6), 3, 0) == ([3, 5, 6], true))
         #expect(try page(0, from: time(6) - 1, 3, 0) == ([2, 3, 5], true))
         #expect(try page(0, from: time(6), 0, 3) == ([7, 8, 9], true))
@@ -757,7 +757,8 @@ struct MessageStoreTests {
         #expect(try raise(times[2]) == [false, true])
         #expect(try marks() == [times[0], times[2]])
 
-        // The setting reveals no earlier mark. Afterwards, a new mark reveals only itself.
+        // Showing the marks again reveals no earlier mark. A mark that is set afterwards reveals
+        // only itself.
         try show(true)
         #expect(try marks() == [times[0], times[2]])
         #expect(try raise(times[1]) == [true, false])

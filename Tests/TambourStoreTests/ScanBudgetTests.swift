@@ -82,8 +82,8 @@ struct ScanBudgetTests {
         let users = try store.users(2)
         try store.batch { tx in
             for number in 0..<1_100 {
-                // In every other block, the words start like the words of the query, but each word
-                // is different.
+                // The words of a block all start with a, and those of the next block with b, like
+                // the words of the query. No word occurs twice.
                 let letter = number / 16 % 2 == 0 ? "a" : "b"
                 let words = (0..<10).map { "\(letter)\(number)x\($0)" }.joined(separator: " ")
                 try store.send(Text(words), from: users[0], to: users[1], in: tx)

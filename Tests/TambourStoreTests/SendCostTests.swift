@@ -58,10 +58,11 @@ struct SendCostTests {
         let large = try cost(sends: 128, history: 1)
         #expect(small.messages == 64 && large.messages == 128)
         #expect(small.members == 0)
-        // Each send runs one insert. Memory already knows that the client id is new and whom the
-        // chat lists.
+        // Each send runs one insert. The writer already has in memory that the client id is new,
+        // and who the chat's members are.
         #expect(large.statements - small.statements == 64)
-        // 16 members and two rows of the clock; BEGIN and COMMIT do not count as statements.
+        // Each batch adds a statement for each of 16 members and two for the clock. BEGIN and
+        // COMMIT do not count as statements.
         #expect(small.statements - 64 == 16 + 2)
     }
 

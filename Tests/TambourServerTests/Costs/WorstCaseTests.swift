@@ -6,16 +6,16 @@ import Testing
 /// Checks that each request of maximum size costs at most what the specification declares, in a
 /// store built for it.
 ///
-/// `TAMBOUR_SOAK=1` uses a store thirty times as large, because the declared costs hold in any
-/// store.
+/// The declared costs hold in a store of any size: `TAMBOUR_SOAK=1` checks them in one that is
+/// thirty times as large.
 @Suite("What requests cost at their largest")
 struct WorstCaseTests {
     private static let environment = ProcessInfo.processInfo.environment
     private static let size: WorstCaseWorld.Size =
         environment["TAMBOUR_SOAK"] == "1" ? .large : .small
 
-    /// The cost of a row that is visited but not returned: some tens of steps of SQLite's virtual
-    /// machine.
+    /// The permitted steps of SQLite's virtual machine for each row. A row that is visited but not
+    /// returned takes some tens of steps.
     private static let stepsPerRow = 120
     private static let freeSteps = 20_000
     /// Stored bytes besides the rows: cell headers for each written row, page headers for each new
@@ -50,7 +50,7 @@ struct WorstCaseTests {
         let world = try WorstCaseWorld(Self.size)
         defer { world.remove() }
         var lines: [String] = []
-        // Queries come first, because commands destroy the data that they read.
+        // Queries come first, because commands destroy data that the queries read.
         let infos = ExampleRequests.requests.sorted {
             ($0.kind == .command ? 1 : 0, $0.opcode.rawValue)
                 < ($1.kind == .command ? 1 : 0, $1.opcode.rawValue)

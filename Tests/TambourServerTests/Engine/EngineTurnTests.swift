@@ -10,7 +10,7 @@ import Testing
 @testable import TambourGateway
 @testable import TambourMessenger
 
-/// Each command takes the time it states, on a clock that only these commands move.
+/// The clock moves only while a command runs, by the duration that the test gave the command.
 @Suite("Turns of commands")
 struct EngineTurnTests {
     private struct Bench {

@@ -68,7 +68,7 @@ struct FairQueueTests {
             }
             return taken
         }
-        // Two costs of six exceed the round's ten.
+        // Two jobs of a, which cost 6 each, exceed the round's budget of 10.
         #expect(round() == ["a1", "b1", "a2", "b2"])
         #expect(round() == ["a3", "a4"])
         #expect(round() == [])

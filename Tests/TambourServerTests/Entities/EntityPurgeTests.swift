@@ -227,7 +227,7 @@ struct EntityPurgeTests {
         var delta: [EntityID: Entity] = [:]
         var steps = 0
         while try machine.stored().live > 10, steps < 200 {
-            // Clients see waiting rows as already deleted.
+            // Clients see the rows that wait for the purge as already deleted.
             for entity in try machine.pull().entities where gone.contains(entity.id) {
                 #expect(entity.isDeleted && entity.version == 2 && entity.fields.isEmpty)
             }

@@ -160,7 +160,8 @@ struct RateLimiterTests {
         ])
         #expect(rates.take(100, from: .contact, of: alice) == nil)
         for number in 0..<5_000 {
-            // Either all other buckets refill before the next one is used, or none does.
+            // Depending on the argument, the other buckets all refill after every hundred users, or
+            // never.
             if othersRefillMs > 0, number % 100 == 0 { clock.advance(ms: othersRefillMs) }
             _ = rates.take(from: .send, of: .user(UserID(Int64(number + 10))))
             #expect(rates.count <= 100)

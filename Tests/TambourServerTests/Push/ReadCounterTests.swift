@@ -7,7 +7,7 @@ import Testing
 struct ReadCounterTests {
     @Test("are those that the chat has, whatever happened before", arguments: 1...6)
     func sequence(seed: UInt64) throws {
-        // With a small limit, the server does not count for some receivers at first.
+        // With the small limits, some receivers at first get a push without the unread count.
         let limits = seed % 2 == 0 ? [:] : ["maxUnreadCounts": 1, "fanOutMembers": 3]
         try withServer(limits: limits) { server in
             var random = SeededGenerator(seed: seed)

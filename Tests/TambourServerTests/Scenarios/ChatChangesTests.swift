@@ -57,7 +57,8 @@ private struct Keeper {
         for (id, message) in held where message.answered?.id == changed.id {
             held[id]?.answered?.text = changed.text
         }
-        // The client reads messages that it does not hold when it pages to them.
+        // Ignore a change of a message that the client does not hold: a later page of the history
+        // contains its current version.
         if held[changed.id] != nil { held[changed.id] = changed }
     }
 

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("CHAT_MARK (50)")
 struct ChatMarkTests {
-    /// The year 2033, a mark such as one known client sends.
+    /// A mark in the year 2033, such as one known client sends.
     private let farFuture: Int64 = 2_000_000_000_000
 
     private func messages(_ count: Int64, _ from: WireClient, _ dialog: ChatID) throws

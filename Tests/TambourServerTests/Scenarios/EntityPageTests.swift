@@ -90,7 +90,8 @@ struct EntityPageTests {
         }
     }
 
-    /// The clock stands still, so all changes share one moment, and more may follow any page.
+    /// The clock stands still, so all changes share one millisecond, even those made after a page
+    /// was read.
     @Test("go on where they ended, also within the clock's last moment")
     func mark() throws {
         let clock = ManualClock()
@@ -164,8 +165,8 @@ struct EntityPageTests {
         _ = try restored.login(client)
         let device = EntityDevice(client: client)
 
-        // This mark is later than any time of this store, so it stems from another life of the
-        // store.
+        // This mark is later than every commit of the restored store, so it can only come from the
+        // time before the restore.
         #expect(try device.pull(since: mark + 3_600_000, count: 3).resync == true)
         var copy = Copy()
         var reply = try device.pull(since: mark, count: 3)

@@ -297,8 +297,8 @@ struct NotifConfigTests {
         try withPair { server, alice, _, _ in
             let client = try server.reconnect(alice, features: ["phone-lookup", "apple"]).client
             _ = try client.news()
-            // The first rule matches everybody, and there was none before. No client has named the
-            // other feature.
+            // The first plan leaves its feature on for everybody, as it was without a plan. No
+            // client has named the other feature.
             let rules = [plan("phone-lookup", FeatureRule()), plan("zebra", nil)]
             #expect(try server.reload(rules).last == "sessions told: 0")
             try client.expectSilence()

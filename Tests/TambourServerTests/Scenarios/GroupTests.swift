@@ -185,8 +185,8 @@ struct ChatMembersUpdateTests {
 
     @Test("who is removed hears that, and nothing of the chat from then on", arguments: [0, 5])
     func removed(strangers: Int) throws {
-        // Test a small and a big group: with strangers, the group has too many members for a row
-        // for each.
+        // Test a small and a big group: the strangers raise the number of members above
+        // `fanOutMembers`.
         try withGroup(limits: ["fanOutMembers": 3]) { server, alice, bob, carol, group in
             for index in 0..<strangers { try alice.add(server.signUp("S\(index)"), to: group) }
             try alice.add(carol, to: group)

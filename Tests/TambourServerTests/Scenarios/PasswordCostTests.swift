@@ -146,7 +146,7 @@ struct PasswordCostTests {
 
     @Test("one account cannot fill the line: the others get their turn")
     func fairness() throws {
-        // Hashing must be so slow that the line does not become empty.
+        // Hashing must be so slow that guesses of Eve's still wait when Bob's request arrives.
         let limits = ["passwordHashLogRounds": 14, "maxPasswordTriesPerHour": 1000]
         try withServer(limits: limits) { server in
             let eve = try server.signUp("Eve")

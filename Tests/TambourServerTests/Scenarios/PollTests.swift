@@ -73,7 +73,7 @@ private struct Standing: Equatable {
     }
 }
 
-/// A message with a poll, under the ids that the members use.
+/// The ids by which the members name a poll and its message.
 private struct Poll {
     let chat: ChatID
     let message: MessageID

@@ -137,7 +137,7 @@ private struct Owner {
                     chatID: alice.dialog(with: other),
                     itemType: .delayed
                 )
-                // A dialog that never began leaves nothing after its partner is gone.
+                // A dialog that never began does not exist any longer once its partner is gone.
                 if try alice.refusalCode(of: request) == .chatNotFound { return count }
                 return try count + (alice.call(request).messages ?? []).count
             }

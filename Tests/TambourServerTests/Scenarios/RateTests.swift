@@ -195,7 +195,8 @@ struct LocalizedRefusalTests {
 
     @Test("every code has words in every language")
     func complete() {
-        // Apps would show the text for unserved opcodes at every start.
+        // The code for unserved opcodes has no text, because apps would show the text at every
+        // start.
         for code in RequestError.Code.allCases where code != .protoOpcode {
             for language in RequestError.Language.allCases {
                 #expect(code.text(in: language)?.isEmpty == false, "\(code) \(language)")

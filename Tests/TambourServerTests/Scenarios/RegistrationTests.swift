@@ -28,8 +28,8 @@ extension TestServer {
         return try #require(reply.tokenAttrs.register?.token)
     }
 
-    /// Waits until all earlier codes have been delivered: those of the same queue that were asked
-    /// for before another one.
+    /// Waits until all earlier codes have been delivered: requests one more code, which the same
+    /// queue delivers after them.
     fileprivate func waitForCodes() throws {
         let phone = freshPhone()
         try run { _ = try $0.createAccount(phone: phone, firstName: "Later", lastName: nil) }
@@ -148,7 +148,8 @@ struct RegistrationTests {
                     shapes.insert("\(reply)")
                 }
             }
-            // The replies differ only in the number of requests left, in the same way.
+            // The replies differ only in the number of requests left, and that number is the same
+            // for both phones.
             #expect(shapes.count == invitations.count, "\(shapes)")
             try server.waitForCodes()
             #expect(server.hasCode(of: known) && !server.hasCode(of: stranger))
@@ -359,7 +360,7 @@ struct RegistrationTests {
             )
             #expect(try bob.confirm(token) != nil)
             _ = try server.connect().ask(server.freshPhone(), with: made[0].invitation)
-            // A used one and an ended one count until the window has passed.
+            // A used invitation and an ended one both count until the window has passed.
             clock.advance(ms: 2 * 86_400_000)
             #expect(try alice.code(of: InvitationCreateRequest()) == .tooManyRequests)
             let lines = try server.admin(.invitations(AdminFilter()))

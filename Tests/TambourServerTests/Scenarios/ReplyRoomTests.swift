@@ -126,8 +126,8 @@ struct ReplyRoomTests {
             #expect(refusal.code == .protoPayload)
             #expect(refusal.message == "/userIds: 4 administrators, limit 3")
             try alice.call(appoint(Array(others.prefix(2)), 2))
-            // Change the rights of the same administrators, then give the place of a dismissed one
-            // away.
+            // Change the rights of the same administrators, then dismiss one and appoint another
+            // user.
             try alice.call(appoint(Array(others.prefix(2)), 6))
             #expect(try alice.refusal(of: appoint([others[2]], 2)).code == .protoPayload)
             try alice.call(appoint([others[0]], nil))

@@ -8,7 +8,8 @@ import Testing
 @testable import TambourMessenger
 @testable import TambourServer
 
-/// Keeps the engine busy, so that the commands posted in between have a fixed order.
+/// Keeps the engine busy until `release`, so that the commands posted meanwhile run in a fixed
+/// order.
 private final class EngineHold: Sendable {
     private let gate = DispatchSemaphore(value: 0)
 

@@ -17,8 +17,8 @@ extension TestServer {
     }
 }
 
-/// Combines every way into an account that is in progress with every event that takes sessions
-/// away.
+/// Combines every way to log in with every event that takes sessions away while the login is in
+/// progress.
 @Suite("Logins under way when sessions are taken away")
 struct SignInsUnderWayTests {
     /// The login in progress.

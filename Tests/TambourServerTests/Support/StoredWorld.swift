@@ -53,7 +53,7 @@ final class StoredWorld {
             throw error
         }
         server.stop()
-        // The server may hold the file for another moment.
+        // Copy the file, because the stopped server may keep the original open for a moment.
         copy = "\(directory)/copy.db"
         try SQLiteConnection(path: "\(directory)/tambour.db", mode: .readOnly).copy(to: copy)
         let connection = try SQLiteConnection(path: copy, mode: .readWrite)
@@ -122,7 +122,8 @@ final class StoredWorld {
         try server.indexWords()
     }
 
-    /// Fills the empty tables with a row each, because requests that fill them would be many.
+    /// Inserts one row into each table that is still empty. Filling these tables by requests would
+    /// take many requests.
     private static func fillRest(_ connection: SQLiteConnection) throws {
         for table in try tables(of: connection) {
             let count = try connection.prepare("SELECT count(*) FROM \(table)")
@@ -185,8 +186,9 @@ final class StoredWorld {
         }
     }
 
-    /// Returns a data directory with the store after a statement, and whether the statement changed
-    /// a row. A taken key prevents a change.
+    /// Returns a data directory with a copy of the store to which a statement was applied, and
+    /// whether the statement changed a row. An `UPDATE OR IGNORE` to a key that is taken changes
+    /// none.
     func copy(changedBy sql: String) throws -> (directory: String, hasChanged: Bool) {
         let directory = try TestServer.temporaryDirectory()
         let path = "\(directory)/tambour.db"

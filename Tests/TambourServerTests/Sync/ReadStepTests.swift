@@ -95,7 +95,7 @@ struct ReadStepTests {
             #expect(pages.count > 1)
             let seen = pages.flatMap(\.self)
             #expect(Set(seen.map(\.id)) == expected && seen.count == expected.count)
-            // The order within a page is free.
+            // The chats of a page may be in any order.
             for (page, older) in zip(pages, pages.dropFirst()) {
                 let oldest = try #require(page.map(\.lastEventTime).min())
                 #expect(older.allSatisfy { $0.lastEventTime <= oldest })
@@ -129,8 +129,9 @@ struct ReadStepTests {
         var answer = machine.beginLogin(request, from: caller)
         answer = machine.goOn(answer)
         #expect(answer.restOfQuery != nil)
-        // The step reads the oldest change last, and the user leaves its chat. It has read the two
-        // newest changes; one of these chats changes again, and the user leaves the other.
+        // The login has already read the two newest changes: one of these chats changes again, and
+        // the user leaves the other. It reads the oldest change last: the user leaves that chat,
+        // too.
         let (oldest, newest, second) = keys.withLock { ($0[0], $0[7], $0[6]) }
         run(machine) { tx in
             for left in [oldest, second] {

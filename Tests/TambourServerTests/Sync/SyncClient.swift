@@ -282,7 +282,8 @@ final class SyncClient {
             as: ChatHistoryReply.self
         )
         return (reply.messages ?? []).map { message in
-            // The answered message can change without an update time.
+            // A change of the answered message does not move the update time, so do not compare the
+            // link.
             var message = message
             message.link = nil
             return message

@@ -66,7 +66,7 @@ struct SyncOracle {
         var permissions: [UserID: Int64] = [:]
         /// Messages up to this one are not visible to the user.
         var floors: [UserID: MessageID] = [:]
-        /// Whether the chat ever had more members than the fan-out allows.
+        /// Whether the chat is a channel, or ever had more members than `fanOutMembers`.
         var wasBig = false
         var messages: [Message] = []
         /// The read mark of each member.
@@ -172,7 +172,7 @@ struct SyncOracle {
         let user: UserID
     }
 
-    /// The idempotency key of a send; no chat for the creation of a group.
+    /// The idempotency key of a send; `chat` is nil for the creation of a group.
     struct SendKey: Hashable {
         let sender: UserID
         let device: DeviceID

@@ -137,10 +137,10 @@ struct DissectorBoundsTests {
     @Test("adds only so much of one frame to the tree")
     func crowdedFrames() throws {
         let wireshark = try Wireshark()
-        // An array of 65,000 items takes some 270 bytes; 100 such packets form a segment.
+        // An array of 65,000 items compresses to some 270 bytes; 100 such packets form a segment.
         let items = [0x81, 0xA1, 0x61, 0xDC, 0xFD, 0xE8] + [UInt8](repeating: 1, count: 65_000)
         let wide = Array(repeating: try Self.compressed(items), count: 100).flatMap { $0 }
-        // A megabyte of text takes 4 KiB; 12 such packets form a segment.
+        // A megabyte of text compresses to 4 KiB; 12 such packets form a segment.
         let text: [UInt8] =
             [0x81, 0xA1, 0x61, 0xDB, 0, 0x0F, 0, 0] + [UInt8](repeating: 0x61, count: 0x0F_0000)
         let long = Array(repeating: try Self.compressed(text), count: 12).flatMap { $0 }

@@ -96,8 +96,8 @@ struct CompatibilityTests {
         #expect(noticed == tried)
     }
 
-    /// The wrongly classified requirement begins with a client that MUST get something. In doubt, a
-    /// text binds its subject.
+    /// SES-04 is the one requirement that is classified wrongly: its subject is a client, but it
+    /// binds the server. In doubt, the check assumes that a requirement binds its subject.
     @Test("takes next to no requirement of today for one on clients")
     func bindsServers() {
         let binding = Trials.old.requirements.filter { Wording.bindsClients($0.text) }

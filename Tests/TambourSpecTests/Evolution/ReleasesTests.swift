@@ -77,13 +77,13 @@ struct ReleasesTests {
             )
             #expect(kept.contains("types.yaml") && kept.contains("opcodes/messages.yaml"))
             #expect(kept.contains("prose/framing.md"))
-            // It says what the specification says.
+            // The written release makes the same promises as the specification.
             let before = Promises(of: try releases.release(1))
             let after = Promises(of: try Repository.specification())
             #expect(before.items.count == after.items.count)
             #expect(CompatibilityCheck(from: before, to: after).differences().isEmpty)
 
-            // What is gone from the draft is gone from its copy.
+            // A file that was removed from the specification is also removed from the release.
             try FileManager.default.removeItem(
                 at: root.appending(path: "protocol-spec/prose/wireshark.md")
             )
@@ -102,8 +102,8 @@ struct ReleasesTests {
             let lines = try String(contentsOf: digests, encoding: .utf8)
             #expect(lines.hasPrefix("1 "))
 
-            // The same edit in the specification, in the frozen release and in the draft, so that they
-            // do not differ and only the digest reveals it.
+            // Make the same edit in the specification, in the frozen release and in the draft, so
+            // that they do not differ and only the digest reveals the edit.
             let (old, new) = ("value: 1048576", "value: 1048577")
             var other = specification
             other.limits[0].value += 1
@@ -117,7 +117,7 @@ struct ReleasesTests {
             )
             #expect(throws: Releases.Failure.self) { try releases.write(other, again: true) }
 
-            // Nor is it sealed a second time.
+            // Without its digest, the edited release is not sealed a second time.
             try FileManager.default.removeItem(at: digests)
             #expect(texts(releases.problems(of: other)).contains { $0.contains("no digest") })
             #expect(throws: Releases.Failure.self) { try releases.write(other, again: true) }
@@ -342,7 +342,8 @@ struct ReleasesTests {
             )
             second.structs[chat].fields.remove(at: title)
             Trials.forEachOpcode(&second) { if $0.name == "LOG" { $0.number = 1024 } }
-            // As if both had been deprecated long before.
+            // Write release 2 as if the field and the opcode had been deprecated long enough to be
+            // removed.
             try FileManager.default.copyItem(
                 at: releases.folder(of: 1),
                 to: releases.folder(of: 2)

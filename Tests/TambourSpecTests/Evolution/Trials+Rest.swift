@@ -800,7 +800,7 @@ extension Trials {
         }
     }
 
-    /// Rearranges the same words, and changes words with and without a note.
+    /// Reformats requirements without changing a word, and changes words with and without a note.
     private mutating func addRewordings(_ all: [String]) {
         add("a requirement is set otherwise, in the same words", all) {
             Self.forEachRequirement(&$0) { text, _ in
@@ -830,7 +830,8 @@ extension Trials {
         ] {
             let changed = Self.old.requirements.filter { requirement in
                 let isEdge = if case .opcode = requirement.place { true } else { false }
-                // In an edge, the condition stays.
+                // The trial changes only the consequence of an edge, so do not search the condition
+                // before it.
                 let text =
                     isEdge
                     ? requirement.text[

@@ -16,10 +16,10 @@ struct Trial: Sendable, CustomTestStringConvertible {
     /// The number of changed things.
     var things: Int
     var breaks: Set<Broken>
-    /// What clients have, and what it promises.
+    /// The release that clients have, and its promises.
     var release: Specification
     var before: Promises
-    /// What notes say to mean the same in other words.
+    /// The ids of requirements that, according to a note, mean the same in other words.
     var reworded: Set<String>
     var change: @Sendable (inout Specification) -> Void
 }
@@ -27,7 +27,7 @@ struct Trial: Sendable, CustomTestStringConvertible {
 /// A possible change of each field, opcode, enum, error, limit, name and requirement of the real
 /// specification.
 struct Trials {
-    /// What clients have: the specification as it is.
+    /// The release that clients have: the current specification.
     static let old: Specification = {
         do {
             return try Repository.specification()

@@ -55,7 +55,7 @@ struct SiteTests {
             let found = try #require(anchors[place.page], "\(target) on \(place.page)")
             if let anchor = place.anchor { #expect(found.contains(anchor), "\(target)") }
         }
-        // STYLE: the name of an opcode is its anchor on the page of its family.
+        // The name of an opcode is its anchor on the page of its family.
         for opcode in opcodes {
             #expect(try #require(anchors[opcode.family]).contains(opcode.name))
         }
@@ -370,7 +370,7 @@ struct SequenceDiagramTests {
             let reader = XMLReader(diagram.svg(width))
             #expect(reader.isWellFormed)
             for text in reader.texts {
-                // The average character is narrower than this.
+                // The average character is narrower than 6.4.
                 let half = Double(text.content.count) * 6.4 / 2
                 #expect(text.x - half >= 0 && text.x + half <= reader.width, "\(text.content)")
             }

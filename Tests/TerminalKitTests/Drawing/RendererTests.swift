@@ -48,8 +48,8 @@ struct RendererTests {
                 screen.draw(step)
                 switch step {
                 case .resize(let size):
-                    // When the size is that of the last frame again, only the device knows of the
-                    // resize.
+                    // When the terminal returns to the size of the last frame, only the device
+                    // knows that it was resized.
                     if size == shownSize { renderer.forget() }
                     terminal.resize(to: size)
                 case .damage:

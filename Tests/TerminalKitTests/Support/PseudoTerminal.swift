@@ -11,7 +11,7 @@ final class PseudoTerminal {
         var call: String
     }
 
-    /// The longest time that a test waits for anything; no test depends on it passing.
+    /// The longest time that a test waits for anything. No test needs this time to pass.
     static let patienceMs: Int32 = 60_000
 
     private(set) var master: Int32

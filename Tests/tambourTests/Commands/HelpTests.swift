@@ -69,7 +69,7 @@ struct HelpTests {
             for line in help.split(separator: "\n") {
                 // The parser does not wrap the usage.
                 #expect(line.count <= 80 || line.hasPrefix("USAGE:"), "\(name): \(line)")
-                // An argument without a help is alone in its line.
+                // An argument without a help text stands alone on its line.
                 let isBare = line.wholeMatch(of: #/ +(<[a-z-]+>|--[a-z-]+)( \.\.\.)?/#) != nil
                 #expect(!isBare, "\(name): \(line)")
             }

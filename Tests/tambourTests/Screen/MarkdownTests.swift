@@ -70,7 +70,8 @@ struct MarkdownTests {
                     letters.randomElement(using: &random) ?? "a"
                 }
             )
-            // Whatever was written, it is read within bounds, and what is read can be written.
+            // The spans of any source lie within its text, and any text has a source that reads as
+            // the text.
             let read = Markdown(text)
             for span in read.spans {
                 try #require(

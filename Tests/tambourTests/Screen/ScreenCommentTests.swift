@@ -71,7 +71,7 @@ struct ScreenCommentTests {
             let theirs = try desk.bob.comments(on: post, in: channel)
             #expect(theirs.map(\.text) == ["first", "second", "a third", "a fourth"])
 
-            // The way back, where the post shows the new number.
+            // Go back to the channel, where the post shows the new number of comments.
             desk.press(KeyPress(.enter), .alt("o"))
             try await desk.display.waits(for: "4 comments")
             #expect(desk.look { $0.comments == nil && $0.open == channel })

@@ -112,7 +112,8 @@ struct ScreenDraftTests {
             desk.passTime()
             await desk.waitForWishes()
             #expect(try Self.draft(at: desk) == "hello")
-            // With drafts on two devices, the later one wins.
+            // Of drafts on two devices the later one wins, so first wait until this one is on the
+            // server.
             #expect(await desk.client.settle(within: .seconds(60)))
             // A line that the user has not edited is not stored again, even after a cursor move.
             try Self.save("of the phone", at: desk)

@@ -46,7 +46,7 @@ struct ScreenFlowTests {
 
             desk.press(KeyPress(.escape), KeyPress(.character("d")))
             try await desk.display.waits(for: "Delete it for everybody?")
-            // Another key is no answer.
+            // Any other key leaves the question open.
             desk.press(KeyPress(.character("h")))
             #expect(desk.look { $0.prompt != nil })
             desk.press(KeyPress(.character("y")))

@@ -34,7 +34,7 @@ struct ScreenFolderTests {
             desk.type("/folder-add\n")
             try await waits(desk, forList: ["Cooks"])
             try await desk.display.waits(for: "Cooks is in “Work”")
-            // The neighbours of a chat are those of the folder.
+            // Alt-Down goes only to chats of the shown folder, which has no other chat.
             let group = desk.look(\.open)
             desk.press(KeyPress(.down, .alt))
             #expect(desk.look(\.open) == group)

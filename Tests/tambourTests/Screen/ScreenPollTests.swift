@@ -27,7 +27,7 @@ struct ScreenPollTests {
             desk.press(KeyPress(.down), KeyPress(.enter))
             try await wait(desk, "the vote") { $0.answers[1].isChosen && $0.voters == 1 }
             try await desk.display.waits(for: "● There")
-            // A poll with one answer for each replaces the vote.
+            // In a poll that allows each voter one answer, a new vote replaces the earlier one.
             desk.press(KeyPress(.up), KeyPress(.enter))
             try await wait(desk, "the change") {
                 $0.answers[0].isChosen && !$0.answers[1].isChosen
@@ -48,7 +48,8 @@ struct ScreenPollTests {
                 )
             )
             try await wait(desk, "Bob's vote") { $0.voters == 2 && $0.answers[0].votes == 2 }
-            // The push of a vote has the status of an edit.
+            // The push of a vote has the status of an edit, but must not mark the message as
+            // edited.
             #expect(desk.look { $0.rows.allSatisfy { !$0.isEdited } })
             desk.press(KeyPress(.enter))
             try await wait(desk, "the vote taken back") {

@@ -48,7 +48,8 @@ struct ScreenReturnTests {
             #expect(desk.look(\.input).text == "/nonsense")
             desk.press(KeyPress(.escape))
             #expect(desk.look(\.input).text == "half a thought")
-            // Two slashes are a slash of the draft, and so is one in a text that was just typed.
+            // Two slashes add one slash to an untouched draft. After that, the user has edited the
+            // text, and a single slash is text.
             desk.type("//")
             #expect(desk.look(\.input).text == "half a thought/")
             desk.type("/x")

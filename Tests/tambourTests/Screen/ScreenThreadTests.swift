@@ -70,8 +70,8 @@ struct ScreenThreadTests {
             try await desk.openBob()
             try await desk.display.waits(for: "answer")
             desk.press(KeyPress(.escape), KeyPress(.up), KeyPress(.character("t")))
-            // The answered message may not be here yet; it arrives while the panel is open, or when
-            // the user goes to it.
+            // The answered message may not be on this device yet. It arrives while the panel is
+            // open, or when the user goes to it.
             try await desk.display.wait(for: "both") { _ in Self.texts(at: desk).count == 2 }
             #expect(Self.chosen(at: desk) == "answer")
             try await desk.display.waits(for: "this one, ")

@@ -89,7 +89,8 @@ struct SignInScreenTests {
         let phone = server.freshPhone()
         type("\(phone)\n")
         try await display.waits(for: "takes only invited people")
-        // A person with an account leaves the field empty; without one, no code ever comes.
+        // A person with an account leaves the invitation empty. Without an account, no code ever
+        // arrives.
         type("\n")
         try await display.waits(for: "No code? Esc goes back")
         press([KeyPress(.escape)])

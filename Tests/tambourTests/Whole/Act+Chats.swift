@@ -140,8 +140,8 @@ extension Hand {
 
     /// Creates a group or channel.
     fileprivate func make(_ command: String) async throws {
-        // The screen opens a new group when the server has made it. Offline, that would be later,
-        // in the middle of something else.
+        // The screen opens a new group when the server has made it. Offline, the group would open
+        // later, in the middle of another act.
         guard !isOffline else { return }
         let title = "Group \(play.nextNumber())"
         let who = play.people.indices.filter { $0 != device.owner && chance(70) }

@@ -59,7 +59,7 @@ extension Act {
             if hand.look({ $0.prompt != nil }) { try await hand.confirm() }
             hand.press(KeyPress(.escape))
         },
-        // Devices request the number of comments at most once a minute, so nothing is written here.
+        // Devices request the number of comments at most once a minute, so this act writes none.
         Act("comments", ["/comments", "comments"]) { hand in
             guard try await hand.open(where: { $0.kind == .channel && !$0.isGone }) != nil,
                 hand.select(where: { $0.message != nil }) != nil

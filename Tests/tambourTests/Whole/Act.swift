@@ -23,10 +23,11 @@ struct Act: Sendable {
 
     static let all = writing + messages + places + chats + people + account + folders
 
-    /// What the acts use.
+    /// The triggers that the acts use.
     static let triggers = Set(all.flatMap(\.triggers))
 
-    /// What the acts must use, apart from the keys of panels, which plays read from the screens.
+    /// The triggers that the acts must use. The keys of panels are not among them, because plays
+    /// read those from the screens.
     static let required =
         ScreenCommand.all.map { "/\($0.name)" } + KeyAction.allCases.map(\.rawValue)
 }

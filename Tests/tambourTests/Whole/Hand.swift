@@ -151,7 +151,8 @@ struct Hand {
         try await device.waitForReading()
     }
 
-    /// Waits until a chat other than the saved messages is open, or something else was shown.
+    /// Waits until a chat other than the saved messages is open, or a question or a notice is
+    /// shown.
     func waitForChat() async throws {
         try await until("a chat") { state in
             state.prompt != nil || state.notice != nil || state.openTitle != Self.saved
@@ -220,7 +221,7 @@ struct Hand {
         return false
     }
 
-    /// Types an answer to the question that was just requested.
+    /// Waits for the question that the last command asks, and types an answer to it.
     ///
     /// - Returns: Whether there was a question.
     @discardableResult

@@ -122,7 +122,7 @@ struct ParsedScreen {
     }
 
     /// The lines that are compared: without the rule above new messages, and without blank lines,
-    /// which are one less above the messages when there is that rule.
+    /// because one fewer of them precedes the messages when the rule is shown.
     private var compared: [(text: String, styles: [Style])] {
         zip(pane, styles).map { (text: $0, styles: $1) }
             .filter { !$0.text.isEmpty && !$0.text.hasPrefix("─── new ──") }

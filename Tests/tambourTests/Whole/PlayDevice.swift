@@ -287,7 +287,7 @@ extension ScreenController {
             && !stale.history && !stale.thread
     }
 
-    /// What the screen does not show as the store holds it; nil when it shows everything.
+    /// How the screen differs from the store; nil when it shows everything as stored.
     fileprivate var difference: String? {
         guard isIdle else { return "it still reads" }
         guard state.connection == .online else { return "it shows \(state.connection)" }

@@ -23,7 +23,7 @@ final class TambourClient: LoadClient {
     private var toMeet: ArraySlice<Account>
     /// The members that are not in the group yet.
     private var toAdd: ArraySlice<UserID>
-    /// Whether it creates a channel.
+    /// Whether the created group is a channel.
     private let createsChannel: Bool
 
     private var step = Step.hello
