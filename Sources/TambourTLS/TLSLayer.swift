@@ -74,7 +74,9 @@
             var end = ReadEnd.moreLater
             withPipe(into: &answer) {
                 hasBegun = true
-                if state != .opening || handshake(&end) { end = read(into: &input) }
+                if state != .opening || handshake(&end) {
+                    end = read(into: &input, arrived: bytes.count)
+                }
             }
             switch end {
             case .moreLater: return false
@@ -141,22 +143,46 @@
             return false
         }
 
-        private func read(into input: inout [UInt8]) -> ReadEnd {
-            withUnsafeTemporaryAllocation(byteCount: Self.recordBytes, alignment: 16) { room in
+        /// Appends the plain text of all complete records.
+        ///
+        /// - Parameter arrived: the number of bytes that have arrived.
+        private func read(into input: inout [UInt8], arrived: Int) -> ReadEnd {
+            if input.isEmpty, arrived > 0 {
+                // Plain text is shorter than its record, so this usually is enough room.
+                var end: ReadEnd?
+                input = Array(unsafeUninitializedCapacity: arrived) { room, used in
+                    end = fill(UnsafeMutableRawBufferPointer(room), &used)
+                }
+                if let end { return end }
+            }
+            return withUnsafeTemporaryAllocation(byteCount: Self.recordBytes, alignment: 16) {
+                room in
                 while true {
-                    var count = 0
-                    let result = SSL_read_ex(ssl, room.baseAddress, room.count, &count)
-                    if result == 1 {
-                        input += UnsafeRawBufferPointer(rebasing: room[..<count])
-                        continue
-                    }
-                    switch SSL_get_error(ssl, result) {
-                    case SSL_ERROR_WANT_READ: return .moreLater
-                    case SSL_ERROR_ZERO_RETURN: return .closed
-                    default: return .failed("TLS: \(TLSFailure.ofQueue(0).reason)")
-                    }
+                    var used = 0
+                    let end = fill(room, &used)
+                    input += UnsafeRawBufferPointer(rebasing: room[..<used])
+                    if let end { return end }
                 }
             }
+        }
+
+        /// Reads plain text until there is no more.
+        ///
+        /// - Returns: nil if there is no more room.
+        private func fill(_ room: UnsafeMutableRawBufferPointer, _ used: inout Int) -> ReadEnd? {
+            while used < room.count {
+                var count = 0
+                let rest = UnsafeMutableRawBufferPointer(rebasing: room[used...])
+                let result = SSL_read_ex(ssl, rest.baseAddress, rest.count, &count)
+                used += count
+                if result == 1 { continue }
+                switch SSL_get_error(ssl, result) {
+                case SSL_ERROR_WANT_READ: return .moreLater
+                case SSL_ERROR_ZERO_RETURN: return .closed
+                default: return .failed("TLS: \(TLSFailure.ofQueue(0).reason)")
+                }
+            }
+            return nil
         }
 
         private func write(_ bytes: UnsafeRawBufferPointer) {
