@@ -61,11 +61,14 @@ extension Reader {
             }
         }
         for index in rows.indices {
-            guard let quoted = rows[index].quote?.message,
-                try isGone(quoted, in: chat, held, &overlays)
-            else { continue }
-            // As in later replies of the server, which leave out the link to a deleted message.
-            rows[index].quote = nil
+            guard let quoted = rows[index].quote?.message else { continue }
+            // As in later replies of the server, which quote a message as it is now, and leave out the
+            // link to a deleted message.
+            if try isGone(quoted, in: chat, held, &overlays) {
+                rows[index].quote = nil
+            } else if let message = try store.message(quoted, in: chat) {
+                rows[index].quote = quote(of: message, as: quoted, context)
+            }
         }
         return HistoryPage(
             rows: rows,
@@ -151,11 +154,7 @@ extension Reader {
                 forwarded = other.sender.map(name) ?? "a channel"
                 if message.text.isEmpty { shown = other }
             } else {
-                quote = HistoryRow.Quote(
-                    message: link.messageID ?? other.id,
-                    sender: other.sender.map(name) ?? context.title,
-                    text: other.line(name: name)
-                )
+                quote = self.quote(of: other, as: link.messageID ?? other.id, context)
             }
         }
         let poll = shown.shownAttaches.lazy.compactMap { Poll($0, me: me) }.first
@@ -181,6 +180,18 @@ extension Reader {
             state: state(of: message, readMark: context.readMark),
             isGapAfter: false,
             concernsMe: !isOwn && message.concerns(me)
+        )
+    }
+
+    private func quote(
+        of message: Message,
+        as id: MessageID,
+        _ context: Context
+    ) -> HistoryRow.Quote {
+        HistoryRow.Quote(
+            message: id,
+            sender: message.sender.map(name) ?? context.title,
+            text: message.line(name: name)
         )
     }
 
@@ -210,13 +221,7 @@ extension Reader {
             timeMs: send.atHereMs,
             text: send.shown.text,
             spans: Self.spans(send.shown.elements, send.shown.text),
-            quote: answered.map {
-                HistoryRow.Quote(
-                    message: $0.id,
-                    sender: $0.sender.map(name) ?? "",
-                    text: $0.line(name: name)
-                )
-            },
+            quote: answered.map { quote(of: $0, as: $0.id, context) },
             forwardedFrom: send.shown.forwardOf == nil ? nil : "",
             attachments: send.shown.attachmentTexts,
             poll: nil,

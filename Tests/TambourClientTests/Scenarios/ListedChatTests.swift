@@ -337,6 +337,34 @@ struct ListedChatTests {
         }
     }
 
+    @Test("an answer quotes a stored message as it is now, and not as it was when the answer came")
+    func quotes() throws {
+        try withScriptedServer { server in
+            let first = ScriptedServer.message(1)
+            server.login.chats = [ScriptedServer.described(last: first)]
+            server.reconnect()
+            var answer = ScriptedServer.message(2)
+            answer.link = Packed(MessageLink(type: .reply, chatID: Self.chat, message: first))
+            server.push(
+                .notifMessage,
+                NotifMessage(chatID: Self.chat, message: answer, prevMessageID: first.id)
+            )
+            func expect(_ wanted: String) throws {
+                let quotes = try server.store.read { db in
+                    try Reader(db).history(of: Self.chat, .newest, count: 9).rows.compactMap(\.quote)
+                }
+                #expect(quotes.map(\.text) == [wanted])
+                #expect(quotes.map(\.message) == [first.id])
+            }
+            try expect("message 1")
+            var edited = first
+            edited.text = "something else"
+            edited.status = .edited
+            server.push(.notifMessage, NotifMessage(chatID: Self.chat, message: edited))
+            try expect("something else")
+        }
+    }
+
     @Test("a message is read by members alone, not by somebody who has left")
     func readByMembers() throws {
         try withScriptedServer { server in
