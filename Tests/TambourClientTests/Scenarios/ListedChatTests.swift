@@ -351,7 +351,9 @@ struct ListedChatTests {
             )
             func expect(_ wanted: String) throws {
                 let quotes = try server.store.read { db in
-                    try Reader(db).history(of: Self.chat, .newest, count: 9).rows.compactMap(\.quote)
+                    try Reader(db).history(of: Self.chat, .newest, count: 9).rows.compactMap(
+                        \.quote
+                    )
                 }
                 #expect(quotes.map(\.text) == [wanted])
                 #expect(quotes.map(\.message) == [first.id])
