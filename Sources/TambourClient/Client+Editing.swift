@@ -57,7 +57,8 @@ struct EditedText {
     func elements(insteadOf old: String, _ elements: [Element]) -> [Element] {
         let moved = TextChange(from: old, to: text).moved(elements)
         guard let spans else { return moved }
-        // Formatting that the library does not know cannot have been chosen anew.
+        // `spans` cannot express formatting that this library does not know, so that formatting
+        // stays, as mentions do.
         let kept = moved.filter { $0.style?.isMention ?? true }
         let named = kept.filter { $0.style != nil }.map(\.range)
         let new = spans.filter { span in
@@ -121,8 +122,8 @@ struct TextChange: Equatable {
 }
 
 extension Element {
-    /// The range that the element formats. A nonsensical range from the server lies far beyond any
-    /// text.
+    /// The range that the element formats, clamped so that a nonsensical range from the server
+    /// causes no overflow.
     fileprivate var range: Range<Int> {
         let most = Int(Int32.max)
         let start = min(max(0, Int(clamping: from)), most)

@@ -7,11 +7,11 @@ public import TambourProtocol
 /// undoes nothing silently: when changes of two devices collide, `entityConflicts` keeps both until
 /// the user has chosen.
 ///
-/// The first of these calls starts the synchronisation of entities. Before that, entities cost
-/// nothing.
+/// The first call of any of these functions starts the synchronisation of entities. Before that,
+/// entities cost nothing.
 extension Client {
-    /// Returns the entities directly below a parent, or at the top, in the order in which this
-    /// device received them.
+    /// Returns the entities directly below a parent, or the top-level entities for nil, in the
+    /// order in which this device received them.
     public func entities(below parent: EntityID? = nil) async throws(ClientError) -> [LocalEntity] {
         try await wish { core, tx in try core.entities.use(tx).entities(below: parent) }
     }

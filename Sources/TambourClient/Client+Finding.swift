@@ -22,8 +22,8 @@ extension Client {
     /// Searches the server's messages for words that begin with the words of `query`, newest first.
     ///
     /// The results are not stored here; to open one, call `look` at its chat around the message. A
-    /// server that has many messages to search answers with empty pages. The client then requests
-    /// up to `pagesOfNothing` further pages.
+    /// server that has many messages to search answers with empty pages. After an empty page, the
+    /// client requests the next page, up to `pagesOfNothing` pages in total.
     /// - Parameters:
     ///   - chat: nil for all chats.
     ///   - marker: the marker at the end of the previous page; nil for the first page.
@@ -72,8 +72,8 @@ extension Client {
 
     /// Stores people as the server describes them, in one transaction.
     ///
-    /// - Parameter isMemberList: whether `users` come from a list of members, which lacks the names that
-    ///   this account gave.
+    /// - Parameter isMemberList: whether `users` come from a list of members, which lacks the names
+    ///   that this account gave.
     func keep(_ users: [User], isMemberList: Bool = false) async throws(ClientError) -> [Person] {
         try await wish { _, tx in
             for user in users {

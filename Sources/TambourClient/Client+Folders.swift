@@ -1,6 +1,6 @@
 public import TambourProtocol
 
-/// A group of chats that the account has made. All its devices share the folders.
+/// A folder of chats that the account has created. All devices of the account share it.
 public struct ChatFolder: Hashable, Sendable, Identifiable {
     public let id: String
     public let title: String
@@ -68,8 +68,8 @@ extension Client {
     /// Creates a folder at the end of the list.
     ///
     /// - Returns: the id of the folder.
-    /// - Throws: `ClientError.invalid` for an empty or too long title, the title of another folder,
-    ///   or one folder more than `ChatFolder.most`.
+    /// - Throws: `ClientError.invalid` for an empty or too long title, for the title of another
+    ///   folder, and when there are already `ChatFolder.most` folders.
     @discardableResult
     public func createFolder(
         _ title: String,
@@ -114,7 +114,7 @@ extension Client {
         }
     }
 
-    /// Changes the order of the folders. Folders that are not named follow in their old order.
+    /// Changes the order of the folders. Folders that `ids` omits follow in their old order.
     public func orderFolders(_ ids: [ChatFolder.ID]) async throws(ClientError) {
         try await change { core, folders, tx in
             // A newer order replaces a queued one, and therefore names all folders.

@@ -8,7 +8,8 @@ extension Client {
         public let title: String
         public let about: String
         public let members: Int
-        /// The public name, or the invitation from `join/` on; empty if the server hides it.
+        /// The public name, or the part of the invitation link from `join/` on; empty if the server
+        /// hides it.
         public let link: String
 
         init(_ chat: Chat) {
@@ -23,7 +24,7 @@ extension Client {
     /// The result of `join`.
     public enum Joining: Hashable, Sendable {
         case joined(ChatCard)
-        /// Administrators decide who joins.
+        /// The account joins when an administrator accepts the request.
         case requested(ChatCard)
     }
 
@@ -43,7 +44,8 @@ extension Client {
 
     /// Returns the group or channel of a link; nil for an invalid link.
     ///
-    /// - Parameter link: an invitation, in full or from `join/` on, or a public name.
+    /// - Parameter link: an invitation link, whole or only its part from `join/` on, or a public
+    ///   name.
     public func lookUp(_ link: String) async throws(ClientError) -> ChatCard? {
         try await askLoggedIn(LinkInfoRequest(link: Text(link))).chat.map(ChatCard.init)
     }

@@ -17,8 +17,10 @@ extension Client {
         public var id: UserID { person.id }
     }
 
-    /// Returns at most `limit` members of a group or channel, with their roles. Waits for the
-    /// server.
+    /// Returns members of a group or channel, with their roles. Waits for the server.
+    ///
+    /// Requests pages until they contain at least `limit` members or there are no more. The last
+    /// page may exceed `limit`.
     ///
     /// - Throws: `ClientError.refused` for a channel that this account does not administer.
     public func roster(

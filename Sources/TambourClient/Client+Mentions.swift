@@ -3,7 +3,8 @@ import TambourProtocol
 
 /// Mentions of this account, and mentions in its own messages.
 extension Client {
-    /// Returns messages on this device that mention this account or answer it, newest first.
+    /// Returns messages on this device that mention this account or answer one of its messages,
+    /// newest first.
     public func mentions(count: Int = 50) throws(ClientError) -> [Found] {
         try store.read { try Reader($0).mentions(count: count) }
     }

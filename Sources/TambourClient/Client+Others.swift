@@ -5,7 +5,7 @@ extension Client {
     /// The time limit for the other process to deliver the server's answer.
     private static let patience = Duration.seconds(30)
 
-    /// Has the connected process send a request to the server, and waits for the reply.
+    /// Lets the connected process send a request to the server, and waits for the reply.
     ///
     /// - Throws: `ClientError.timedOut` if no answer arrives, for example because that process is
     ///   offline.

@@ -11,8 +11,8 @@ extension Client {
     /// today `StandInUpload` uploads nothing, and the server answers `error.message.invalid`.
     ///
     /// - Parameters:
-    ///   - path: a JPEG, PNG, GIF or WebP of at most `PhotoFile.maxBytes`. The connected client
-    ///     copies the file at once; until then the file must stay in place.
+    ///   - path: a JPEG, PNG, GIF or WebP of at most `PhotoFile.maxBytes`. The file must stay in
+    ///     place until the connected client has copied it.
     ///   - caption: at most 4,000 UTF-16 units.
     /// - Returns: an id for the message until the server assigns one. The message is already stored
     ///   when the call returns.

@@ -18,7 +18,7 @@ extension Client {
         try store.read { try Reader($0).pinnedMessage(in: chat) }
     }
 
-    /// The phone number that signed in on this device; nil for a sign-in with a token alone.
+    /// The phone number of the last sign-in on this device; nil after a sign-in with a token alone.
     public func phone() throws(ClientError) -> String? {
         try store.read { try $0.value(of: .phone) }
     }
@@ -116,8 +116,8 @@ extension Client {
         try store.read { try $0.contacts() }
     }
 
-    /// Returns everybody of whom this device stores something, sorted by name: contacts, and who is or was in
-    /// a chat with this account.
+    /// Returns everybody about whom this device stores something, sorted by name: contacts, and
+    /// people who are or were in a chat with this account.
     public func knownPeople() throws(ClientError) -> [Person] {
         try store.read { try $0.knownPeople() }
     }

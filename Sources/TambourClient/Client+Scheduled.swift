@@ -51,7 +51,7 @@ extension Client {
     ///   - atMs: when to send the message, in Unix milliseconds.
     ///   - draft: as in `send`.
     /// - Throws: `ClientError.invalid` for a time that has passed or is more than a year away, and
-    ///   for one message more than `mostScheduledInChat`.
+    ///   when the chat already has `mostScheduledInChat` scheduled messages.
     @discardableResult
     public func send(
         _ text: String,
@@ -309,7 +309,8 @@ extension Reader {
     }
 
     /// - Parameters:
-    ///   - failedMs: when a message of the list last could not be sent.
+    ///   - failedMs: when a message of the list last could not be sent. Messages that were due by
+    ///     then have failed.
     ///   - passedMs: a time that has passed by the server's clock.
     private func scheduled(
         _ message: Message,

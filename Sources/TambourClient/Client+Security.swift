@@ -5,7 +5,7 @@ extension Client {
     /// The password that a sign-in needs besides the code.
     public struct PasswordDetails: Hashable, Sendable {
         public let isSet: Bool
-        /// A reminder that everybody sees who has the code; nil without one.
+        /// A reminder that is shown to everybody who has the code; nil without one.
         public let hint: String?
     }
 
@@ -27,7 +27,8 @@ extension Client {
     /// - Parameters:
     ///   - password: the new password; nil removes the password and its hint.
     ///   - current: the present password; nil if none is set.
-    ///   - hint: a reminder that everybody sees who has the code; nil keeps the present hint.
+    ///   - hint: a reminder that is shown to everybody who has the code; nil keeps the present
+    ///     hint.
     public func setPassword(
         _ password: String?,
         current: String?,

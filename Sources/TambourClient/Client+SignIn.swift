@@ -70,7 +70,7 @@ extension Client {
     public struct Invitation: Hashable, Sendable {
         /// The code that the other person passes to ``Client/requestCode(phone:invitation:)``.
         public let code: String
-        /// The end of the invitation, Unix milliseconds.
+        /// When the invitation expires, in Unix milliseconds.
         public let expiresMs: Int64
         /// How many more invitations the user may make now.
         public let left: Int
@@ -78,7 +78,7 @@ extension Client {
 
     /// Makes an invitation for one person. Waits for the server, which shows the code only once.
     ///
-    /// - Throws: `ClientError.refused` with `not.allowed` where users do not invite, and with
+    /// - Throws: `ClientError.refused` with `not.allowed` when users may not invite, and with
     ///   `too.many.requests` when the user has made as many as the server allows.
     public func makeInvitation() async throws(ClientError) -> Invitation {
         let reply = try await askLoggedIn(InvitationCreateRequest())
@@ -93,7 +93,7 @@ extension Client {
     /// protocol.
     ///
     /// A server that restricts registration sends no code to a phone without an account and without
-    /// an invitation, and does not say so: nobody can find out who has an account.
+    /// an invitation, and does not say so. Thus nobody can find out who has an account.
     /// - Parameters:
     ///   - phone: 5 to 15 digits, with or without a plus.
     ///   - invitation: the code of an invitation; nil for an existing account, an invited phone, or
@@ -144,9 +144,10 @@ extension Client {
         return .nameWanted(Registration(phone: request.phone, token: token))
     }
 
-    /// Signs in with a token of an existing account, if there is one.
+    /// Signs in with the login token of a reply, or returns the request for a password if the reply
+    /// contains a challenge.
     ///
-    /// - Returns: The step that follows; nil without a token and a challenge.
+    /// - Returns: The step that follows; nil when the reply contains neither.
     func signIn(
         _ tokens: TokenAttrs,
         _ challenge: PasswordChallenge?,

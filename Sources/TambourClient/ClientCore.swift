@@ -59,7 +59,7 @@ package final class ClientCore {
     package var bytesSent: Int { wire.bytesSent }
     package var bytesReceived: Int { wire.bytesReceived }
 
-    /// The rest of the pause after a failed connection; nil outside of a pause.
+    /// The remaining part of the pause after a failed connection; nil outside of a pause.
     package var pauseBeforeRetryMs: Int64? {
         guard case .waiting(let until) = link.phase else { return nil }
         return max(0, until - environment.nowMs())

@@ -31,8 +31,8 @@ final class Listeners: Sendable {
         case .changes(let changes):
             let (listeners, untold) = guarded.withLock { ($0.changes, $0.untold) }
             for (id, listener) in listeners {
-                // If the listener has not consumed the buffered set, replaces it by its union with
-                // the new set. No change is lost.
+                // If the listener has not consumed the buffered set, the union of that set and the
+                // new set replaces it. No change is lost.
                 var whole = untold[id] ?? ChangeSet()
                 whole.formUnion(changes)
                 var isDropped = false

@@ -13,7 +13,8 @@ extension Client {
 
     /// Whether a text fits into one message.
     public static func fitsMessage(_ text: String) -> Bool {
-        // A UTF-16 unit takes at most three bytes, so the text never exceeds `maxTextBytes`.
+        // A UTF-16 unit takes at most three bytes in UTF-8, so the text never exceeds
+        // `maxTextBytes`.
         text.utf16.count <= maxMessageUnits
     }
 

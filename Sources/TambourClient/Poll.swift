@@ -166,7 +166,7 @@ struct VoteTask: ClientTask {
     }
 
     func succeeded(_ reply: SendVoteReply, in core: ClientCore, _ tx: StoreTransaction) throws {
-        // The reply has the votes but not their version, so the message is fetched.
+        // The reply contains the votes but not the message's version, so the changes are requested.
         try tx.noteMissingChanges(of: ChatID(chat))
         try core.askChanges(of: ChatID(chat), tx)
     }

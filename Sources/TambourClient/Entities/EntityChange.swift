@@ -81,8 +81,8 @@ extension EntityChange {
         fields.allSatisfy { entity.fields[$0.key, default: .null] == $0.value }
     }
 
-    /// Returns whether another change has, since the base, set a field to a value other than this
-    /// update's.
+    /// Returns whether, since the base, another change has set a field of this update to a
+    /// different value.
     func collides(with entity: Entity) -> Bool {
         fields.contains { name, value in
             let theirs = entity.fields[name, default: .null]

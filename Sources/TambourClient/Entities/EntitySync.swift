@@ -24,7 +24,7 @@ final class EntitySync {
         /// Whether the server does not support entities or refused a request. Then this connection
         /// makes no further attempts.
         var isRefused = false
-        /// The pages of a full pull received so far; nil while changes are pulled.
+        /// The entities received so far in a full pull; nil when only changes are pulled.
         var everything: [Entity]?
         /// The start of the next page; nil to start at the stored mark.
         var next: Mark?
@@ -75,7 +75,7 @@ final class EntitySync {
             schema: .standard(.standard),
             rows: try tx.entityRows(random: core.environment.random)
         )
-        // Reread while a batch is in flight: the expected reply belongs to this batch.
+        // If a batch is in flight, the reread entities must wait for its reply.
         if link.underWay == .push { read.resume() }
         held = read
         return read
@@ -101,7 +101,7 @@ final class EntitySync {
         try tx.set(.entityTypes, LocalEntities.knownTypes)
     }
 
-    /// Pulls if another process is the first that uses entities.
+    /// Pulls if another process was the first to use entities.
     func pullForOthers(_ tx: StoreTransaction) throws {
         guard !link.hasPulled, link.underWay == nil,
             try tx.value(of: .entitiesMark) as Int64? != nil

@@ -165,7 +165,7 @@ extension LocalEntities {
     /// Updates conflicts over a natural key. When the entity with the key is deleted, the creation
     /// can be sent again.
     ///
-    /// This waits for the arrival of that copy, because the reply that named the entity may be
+    /// Runs only when a copy of that entity arrives, because the reply that named the entity may be
     /// newer than the copy stored here.
     private mutating func settleDuplicates(of copy: Entity) {
         for var update in open.values.values {

@@ -94,8 +94,8 @@ extension LocalEntities {
         )
     }
 
-    /// Returns the entities directly below the parent, or at the top, in the order in which this
-    /// device received them.
+    /// Returns the entities directly below the parent, or the top-level entities for nil, in the
+    /// order in which this device received them.
     package func entities(below parent: EntityID?) -> [LocalEntity] {
         children[parent.map(current), default: []]
             .compactMap { entity($0) }
@@ -109,7 +109,7 @@ extension LocalEntities {
             .compactMap { conflict($0.id) }
     }
 
-    /// The number of changes without a reply from the server.
+    /// The number of changes that are queued or in flight, without conflicts.
     package var pendingCount: Int {
         sent.values.count + open.values.values.filter { $0.cause == nil }.count
     }

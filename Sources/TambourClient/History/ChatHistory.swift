@@ -53,7 +53,7 @@ package struct ChatHistory: Equatable, Sendable {
         }
     }
 
-    /// Applies the deletion of messages: NOTIF_MSG_DELETE, the reply to MSG_DELETE.
+    /// Applies the deletion of messages, from NOTIF_MSG_DELETE or the reply to MSG_DELETE.
     package mutating func delete(_ positions: [Position]) -> HistoryEffects {
         change { history, effects in history.delete(positions, &effects) }
     }
@@ -106,7 +106,7 @@ package struct ChatHistory: Equatable, Sendable {
 
     // MARK: - Discarding
 
-    /// Discards all claims. The messages stay on screen.
+    /// Discards all chunks and tombs. The stored messages stay, but prove nothing.
     package mutating func resync() -> HistoryEffects {
         change { history, effects in
             effects.distrustsContents = true
@@ -124,7 +124,8 @@ package struct ChatHistory: Equatable, Sendable {
         }
     }
 
-    /// Deletes all rows below a row, to free space. Never cuts an interval out of the middle.
+    /// Deletes all rows below a row, to free space. Only the oldest part of a history is evicted,
+    /// never a part in the middle.
     package mutating func evict(below row: Position) -> HistoryEffects {
         let floor = Position.first(at: row.timeMs)
         guard let end = floor.previous else { return HistoryEffects() }
@@ -136,8 +137,8 @@ package struct ChatHistory: Equatable, Sendable {
         }
     }
 
-    /// Drops the tombs. Call this when no request of the chat is in flight; a later reply is
-    /// ignored.
+    /// Drops the tombs. Call this when no request of the chat is in flight, because a reply to an
+    /// earlier request is ignored from then on.
     package mutating func settle() -> HistoryEffects {
         guard !tombs.isEmpty else { return HistoryEffects() }
         return change { history, _ in history.beginGeneration() }
@@ -191,8 +192,8 @@ package struct ChatHistory: Equatable, Sendable {
         _ effects: inout HistoryEffects
     ) {
         for position in positions {
-            // Pages in flight, or the push of a message after all chunks, may contain a version
-            // before this change.
+            // A page in flight may contain the version before this change. So may the push of a
+            // message that lies after all chunks.
             if isReading || isBehindAll(position) {
                 admit(position, to: &effects)
             } else {

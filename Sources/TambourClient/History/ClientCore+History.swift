@@ -121,8 +121,8 @@ extension ClientCore {
             tx,
             body
         )
-        // A push to all members lacks this account's reaction, and the page may be older than that
-        // push.
+        // A push to all members lacks this account's reaction, and a page that arrives after the
+        // push may contain older reactions.
         for message in tx.outrun { try askReactions(to: message, in: chat, tx) }
         tx.outrun = []
     }

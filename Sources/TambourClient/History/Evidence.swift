@@ -88,7 +88,7 @@ extension Evidence {
     /// This page is equally good evidence: it ends at the newest message, so nothing is missing
     /// after its first message.
     /// - Parameters:
-    ///   - bound: the end of the page in the request.
+    ///   - bound: the position at which the page ends at the latest, as in the request.
     ///   - more: nil from a server that omits the field.
     ///   - closed: the position after which messages may have appeared since the server looked.
     package static func backwardPage(
@@ -121,7 +121,7 @@ extension Evidence {
     /// - Parameters:
     ///   - pivot: a message that is or was in the chat. The server may consider any other position
     ///     to be in the future. In that case an empty page proves nothing.
-    ///   - bound: the end of the page in the request.
+    ///   - bound: the position at which the page ends at the latest, as in the request.
     package static func forwardPage(
         after pivot: Position,
         upTo bound: Position = .max,

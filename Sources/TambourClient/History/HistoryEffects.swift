@@ -1,7 +1,7 @@
 /// The effects of a step on the database. Apply them in one transaction, from top to bottom.
 package struct HistoryEffects: Equatable, Sendable {
-    /// Whether any later version replaces the stored contents, because a restored server may have
-    /// lost an edit.
+    /// Whether content that arrives from now on replaces the stored content, even with an older
+    /// version, because a restored server may have lost an edit.
     package internal(set) var distrustsContents = false
     /// The interval in which stored messages are deleted, except those in `store` and `refresh`.
     package internal(set) var cleared: PositionInterval?
@@ -9,8 +9,8 @@ package struct HistoryEffects: Equatable, Sendable {
     package internal(set) var removed: [Position] = []
     /// Messages to store. If a row exists, the newer content wins.
     package internal(set) var store: [Position] = []
-    /// Messages to update if a row exists. A message without a row is deleted and must not be
-    /// stored.
+    /// Messages to update if a row exists. A message without a row has been deleted and must not
+    /// be stored again.
     package internal(set) var refresh: [Position] = []
 
     /// Changes to the chunks of the chat.

@@ -61,7 +61,7 @@ package struct ChangeCursor: Hashable, Sendable {
     /// Moves without a request, after a login that did not list the chat as changed.
     ///
     /// - Parameters:
-    ///   - markMs: the mark that the login sent. The login does not contain earlier changes.
+    ///   - markMs: the mark in the login request. The reply says nothing about earlier changes.
     ///   - timeMs: the `time` of the login.
     package mutating func skip(unchangedSinceMs markMs: Int64, throughMs timeMs: Int64) {
         guard behind == nil, sinceMs >= markMs, timeMs > sinceMs else { return }

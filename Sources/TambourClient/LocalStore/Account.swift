@@ -25,8 +25,8 @@ extension StoreTransaction {
         /// The time up to which entities were pulled, in Unix milliseconds of the server's clock;
         /// absent until entities are used.
         case entitiesMark
-        /// The entity types known to the client that pulled everything up to the mark, ordered by
-        /// name.
+        /// The entity types that this client knew when it pulled everything up to the mark, ordered
+        /// by name.
         case entityTypes
         /// The counters for ids and operations.
         case entityCounters

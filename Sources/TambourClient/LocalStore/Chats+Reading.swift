@@ -12,7 +12,7 @@ struct ChatRow {
     let unread: Int64
     /// Whether the account is no longer in the chat.
     let isGone: Bool
-    /// Whether the part of the list that has been read lacks the chat.
+    /// Whether the chat is missing from the part of the list that has been received so far.
     let isStale: Bool
     /// The cursor up to which changes of the chat's messages are known; nil before its first
     /// message was stored.

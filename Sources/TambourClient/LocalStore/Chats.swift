@@ -196,8 +196,8 @@ extension StoreTransaction {
         return false
     }
 
-    /// Handles a new message in a chat. The chat moves up in the list, and the sender is taken to
-    /// have read all earlier messages, as a member.
+    /// Handles a new message in a chat. The chat moves up in the list. A sender who is a member is
+    /// taken to have read all earlier messages.
     ///
     /// - Returns: whether the unread count is now unknown.
     @discardableResult
@@ -224,8 +224,9 @@ extension StoreTransaction {
         return db.changesCount == 0
     }
 
-    /// Whether the server's description of a chat lists a user. Only the marks of these users count: the
-    /// event that somebody has left comes from somebody whom the description no longer lists.
+    /// Returns whether the server's description of a chat lists a user. Only the read marks of
+    /// listed users count: the event that a user has left comes from that user, who is no longer
+    /// listed.
     private func isListed(_ user: UserID, in chat: ChatID) throws -> Bool {
         try describedChat(chat)?.participants.pairs.contains { $0.0 == user } ?? false
     }
@@ -260,7 +261,7 @@ extension StoreTransaction {
         try execute("UPDATE chat SET isStale = 1")
     }
 
-    /// Records that the part of the list that has been read contains a chat.
+    /// Records that the part of the list that has been received so far contains a chat.
     func noteListed(_ chat: ChatID) throws {
         try execute("UPDATE chat SET isStale = 0 WHERE id = ?", [chat.rawValue])
     }

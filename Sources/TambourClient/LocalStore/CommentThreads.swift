@@ -58,7 +58,7 @@ extension StoreReading {
             .map { CommentThread($0) }
     }
 
-    /// Returns the comments that are pushed, the ones opened longest ago first.
+    /// Returns the comments that are pushed, in the order in which they were opened.
     func openCommentThreads() throws -> [CommentThread] {
         try rows("SELECT * FROM comment_thread WHERE opened <> 0 ORDER BY opened")
             .map { CommentThread($0) }
@@ -83,7 +83,7 @@ extension StoreReading {
         )
     }
 
-    /// Returns the names under which the server knows a chat.
+    /// Returns the chat and, for comments, the post that requests name for a chat of this device.
     func place(of chat: ChatID) throws -> MessagePlace {
         MessagePlace(chat, try commentThread(chat))
     }
@@ -105,7 +105,7 @@ extension StoreReading {
 }
 
 extension StoreTransaction {
-    /// Makes the comments on a post a chat of this device.
+    /// Adds the comments on a post as a chat of this device.
     func addCommentThread(on post: MessageID, of channel: ChatID) throws {
         try execute(
             "INSERT OR IGNORE INTO comment_thread (post, chat) VALUES (?, ?)",
@@ -141,7 +141,7 @@ extension StoreTransaction {
         )
     }
 
-    /// Forgets the end of the comments, before their newest page is requested.
+    /// Forgets which comment is the newest, before the newest page is requested.
     func forgetNewestComment(of thread: CommentThread) throws {
         try execute(
             "UPDATE comment_thread SET newest = NULL WHERE post = ?",

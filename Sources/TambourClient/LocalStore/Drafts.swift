@@ -1,7 +1,7 @@
 import GRDB
 import TambourProtocol
 
-/// The shown drafts, the server's drafts, and saved drafts without a reply from the server.
+/// The shown drafts, the server's drafts, and drafts sent for saving without a reply so far.
 extension StoreTransaction {
     // MARK: - The shown draft
 
@@ -46,7 +46,8 @@ extension StoreTransaction {
 
     // MARK: - Drafts in flight
 
-    /// Records a draft that is sent for saving. Until the reply, the server may have stored it.
+    /// Records a draft that is sent for saving. Until the reply arrives, it is unknown whether the
+    /// server has stored the draft.
     func noteSentDraft(_ text: String, replyTo: MessageID?, in chat: ChatID) throws {
         try execute(
             "INSERT INTO draft_sent VALUES (?, ?, ?)",
@@ -98,7 +99,7 @@ extension StoreTransaction {
     /// Deletes the server's drafts of all chats, before a full set is stored.
     func forgetSavedDrafts() throws {
         let chats = try rows("SELECT chat FROM draft_saved")
-        // This entry identifies a draft from this device when the server sends it again.
+        // These rows identify the drafts from this device when the server sends them again.
         try execute(
             "INSERT INTO draft_sent SELECT chat, text, replyTo FROM draft_saved WHERE isOwn"
         )
@@ -172,8 +173,8 @@ extension StoreReading {
         try int("SELECT time FROM draft_saved WHERE chat = ? AND isOwn", [chat.rawValue])
     }
 
-    /// Returns whether a draft is stored on this device only: a long draft, or a draft in a group
-    /// that the account has lost.
+    /// Returns whether a draft is stored on this device only: a long draft, a draft of a comment,
+    /// or a draft in a group that the account has lost.
     func isLocalDraft(_ text: String, in chat: ChatID) throws -> Bool {
         try !Client.fitsMessage(text) || isGone(chat) || commentThread(chat) != nil
     }

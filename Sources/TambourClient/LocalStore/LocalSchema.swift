@@ -75,7 +75,7 @@ enum LocalSchema {
         );
         """
 
-    /// Marks the lists that the stored chats mention as stale.
+    /// Marks as stale the lists of scheduled messages that the stored chats mention.
     private static func noteScheduled(_ db: Database) throws {
         for row in try Row.fetchAll(db, sql: "SELECT id, data FROM chat") {
             guard let chat = Chat(stored: row["data"]), chat.lastDelayedUpdateTime > 0 else {

@@ -157,9 +157,9 @@ package final class StoreTransaction {
     package let db: Database
     /// The changes to report to readers.
     package var changes = ChangeSet()
-    /// Mentioned people who may be unknown.
+    /// People named in stored chats and messages, who may not be stored themselves.
     var strangers: Set<UserID> = []
-    /// Subjects described by a push or an answer. The chats in `changes` count as well.
+    /// Subjects that a push or a reply has updated. `allLearned` adds the chats in `changes`.
     var learned: Set<Subject> = []
     /// Messages that changed while a page with older reactions was in flight.
     var outrun: [MessageID] = []

@@ -95,7 +95,7 @@ extension StoreReading {
     /// Returns the answer to an errand; nil until it arrives.
     func answer(toErrand errand: Int64) throws -> Result<[UInt8], ClientError>? {
         let row = try row("SELECT reply, failure FROM errand WHERE id = ?", [errand])
-        // A process has signed out and erased the errands.
+        // The errand is missing, because a process has signed out and erased all errands.
         guard let row else { return .failure(.disconnected) }
         if let reply = row["reply"] as Data? { return .success([UInt8](reply)) }
         guard let failure = row["failure"] as Data? else { return nil }

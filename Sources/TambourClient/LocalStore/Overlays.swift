@@ -97,7 +97,8 @@ struct Overlays {
     /// One emoji, or an empty list when the reaction was removed.
     private(set) var reactions: [MessageID: [String]] = [:]
     private var deleted: Set<Int64> = []
-    /// Messages of this device. The server may already have a message whose reply was lost.
+    /// Queued and refused messages of this device. The server may already have such a message, if
+    /// its reply was lost.
     private(set) var sends: [Send] = []
 
     fileprivate init(_ rows: [Row]) {

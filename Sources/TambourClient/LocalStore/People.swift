@@ -27,8 +27,8 @@ extension StoreTransaction {
         changes.people.insert(user.id)
     }
 
-    /// Stores a user of a list of members, which shows everybody the same: without the names that
-    /// this account gave, the phone and the block.
+    /// Stores a user from a list of members. Such a list is the same for everybody: it lacks the
+    /// names that this account gave, the phone, and whether this account has blocked the user.
     func put(member: User) throws {
         var user = member
         if let known = try self.user(user.id) {
@@ -85,7 +85,7 @@ extension StoreReading {
         try rows("SELECT * FROM person WHERE isContact ORDER BY name, id").map { Person($0) }
     }
 
-    /// Returns everybody of whom something is stored, sorted by name.
+    /// Returns everybody about whom something is stored, sorted by name.
     func knownPeople() throws -> [Person] {
         try rows("SELECT * FROM person ORDER BY name, id").map { Person($0) }
     }

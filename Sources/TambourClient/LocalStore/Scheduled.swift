@@ -19,7 +19,7 @@ struct ScheduledList {
 extension StoreTransaction {
     /// Stores what the server says about the list of scheduled messages of a chat.
     ///
-    /// - Returns: whether another message of a known list could not be sent.
+    /// - Returns: whether one more message of a known list could not be sent.
     @discardableResult
     func noteScheduled(in chat: ChatID, changedMs: Int64, failedMs: Int64 = 0) throws -> Bool {
         guard changedMs > 0 || failedMs > 0 else { return false }
@@ -35,7 +35,7 @@ extension StoreTransaction {
             [chat.rawValue, changedMs, failedMs]
         )
         try announceScheduled(in: chat)
-        // A device that has just signed in need not tell an old failure. The list shows it.
+        // A device that has just signed in does not report an old failure. The list shows it.
         return known.map { failedMs > $0.failedMs } ?? false
     }
 

@@ -1,10 +1,10 @@
 import GRDB
 import TambourProtocol
 
-/// Ranges of changes that the marks of the next login count as known, although the store still
-/// lacks them.
+/// Ranges of changes that the store still lacks, although the marks of the next login already
+/// cover them.
 extension StoreTransaction {
-    /// Stores a range, and replaces an earlier range of the same kind and mark.
+    /// Stores a range, and replaces an earlier range of the same kind with the same `since`.
     func put(_ range: SyncRange) throws {
         try execute(
             "INSERT OR REPLACE INTO sync_range VALUES (?, ?, ?)",

@@ -17,7 +17,8 @@ public struct ChatSummary: Hashable, Sendable, Identifiable {
     public let title: String
     /// The number of unread messages.
     public let unread: Int
-    /// Whether one of the newest unread messages mentions this account or answers its message.
+    /// Whether one of the newest unread messages mentions this account or answers one of its
+    /// messages.
     public let isMentioned: Bool
     /// Whether the chat is muted.
     public let isMuted: Bool

@@ -43,8 +43,8 @@ public struct HistoryRow: Hashable, Sendable, Identifiable {
     public internal(set) var isGapAfter: Bool
     /// Whether another user's message mentions this account or answers one of its messages.
     public internal(set) var concernsMe = false
-    /// The number of comments on this post when the server last told it; nil for an unknown number,
-    /// and outside of channels.
+    /// The number of comments on this post, as the server last reported it; nil if unknown, and
+    /// outside of channels.
     public internal(set) var commentCount: Int?
 
     /// The message that a row answers.

@@ -62,8 +62,8 @@ extension Reader {
         }
         for index in rows.indices {
             guard let quoted = rows[index].quote?.message else { continue }
-            // As in later replies of the server, which quote a message as it is now, and leave out the
-            // link to a deleted message.
+            // Later replies of the server also quote a message as it is now, and omit the link to a
+            // deleted message.
             if try isGone(quoted, in: chat, held, &overlays) {
                 rows[index].quote = nil
             } else if let message = try store.message(quoted, in: chat) {
@@ -80,7 +80,8 @@ extension Reader {
         )
     }
 
-    /// Returns whether a message is known to be deleted. A stored answer still carries its text.
+    /// Returns whether a message is known to be deleted. A stored answer to it still contains its
+    /// text.
     private func isGone(
         _ message: MessageID,
         in chat: ChatID,
@@ -103,7 +104,7 @@ extension Reader {
     }
 
     private func end(of chat: ChatRow?, _ thread: CommentThread?) throws -> ChatEnd? {
-        // Newer comments may exist while they are not pushed.
+        // While comments are not pushed, newer ones may exist, so the end is unknown.
         guard chat != nil || thread?.isOpen == true,
             let safe: Int64 = try store.value(of: .chatsMark)
         else { return nil }

@@ -39,7 +39,7 @@ extension ClientCore {
             try tx.set(.token, token)
             try tx.set(.phone, phone)
             if let held {
-                // This connection uses the other token, for its login or for a login in flight.
+                // The login of this connection, done or in flight, uses the previous token.
                 if held != token, hasSession { try breakConnection(tx) }
             } else {
                 signedIn()

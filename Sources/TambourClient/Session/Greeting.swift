@@ -9,7 +9,7 @@ struct Greeting {
     private(set) var isDone = false
     /// The reason why the last connection ended before the server accepted the client.
     private(set) var error: ClientError?
-    /// Who may register on the server, as it said last.
+    /// Who may register on the server, as it last reported.
     private(set) var registration = Client.RegistrationPolicy.open
     private var waiters: [Waiter] = []
 
@@ -42,7 +42,7 @@ struct Greeting {
         return waiters
     }
 
-    /// Lets these callers wait for the next connection, in place of the current ones.
+    /// Makes these callers, instead of the current callers, wait for the next connection.
     mutating func putBack(_ waiters: [Waiter]) { self.waiters = waiters }
 
     /// Restores the waiting callers after a failed transaction.

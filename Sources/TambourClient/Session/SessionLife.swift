@@ -2,8 +2,8 @@ import TambourProtocol
 
 /// Which connection and account an answer belongs to.
 struct SessionLife {
-    /// The number of connections and sign-outs so far. An answer is valid only if the number is the
-    /// one at its request.
+    /// The number of connections and sign-outs so far. An answer is valid only if the number has
+    /// not changed since its request.
     private(set) var number = 0
     /// Whether the connection is logged in to an account that is not, or no longer, held here.
     private(set) var isForeign = false
@@ -14,7 +14,8 @@ struct SessionLife {
         number += 1
     }
 
-    /// Ends the life of an account; its connection may stay open until the server has logged out.
+    /// Ends the life of an account. The connection may stay open until the server has logged the
+    /// account out.
     mutating func signedOut() { number += 1 }
 
     /// Notes that the server still has to log out the account of this connection.

@@ -9,8 +9,8 @@ struct CommentReading {
     /// The time of the last request for the number of comments, by post.
     private var countedAtMs: [MessageID: Int64] = [:]
 
-    /// The server pushes no numbers, so the number of a visible post is requested again after this
-    /// time.
+    /// The server does not push the number of comments, so the client requests it again for a
+    /// visible post after this time.
     private static let staleAfterMs: Int64 = 60_000
     private static let most = 1_000
 
@@ -32,8 +32,8 @@ struct CommentReading {
 extension ClientCore {
     // MARK: - Opening
 
-    /// Subscribes to comments, then requests their newest page. Earlier comments are on that page,
-    /// and the server pushes later ones.
+    /// Subscribes to comments, then requests their newest page. In this order no new comment is
+    /// missed: it is on that page, or the server pushes it.
     func openComments(_ thread: CommentThread, _ tx: StoreTransaction) throws {
         guard !wire.requests.isOpen(.comments(thread.id)), !comments.refused.contains(thread.id)
         else { return }
@@ -197,7 +197,7 @@ extension ClientCore {
         askCommentCounts(on: posts, of: chat)
     }
 
-    /// More posts than a screen shows.
+    /// The maximum number of posts per request: more than a screen shows.
     private static let mostCounts = 100
 
     private func askCommentCounts(on posts: [MessageID], of channel: ChatID) {

@@ -40,7 +40,7 @@ extension ClientCore {
     func folders(_ push: NotifFolders, _ tx: StoreTransaction) throws {
         guard try tx.value(of: .foldersMark) as Int64? != nil else { return }
         try tx.put(folders: push.folder.map { [$0] } ?? [], order: push.foldersOrder)
-        // Otherwise earlier changes are still missing.
+        // While the folders are not current, earlier changes are missing, so the mark stays.
         if folders.isCurrent { try tx.set(.foldersMark, push.folderSync) }
         tx.learned.insert(.folders)
     }

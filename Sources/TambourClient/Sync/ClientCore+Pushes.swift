@@ -110,8 +110,8 @@ extension ClientCore {
     /// - Returns: whether the chat is now in the list.
     func putOwn(_ chat: Chat, _ tx: StoreTransaction, _ me: UserID) throws -> Bool {
         let known = try tx.describedChat(chat.id)
-        // A push tells no join time: it is 0 while only pushes have described the group. The pushes
-        // may belong to an earlier membership.
+        // Pushes do not contain the join time, so the stored time is 0 while only pushes have
+        // described the group. These pushes may belong to an earlier membership.
         let joined = known?.joinTime
         let hasRejoined =
             joined != nil && joined != chat.joinTime && (joined != 0 || chat.id.isGroup)
@@ -190,7 +190,8 @@ extension ClientCore {
         if try !tx.isDoubtful(chat) { try refresh(chat, tx) }
     }
 
-    /// Refreshes a chat if a new message moved it into the part of the list that has been read.
+    /// Refreshes a chat if a new message moved it into the part of the list that has been received
+    /// so far.
     func noteMoved(_ chat: ChatID, _ tx: StoreTransaction) throws {
         if try tx.chatRow(chat)?.isStale != false { try refresh(chat, tx) }
         try tx.noteListed(chat)
@@ -352,8 +353,8 @@ extension ClientCore {
 
 extension Chat {
     /// Whether the push of a changed chat may follow a change of the pinned message, which the push
-    /// does not contain because some members may not see it. Only changes with an event or a new
-    /// message bring a message.
+    /// does not contain because some members may not see it. `lastMessage` is nil unless the push
+    /// follows an event or a new message.
     fileprivate var mayChangePin: Bool {
         guard let lastMessage else { return true }
         let event = lastMessage.shownAttaches.first?.event

@@ -3,7 +3,8 @@ import TambourProtocol
 /// The lists of scheduled messages. They are fetched when their chat is on a screen, or when one of
 /// the messages could not be sent.
 extension ClientCore {
-    /// How far an unwanted message is put off, so that the server does not send it meanwhile.
+    /// How far in the future an unwanted message is rescheduled, so that the server does not send
+    /// it before it is cancelled.
     private static let putOffMs: Int64 = 300 * 86_400_000
 
     /// Shows a queued change of the scheduled messages of a chat.
@@ -25,8 +26,8 @@ extension ClientCore {
 
     /// Applies a push about the scheduled messages of a chat.
     func scheduled(_ push: NotifMsgDelayed, _ tx: StoreTransaction) throws {
-        // The list of a chat that is described without one is empty. Nothing describes a dialog that
-        // has not begun.
+        // If the description of a listed chat mentions no list, the list is empty. A dialog that
+        // has not begun has no description, so its list may lack changes.
         let wasStale =
             try tx.scheduledList(of: push.chatID)?.isStale ?? !tx.isListed(push.chatID)
         if let message = push.message { try tx.putScheduled(message, in: push.chatID) }

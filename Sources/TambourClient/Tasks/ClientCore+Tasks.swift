@@ -58,8 +58,8 @@ extension ClientCore {
         try tasks.change(tx) { try $0[id]?.state.isFailed == true ? $0.retry(id) : [] }
     }
 
-    /// Takes over the tasks of processes that drove this store before. No other process runs them
-    /// now.
+    /// Takes over the tasks of processes that owned the connection before. No other process runs
+    /// them now.
     func adoptTasks(_ tx: StoreTransaction) throws {
         let (me, now) = (owner, environment.wallMs())
         let givenUp = try tasks.read(tx) { $0.tasks.filter(\.isCancelRequested) }
@@ -99,7 +99,8 @@ extension ClientCore {
     private var conditions: TaskConditions {
         guard isLive else { return [] }
         var conditions: TaskConditions = [.connected, .loggedIn]
-        // If the server refused the folders, it also refuses the tasks, which tells the user.
+        // If the server refused to send the folders, the tasks still start: the server refuses them
+        // too, and the user learns why.
         if folders.isCurrent || folders.isRefused { conditions.insert(.currentFolders) }
         return conditions
     }

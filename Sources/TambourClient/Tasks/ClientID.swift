@@ -2,7 +2,7 @@ import TambourProtocol
 
 /// The idempotency key of a message (`cid`), by which the server recognises a retry.
 ///
-/// Generated once, before the first attempt, and stored in the task's payload:
+/// It is generated once, before the first attempt, and stored in the task's payload:
 ///
 ///     cid = -((ms << 20) | random20)
 ///

@@ -56,8 +56,8 @@ struct DiscardDraftTask: ClientTask {
     static let kind = "draft.discard"
 
     let chat: Int64
-    /// The time up to which drafts are discarded; 0 for any draft. Only tasks queued before
-    /// `draft_saved` existed have this value.
+    /// The time up to which drafts are discarded; 0 for any draft. Set only in tasks queued before
+    /// the table `draft_saved` existed.
     var time: Int64?
 
     var lane: String? { draftLane(ChatID(chat)) }
@@ -73,7 +73,8 @@ struct DiscardDraftTask: ClientTask {
         // Only a draft that this device has shown or sent is discarded, not an unseen draft from
         // another device.
         let meant = try tx.timeOfOwnSavedDraft(in: ChatID(chat))
-        // Every draft is later than time 1, so the server discards nothing.
+        // Without such a draft, the time is 1. Every draft is later, so the server discards
+        // nothing.
         return DraftDiscardRequest(chatID: ChatID(chat), time: meant ?? time ?? 1)
     }
 

@@ -101,8 +101,8 @@ struct OrderFoldersTask: FolderTask {
 
     var coalescingKey: String? { "order" }
 
-    /// Puts the named folders into their order. The folder of all chats keeps its place, and folders
-    /// that are not named follow.
+    /// Puts the folders into `order`. The folder of all chats keeps its place, and folders that
+    /// `order` omits follow.
     func apply(to folders: inout [Folder]) {
         let all = folders.firstIndex { $0.id == Folder.allChats }
         var rest = folders

@@ -233,7 +233,7 @@ struct MarkTask: ClientTask {
 
     let chat: Int64
     let message: Int64
-    /// Lowers the mark: the message and all later messages become unread again.
+    /// Whether the mark is lowered, so that the message and all later messages become unread again.
     let isUnread: Bool
 
     var lane: String? { "mark:\(chat)" }

@@ -6,7 +6,7 @@ struct ScheduleTask: ClientTask {
     static let kind = "message.schedule"
     /// The time that means: as soon as the server can be reached.
     static let nowMs: Int64 = 1
-    /// How much later than planned a message may be sent without a remark.
+    /// How much later than planned a message may be sent without a `ClientEvent.sentLate`.
     private static let toleranceMs: Int64 = 60_000
 
     let chat: Int64
@@ -70,8 +70,8 @@ struct ScheduleTask: ClientTask {
         }
     }
 
-    /// Handles a message that the server has sent already: its time passed before it arrived, or
-    /// before the reply to an earlier attempt was lost.
+    /// Handles a message that the server has already sent: its time passed before the message
+    /// reached the server, or before this retry after a lost reply.
     private func sent(
         _ reply: MsgSendReply,
         isOther: Bool,
@@ -117,7 +117,7 @@ struct EditScheduledTask: ClientTask {
         var time = atMs
         if isNow == true {
             // A time that has passed by the server's clock, but later than the last failure: a
-            // message with an earlier time is one that could not be sent.
+            // message with an earlier time counts as one that could not be sent.
             let failedMs = try tx.scheduledList(of: ChatID(chat))?.failedMs ?? 0
             time = max(failedMs + 1, try tx.value(of: .chatsMark) ?? 0)
         }

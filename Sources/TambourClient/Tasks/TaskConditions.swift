@@ -13,6 +13,6 @@ package struct TaskConditions: OptionSet, Hashable, Sendable {
     /// A dependency ran again and has a new output. This condition only wakes tasks; no task
     /// requires it.
     package static let newInput = TaskConditions(rawValue: 8)
-    /// The stored folders have all changes that the server told this connection.
+    /// The stored folders have all changes that the server has reported on this connection.
     package static let currentFolders = TaskConditions(rawValue: 16)
 }
