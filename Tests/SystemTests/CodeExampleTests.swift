@@ -10,7 +10,7 @@ struct CodeExampleTests {
     private static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
-    /// A stub service, and the settings that lead to it.
+    /// A stub service, and settings that make an example use it.
     private final class Scene {
         let directory: URL
         private let stub: ChildProcess

@@ -359,7 +359,7 @@ struct CommandLineTests {
         let client = try WireClient(address: server.addresses[0])
         let names = ["phone-lookup", "new-composer"]
         let reply = try client.call(SessionInitRequest(features: names))
-        // Without a device id, the client belongs to no percentage.
+        // A client without a device id matches no percentage rule.
         #expect(
             reply.features == [
                 SessionFeature(type: "new-composer", enabled: false),

@@ -77,7 +77,8 @@ struct JSONOutputTests {
             "value=1.5"
         )
 
-        // Produce every property of a conflict: two devices change a note, and the server refuses one.
+        // Produce every property of a conflict: two devices change one note, and the server refuses
+        // another, longer note.
         let other = TambourAccount(directory: directory, name: "other")
         let second = try server.signIn(phoneOf: alice, device: "other")
         defer { second.close() }

@@ -29,7 +29,7 @@ final class Arrivals<Value: Sendable>: Sendable {
     var waiting: [Value] { values.withLock { $0 } }
 }
 
-/// A connection for blocks of its lane.
+/// Holds a connection for the blocks that a test runs on the connection's lane.
 ///
 /// `@unchecked Sendable`: only blocks of the lane access the connection.
 final class Held: @unchecked Sendable {

@@ -44,7 +44,7 @@ struct Loading {
 
     /// The number of changed chats above which it is cheaper to read the whole list.
     static let manyChats = 30
-    /// More chats than the list shows on a large terminal.
+    /// The number of chats in the first read: more than the list shows on a large terminal.
     static let firstChats = 60
     /// The number of messages per read: several screens before and after the reading position.
     static let page = 200

@@ -136,7 +136,7 @@ extension ScreenController {
         isAnchorToBeShown = false
         let most = max(0, seen.lines - seen.paneRows)
         let wanted = state.scroll + lines
-        // Within one screen of the end of the loaded messages, loads more messages.
+        // Within one screen of either end of the loaded messages, loads more messages.
         let sent = state.rows.lazy.compactMap(\.message)
         if lines > 0, wanted > most - seen.paneRows, !state.isStart {
             read(at: sent.first)

@@ -226,7 +226,7 @@ final class ScreenController: @unchecked Sendable {
             let (surface, seen) = view.draw(state, display.size)
             if seen.paneRows > 0 { state.scroll = seen.scroll }
             display.show(surface)
-            // Nothing of a chat that opens for the first time may be on this device.
+            // A newly opened chat may have no message on this device, so opening it counts, too.
             let isOther = seen.messages != self.seen.messages || state.open != lookedAt
             self.seen = seen
             if isOther { look() }

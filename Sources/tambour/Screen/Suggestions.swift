@@ -17,7 +17,7 @@ struct Suggestions: Equatable {
     let token: LineEditor.Token
     let entries: [Entry]
     var selected = 0
-    /// Whether the entries are only for reading.
+    /// Whether the entries only inform the user and cannot be chosen.
     let isHint: Bool
 
     /// The maximum number of entries shown at once.

@@ -4,7 +4,7 @@ import TerminalKit
 
 /// The state of writing that the line does not show: the stored draft and texts put aside.
 struct Writing {
-    /// An unfinished edit of a message, in a chat that the person has left.
+    /// An unfinished edit of a message, in a chat that is no longer open.
     struct Edit {
         let intent: ScreenState.Intent
         let line: LineEditor.Draft

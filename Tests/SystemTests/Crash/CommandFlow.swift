@@ -20,7 +20,8 @@ final class CommandFlow: @unchecked Sendable {
     struct Step: Sendable {
         let name: String
         let play: @Sendable (CommandFlow) throws -> Void
-        /// Checks that the step was stored; nil if the server never refuses the step.
+        /// Checks that a refused step was stored, and returns where the flow continues; nil if the
+        /// server never refuses the step.
         let resume: (@Sendable (CommandFlow) throws -> Resumption)?
 
         init(

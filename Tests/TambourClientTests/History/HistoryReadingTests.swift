@@ -20,8 +20,8 @@ struct HistoryReadingTests {
 
         func scroll() throws -> Int {
             var requests = 0
-            // Scroll one row at a time, as a mouse wheel does. `place` rows are below the top edge
-            // of the screen.
+            // Scroll one row at a time, as a mouse wheel does. `place` is the number of rows that
+            // are newer than the row at the top edge of the screen.
             var place = 0
             while place < 10_000 {
                 let viewport = HistoryViewport(

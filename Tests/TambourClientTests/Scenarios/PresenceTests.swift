@@ -4,7 +4,7 @@ import Testing
 
 @testable import TambourClient
 
-/// The server pushes changes of presence, so a client has to learn who was online before.
+/// The server pushes only changes of presence, so a client must ask who is already online.
 @Suite("Presence at the client")
 struct PresenceTests {
     @Test("a dialog that begins while connected shows whether its partner is online")

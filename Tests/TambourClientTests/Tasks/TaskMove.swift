@@ -23,7 +23,8 @@ struct TaskMove {
         case retry(Int, deadlineInMs: Int64?)
         case discard(Int)
         case wake(TaskConditions)
-        /// Starts another version of the program, which knows all kinds except this one.
+        /// Starts another version of the program, which knows all kinds except this one; nil for a
+        /// version that knows all kinds.
         case review(unknownKind: Int?)
         /// The process dies and restarts. The server has completed the requests it had received.
         case die

@@ -3,7 +3,7 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
-/// The public MessagePack test suite: every type with all its encodings. This repository may not
+/// The public MessagePack test suite: every type with all its encodings. This repository must not
 /// contain the suite, so the tests look for it next to the repository.
 @Suite(
     "the public MessagePack suite",

@@ -58,7 +58,8 @@ struct RestoreTests {
             #expect(told.chats.map(\.lastMessage?.text) == ["kept too", "kept"])
             #expect(Set(told.contacts.map(\.id)) == [bob.userID, carol.userID])
         }
-        // A client that must drop missing contacts gets the contacts of all pages at once.
+        // A client drops contacts that the reply lacks, so the first page of chats comes with the
+        // contacts of all pages.
         let short = try restored.connect(device: "phone", capabilities: ["resync"])
         let page = try short.call(
             LoginRequest(
