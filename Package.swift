@@ -265,7 +265,8 @@ let package = Package(
             ],
             exclude: ["Regressions/seeds.txt"]
         ),
-        // What random input finds: inputs of every decoder, and requests made from the specification.
+        // What random input finds: inputs of every decoder, and requests made from the
+        // specification.
         .target(
             name: "FuzzTargets",
             dependencies: [
@@ -290,8 +291,8 @@ let package = Package(
                 "TambourServer", "TambourTesting", "tambour", "tambourd",
             ],
             // Compiled or run by the tests themselves: a layer to preload, a program to try it on,
-            // what client libraries play, who follows the guide, draws the screen, and replays sessions; who validates
-            // output, and who sits before a terminal.
+            // what client libraries play, who follows the guide, draws the screen, and replays
+            // sessions; who validates output, and who sits before a terminal.
             exclude: [
                 "Captures", "Clients", "CodeExamples", "Guide", "JSONOutput",
                 "PowerCut/powercut.c", "PowerCut/writer.c", "Sessions", "StockClient", "Terminal",

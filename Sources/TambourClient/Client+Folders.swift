@@ -52,7 +52,8 @@ public struct ChatFolder: Hashable, Sendable, Identifiable {
 /// Folders of chats.
 ///
 /// The first call of `syncFolders`, or the first change, starts their synchronisation. Before that,
-/// folders cost nothing. Changes are stored, shown at once, and sent when the server can be reached.
+/// folders cost nothing. Changes are stored, shown at once, and sent when the server can be
+/// reached.
 extension Client {
     /// Keeps the folders up to date from now on, also after a restart.
     public func syncFolders() async throws(ClientError) {
@@ -96,8 +97,8 @@ extension Client {
 
     /// Renames a folder.
     ///
-    /// - Throws: `ClientError.invalid` for a title that `createFolder` refuses, and for a folder that
-    ///   no longer exists.
+    /// - Throws: `ClientError.invalid` for a title that `createFolder` refuses, and for a folder
+    ///   that no longer exists.
     public func renameFolder(_ id: ChatFolder.ID, to title: String) async throws(ClientError) {
         try await change { core, folders, tx in
             try Self.require(id, among: folders)

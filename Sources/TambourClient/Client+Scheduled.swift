@@ -12,13 +12,13 @@ public struct ScheduledMessage: Hashable, Sendable, Identifiable {
     public enum State: Hashable, Sendable {
         /// The server sends the message at its time, also while this device is offline.
         case scheduled
-        /// The message waits for the server. After its time, it is sent as soon as the server can be
-        /// reached.
+        /// The message waits for the server. After its time, it is sent as soon as the server can
+        /// be reached.
         case waiting
         /// The server refused to schedule the message. `reason` is text for the user.
         case refused(reason: String)
-        /// The server could not send the message at its time, for example because the account may no
-        /// longer write in the chat. A new time causes another attempt.
+        /// The server could not send the message at its time, for example because the account may
+        /// no longer write in the chat. A new time causes another attempt.
         case failed
     }
 

@@ -101,8 +101,8 @@ public struct NewPoll: Hashable, Sendable, Codable {
 extension Client {
     /// Sends a poll.
     ///
-    /// - Throws: `ClientError.invalid` for a poll without a question, with fewer than two answers or
-    ///   with too many.
+    /// - Throws: `ClientError.invalid` for a poll without a question, with fewer than two answers
+    ///   or with too many.
     @discardableResult
     public func send(_ poll: NewPoll, to chat: ChatID) async throws(ClientError) -> OutgoingID {
         let texts = [poll.question] + poll.answers

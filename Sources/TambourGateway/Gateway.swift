@@ -75,8 +75,8 @@ package final class Gateway: Sendable {
 
     /// Accepts connections.
     ///
-    /// - Parameter tls: creates the layers of connections of TLS listeners. Without it, there are no
-    ///   such listeners.
+    /// - Parameter tls: creates the layers of connections of TLS listeners. Without it, there are
+    ///   no such listeners.
     /// - Returns: the addresses of the listeners, with their actual ports.
     package func listen(
         on endpoints: [ListenEndpoint],

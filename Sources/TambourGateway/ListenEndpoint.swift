@@ -33,7 +33,8 @@ package struct ListenEndpoint: Hashable, Sendable, CustomStringConvertible {
         self.dialect = dialect
     }
 
-    /// Parses `HOST:PORT`, `tcp://HOST:PORT` or `tls://HOST:PORT`, each optionally followed by `?dialect=NAME`.
+    /// Parses `HOST:PORT`, `tcp://HOST:PORT` or `tls://HOST:PORT`, each optionally followed by
+    /// `?dialect=NAME`.
     ///
     /// - Throws: `ParseError`.
     package init(_ text: String) throws {

@@ -352,7 +352,8 @@ final class SessionRequests {
         }
     }
 
-    /// Starts queued requests, resumes reading if there is room, and closes if the session has ended.
+    /// Starts queued requests, resumes reading if there is room, and closes if the session has
+    /// ended.
     func proceed(_ tickets: [Int], mayRead: Bool) {
         startWaiting(tickets)
         if mayRead, session.ending == nil, !isFull { connection.resumeReading() }

@@ -104,8 +104,8 @@ package final class Connection {
         self.delegate = delegate
     }
 
-    /// Whether the delegate wants the lane to serve this connection after all other connections of a
-    /// round.
+    /// Whether the delegate wants the lane to serve this connection after all other connections of
+    /// a round.
     package var isLowPriority: Bool {
         get { reasonsToWait.contains(.lowPriority) }
         set {

@@ -20,7 +20,8 @@ extension Lane {
         for position in 0..<count {
             let event = events[position]
             guard let pointer = event.data.ptr else { continue }
-            // `retired` keeps a connection that was closed earlier in this batch until the round ends.
+            // `retired` keeps a connection that was closed earlier in this batch until the round
+            // ends.
             Unmanaged<Connection>.fromOpaque(pointer)._withUnsafeGuaranteedRef {
                 serve($0, event.events)
             }

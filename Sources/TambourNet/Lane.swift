@@ -105,7 +105,8 @@ package final class Lane: @unchecked Sendable {
 
     /// - Parameters:
     ///   - label: The queue's label, for debuggers.
-    ///   - timerTick: Deadlines are rounded up to a multiple of this, so that timers share wake-ups.
+    ///   - timerTick: Deadlines are rounded up to a multiple of this, so that timers share
+    ///     wake-ups.
     ///   - lowPriority: The limits of low-priority connections.
     ///   - poisonAfterCallback: Whether bytes are overwritten after a delegate has seen them.
     ///   - simulated: Replaces Dispatch; it must call `serve` when sockets are ready.

@@ -10,8 +10,8 @@
         case system
         /// The authorities of a file in PEM, instead of those of the system.
         case authorities(String)
-        /// A public key, by the SHA-256 of its SubjectPublicKeyInfo. Neither the name nor the time of
-        /// the certificate counts.
+        /// A public key, by the SHA-256 of its SubjectPublicKeyInfo. Neither the name nor the time
+        /// of the certificate counts.
         case pinned([UInt8])
     }
 
@@ -91,7 +91,8 @@
         /// Creates the layer of a connection.
         ///
         /// - Parameters:
-        ///   - host: a DNS name, or an address without brackets; the certificate must be valid for it.
+        ///   - host: a DNS name, or an address without brackets; the certificate must be valid for
+        ///     it.
         ///   - report: called at the end of the handshake, where the layer is used.
         package func makeLayer(
             host: String,
@@ -126,8 +127,8 @@
             return digest(ofKeyOf: certificate)
         }
 
-        /// Keeps the session of a completed handshake. OpenSSL reports new sessions, but not the new
-        /// ticket that a resumed session of TLS 1.2 gets.
+        /// Keeps the session of a completed handshake. OpenSSL reports new sessions, but not the
+        /// new ticket that a resumed session of TLS 1.2 gets.
         func opened(_ ssl: OpaquePointer, to host: String) {
             guard SSL_session_reused(ssl) == 1, SSL_version(ssl) == TLS1_2_VERSION,
                 let session = SSL_get1_session(ssl)

@@ -43,8 +43,8 @@ package struct TLSFileChanges {
 
     /// Checks the files.
     ///
-    /// - Returns: whether they have changed since they were loaded, and not since the last check. The
-    ///   caller then loads them; the same change is not reported again.
+    /// - Returns: whether they have changed since they were loaded, and not since the last check.
+    ///   The caller then loads them; the same change is not reported again.
     package mutating func haveSettled() -> Bool {
         let now = paths.map { FileState($0) }
         defer { seen = now }

@@ -4,8 +4,8 @@
 
     /// TLS between a socket and the layer above it, for either side of a connection.
     ///
-    /// Until the handshake is complete, the layer keeps the bytes that its side has written. An idle
-    /// connection has no record buffers.
+    /// Until the handshake is complete, the layer keeps the bytes that its side has written. An
+    /// idle connection has no record buffers.
     final class TLSLayer: ConnectionLayer {
         private enum State {
             case opening

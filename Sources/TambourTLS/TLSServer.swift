@@ -31,7 +31,8 @@
         /// The certificates in use, in the order of the pairs.
         package var certificates: [TLSCertificate] { current.withLock { $0.certificates } }
 
-        /// Loads the files again. Open connections are not affected, and session tickets stay valid.
+        /// Loads the files again. Open connections are not affected, and session tickets stay
+        /// valid.
         ///
         /// - Throws: the reason why a file is broken. In this case the old certificates stay.
         package func reload() throws(TLSError) {

@@ -1,6 +1,7 @@
 import Foundation
 
-/// One run of a test over random input. `TAMBOUR_SEED` repeats a run, `TAMBOUR_SOAK=1` makes it long.
+/// One run of a test over random input. `TAMBOUR_SEED` repeats a run, `TAMBOUR_SOAK=1` makes it
+/// long.
 package struct RandomRun {
     package let seed: UInt64
     package let count: Int

@@ -1,8 +1,8 @@
 import Glibc
 package import TambourTLS
 
-/// A certificate authority of a test. It makes its certificates with the openssl program, in its own
-/// directory, which it removes.
+/// A certificate authority of a test. It makes its certificates with the openssl program, in its
+/// own directory, which it removes.
 package final class TestAuthority: Sendable {
     package struct Failed: Error, CustomStringConvertible {
         package let description: String

@@ -205,8 +205,8 @@ enum StandardOutput {
     }
 }
 
-/// Handles SIGTERM, SIGINT and SIGHUP. The first SIGTERM or SIGINT requests a graceful stop; a second
-/// ends the process at once. SIGHUP requests a reload.
+/// Handles SIGTERM, SIGINT and SIGHUP. The first SIGTERM or SIGINT requests a graceful stop; a
+/// second ends the process at once. SIGHUP requests a reload.
 ///
 /// The main thread waits for the signals with `sigwait`. With a dispatch source, the process would
 /// have to ignore the signals, and a signal that arrives before the source is registered would be

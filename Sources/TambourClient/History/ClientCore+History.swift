@@ -172,8 +172,8 @@ extension ClientCore {
         try askCommentCounts(on: visible, in: chat, tx)
     }
 
-    /// Requests the message that the draft of a chat answers, if it is not stored. The draft may come
-    /// from another device.
+    /// Requests the message that the draft of a chat answers, if it is not stored. The draft may
+    /// come from another device.
     private func readAnswered(for looker: Looker, _ tx: StoreTransaction) throws {
         let chat = looker.chat
         guard isLive, try tx.commentThread(chat) == nil,
@@ -182,7 +182,8 @@ extension ClientCore {
         else { return }
         screens[looker]?.answered = message
         call(MsgGetRequest(chatID: chat, messageIDs: [message])) { [self] answer, tx in
-            // Without an answer the draft shows no quote, like a draft that answers a deleted message.
+            // Without an answer the draft shows no quote, like a draft that answers a deleted
+            // message.
             guard case .success(let reply) = answer else { return }
             for message in reply.messages { try learn(message, after: .unknown, in: chat, tx) }
         }

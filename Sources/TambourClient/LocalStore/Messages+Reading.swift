@@ -178,8 +178,8 @@ extension StoreReading {
         }
     }
 
-    /// Returns whether one of the newest 100 unread messages of a chat mentions a person or answers a
-    /// message of that person.
+    /// Returns whether one of the newest 100 unread messages of a chat mentions a person or answers
+    /// a message of that person.
     func hasUnread(in chat: ChatID, concerning user: UserID) throws -> Bool {
         try rows(
             """

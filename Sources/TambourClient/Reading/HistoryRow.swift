@@ -68,7 +68,8 @@ public struct HistoryPage: Hashable, Sendable {
     public let rows: [HistoryRow]
     /// Whether messages may be missing before the first row.
     public let isGapBefore: Bool
-    /// Whether messages may be missing between the message that `HistoryAnchor.after` names and the first row.
+    /// Whether messages may be missing between the message that `HistoryAnchor.after` names and the
+    /// first row.
     public let isGapBehindAnchor: Bool
     /// Whether the first row is the first message of the chat.
     public let isStart: Bool

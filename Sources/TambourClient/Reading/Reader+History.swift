@@ -175,7 +175,8 @@ extension Reader {
             poll: poll,
             event: message.eventText(name: name),
             reactions: message.shownReactions(with: reaction),
-            // The push of a vote has this status, too, so it does not tell whether a poll was edited.
+            // The push of a vote has this status, too, so it does not tell whether a poll was
+            // edited.
             isEdited: edit != nil || message.status == .edited && poll == nil,
             isChanging: edit != nil || reaction != nil,
             state: state(of: message, readMark: context.readMark),

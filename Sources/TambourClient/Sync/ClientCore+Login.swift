@@ -289,8 +289,8 @@ extension ClientCore {
         }
     }
 
-    /// Handles a range of a list that cannot be read in parts: sets the mark to 0 and logs in again, so
-    /// that the reply contains the whole list. Does nothing for a kind without a mark.
+    /// Handles a range of a list that cannot be read in parts: sets the mark to 0 and logs in
+    /// again, so that the reply contains the whole list. Does nothing for a kind without a mark.
     private func startOver(_ kind: SyncKind, _ tx: StoreTransaction) throws {
         guard let mark = kind.mark else { return }
         try tx.set(mark, 0)

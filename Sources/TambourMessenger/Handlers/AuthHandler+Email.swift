@@ -138,8 +138,8 @@ extension AuthHandler {
     /// Answers `AUTH_LOGIN_RESTORE_PASSWORD` (101): a request without a code sends a code by
     /// e-mail; a request with the code removes the password and logs in.
     ///
-    /// - Throws: `track.not.found`, `login.blocked`, `not.allowed` without an address, `auth.blocked`
-    ///   for too many codes, `error.code.expired`.
+    /// - Throws: `track.not.found`, `login.blocked`, `not.allowed` without an address,
+    ///   `auth.blocked` for too many codes, `error.code.expired`.
     /// - Returns: `error.code.wrong`, after counting it.
     /// - Note: A command.
     func authLoginRestorePassword(

@@ -83,9 +83,9 @@ extension AuthHandler {
 
     /// Returns the invitation that a registration uses up; nil if the server is open to everybody.
     ///
-    /// - Throws: `registration.closed` if the invitation was used up, ended or was deleted since the
-    ///   code was requested, or if the policy has changed. The caller has proved the phone, so the
-    ///   error reveals nothing about other people's phones.
+    /// - Throws: `registration.closed` if the invitation was used up, ended or was deleted since
+    ///   the code was requested, or if the policy has changed. The caller has proved the phone, so
+    ///   the error reveals nothing about other people's phones.
     func invitation(
         for pending: Registration,
         now: Int64,

@@ -2,7 +2,8 @@ import TambourEvents
 import TambourProtocol
 import TambourStore
 
-/// Family `contacts`: users, contacts, blocking, presence. Wire: protocol-spec/opcodes/contacts.yaml
+/// Family `contacts`: users, contacts, blocking, presence. Wire:
+/// protocol-spec/opcodes/contacts.yaml
 struct ContactsHandler: Sendable {
     let limits: Limits
     let environment: Environment

@@ -7,8 +7,8 @@ import TambourStore
 extension MessagesHandler {
     /// Stores a comment once, and pushes it to the connections that have opened the comments.
     ///
-    /// - Throws: `chat.not.found`, `not.found` for a post that is unknown or hidden from the caller, `not.allowed`,
-    ///   `error.message.invalid`, `user.not.found`, `proto.payload`.
+    /// - Throws: `chat.not.found`, `not.found` for a post that is unknown or hidden from the
+    ///   caller, `not.allowed`, `error.message.invalid`, `user.not.found`, `proto.payload`.
     func comment(
         _ request: MsgSendRequest,
         on post: MessageID,

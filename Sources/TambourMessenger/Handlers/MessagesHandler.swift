@@ -110,7 +110,8 @@ struct MessagesHandler: Sendable {
     /// Converts a request to the message to store.
     ///
     /// - Parameter chat: the target chat; nil for a dialog that the message begins.
-    /// - Throws: `error.message.invalid`, `not.allowed`, `not.found`, `user.not.found`, `proto.payload`.
+    /// - Throws: `error.message.invalid`, `not.allowed`, `not.found`, `user.not.found`,
+    ///   `proto.payload`.
     func content(
         of message: NewMessage,
         in chat: ChatState?,

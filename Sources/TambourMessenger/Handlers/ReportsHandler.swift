@@ -27,8 +27,8 @@ struct ReportsHandler: Sendable {
 
     /// Answers `COMPLAIN` (161): reports messages of a chat, comments on a post, users, or chats.
     ///
-    /// - Throws: `chat.not.found`, `user.not.found`, `not.found` for a post or message the caller does not see,
-    ///   `proto.payload` for a text that is too long and for too many open reports.
+    /// - Throws: `chat.not.found`, `user.not.found`, `not.found` for a post or message the caller
+    ///   does not see, `proto.payload` for a text that is too long and for too many open reports.
     /// - Note: A command.
     func complain(
         _ request: ComplainRequest,

@@ -1,6 +1,7 @@
 import TambourProtocol
 
-/// Reads the timings of a telemetry event in one pass over its bytes, without an allocation per span.
+/// Reads the timings of a telemetry event in one pass over its bytes, without an allocation per
+/// span.
 ///
 /// Clients can send telemetry before login, and one frame can hold thousands of spans. Reading a
 /// span must therefore cost about as much as skipping it.

@@ -6,7 +6,8 @@ import TambourStore
 /// The viewer may see the profiles of
 /// - themselves, and their present and former contacts; a dialog makes both partners contacts;
 /// - present and former members of groups that they share;
-/// - owners and administrators of channels that they read, and readers of channels that they administer;
+/// - owners and administrators of channels that they read, and readers of channels that they
+///   administer;
 /// - owners of public chats, and users who request to join a chat in which the viewer decides about
 ///   requests;
 /// - authors of messages forwarded into their chats, and users whose contact cards were sent there;

@@ -3,8 +3,8 @@ extension MessagePackReader {
     ///
     /// - Parameter levels: The permitted nesting of lists and maps. `maxAnyDepth` has a maximum, so
     ///   the recursion stays shallow under any operator setting.
-    /// - Throws: `PayloadError` for extensions, keys that are not strings, integers above `Int64`, and
-    ///   deeper nesting.
+    /// - Throws: `PayloadError` for extensions, keys that are not strings, integers above `Int64`,
+    ///   and deeper nesting.
     mutating func skipDecodable(levels: Int) throws(PayloadError) {
         guard let kind else { throw truncated() }
         switch kind {

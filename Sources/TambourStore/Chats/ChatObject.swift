@@ -14,8 +14,8 @@ package struct ChatObject {
     package let joined: Int64
     /// Commit clock of the last change that the receiver can see.
     package let modified: Int64
-    /// The time of the newest message in Unix milliseconds; the creation time of a chat that has never
-    /// had a message. For a former member, the end of the membership.
+    /// The time of the newest message in Unix milliseconds; the creation time of a chat that has
+    /// never had a message. For a former member, the end of the membership.
     package let lastEvent: Int64
     /// The visible read marks by member; big chats contain the marks of at most a few members.
     package let participants: IDMap<UserID, Int64>

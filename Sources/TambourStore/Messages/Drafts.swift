@@ -132,7 +132,8 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the size of the texts and elements of the drafts that `user` saved at `ct` (commit clock).
+    /// Returns the size of the texts and elements of the drafts that `user` saved at `ct` (commit
+    /// clock).
     package func draftBytes(of user: UserID, savedAt ct: Int64) throws -> Int {
         let bytes = try store.drafts.bytesAt.oneInt {
             $0.bind(1, user.rawValue)

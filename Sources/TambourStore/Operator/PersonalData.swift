@@ -182,8 +182,8 @@ extension ReadTransaction {
         ) { (DeviceID($0.int(.id)), $0.string(.installation)) }
     }
 
-    /// Returns the invitation with which `user` registered, and the time of the registration; nil if
-    /// the user needed none.
+    /// Returns the invitation with which `user` registered, and the time of the registration; nil
+    /// if the user needed none.
     package func invitationUse(
         by user: UserID
     ) throws -> (invitation: InvitationID, used: Int64)? {

@@ -1,8 +1,8 @@
 import TambourProtocol
 
 /// The word index: lists which words occur in which blocks of a chat's messages. Its tables are
-/// `search_word`, `search_part` and `search_stale`. `PeopleSearch` and `PublicChats` have indexes of
-/// their own for names and titles.
+/// `search_word`, `search_part` and `search_stale`. `PeopleSearch` and `PublicChats` have indexes
+/// of their own for names and titles.
 ///
 /// Messages are numbered without gaps in their chat. A block has 16 messages, a part 64 blocks, an
 /// area 64 parts. For each word of a part, the index has a mask of the blocks that contain it. For

@@ -10,9 +10,9 @@
 ///
 /// On slow lines, the rest of a sequence may arrive later, and the rest must not count as text.
 /// `flush` therefore keeps all other unfinished sequences, and a late rest continues the flushed
-/// one. After `ESC [` and `ESC O`, any next bytes are the rest. After a lone ESC, bytes are the rest
-/// only if at least two arrive together and begin with `[` or `O`, because a single byte may be a
-/// typed key. While `isLate`, another `flush` after about a second ends the wait for the rest.
+/// one. After `ESC [` and `ESC O`, any next bytes are the rest. After a lone ESC, bytes are the
+/// rest only if at least two arrive together and begin with `[` or `O`, because a single byte may
+/// be a typed key. While `isLate`, another `flush` after about a second ends the wait for the rest.
 package struct KeyParser: Sendable {
     private enum State: Sendable {
         case ground

@@ -36,8 +36,8 @@ struct Promise: Sendable {
     var id: String
     /// The name for people.
     var title: String
-    /// The id of the promise that contains this one. If that promise was added or removed, its parts
-    /// are not compared.
+    /// The id of the promise that contains this one. If that promise was added or removed, its
+    /// parts are not compared.
     var owner: String?
     var facts: [Fact: String]
     var flow = Flow.both

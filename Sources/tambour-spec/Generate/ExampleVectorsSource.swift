@@ -1,4 +1,5 @@
-/// The examples as a table for the tests of `TambourProtocol`, with a function that decodes and encodes each type.
+/// The examples as a table for the tests of `TambourProtocol`, with a function that decodes and
+/// encodes each type.
 struct ExampleVectorsSource {
     let specification: Specification
 
@@ -9,8 +10,8 @@ struct ExampleVectorsSource {
         )
         source.lines(
             """
-            /// A packet of the specification: bytes that decode and encode to themselves, others that decode to the same
-            /// value, and some that are refused.
+            /// A packet of the specification: bytes that decode and encode to themselves, others
+            /// that decode to the same value, and some that are refused.
             struct ExampleVector: Sendable, CustomTestStringConvertible {
                 struct Accept: Sendable {
                     let name: String

@@ -21,7 +21,8 @@ enum Names {
         }.joined()
     }
 
-    /// `chatId` → `chatID`, `messageIds` → `messageIDs`, `_type` → `type`, `app-update-type` → `appUpdateType`.
+    /// `chatId` → `chatID`, `messageIds` → `messageIDs`, `_type` → `type`, `app-update-type` →
+    /// `appUpdateType`.
     static func property(fromKey key: String) -> String {
         let name = camel(fromSeparated: key)
         if name.hasSuffix("Id") { return name.dropLast(2) + "ID" }

@@ -81,7 +81,8 @@ struct FieldTable {
 }
 
 extension Deprecation {
-    /// Returns the deprecation as HTML, with the replacement and the release that may remove the item.
+    /// Returns the deprecation as HTML, with the replacement and the release that may remove the
+    /// item.
     func text(_ prose: Prose) -> String {
         "deprecated since release \(since), use \(prose.code(replacement)); may go with release \(sunset)"
     }

@@ -397,8 +397,8 @@ struct AccountEndTests {
             #expect(try left() == (10, 10, 10))
             try alice.call(ProfileDeleteRequest(delete: true))
             clock.advance(ms: week + 1000)
-            // The first step removes the profile. The second removes the entry of the audit log, the
-            // group's creation event and the first messages.
+            // The first step removes the profile. The second removes the entry of the audit log,
+            // the group's creation event and the first messages.
             try server.step(2)
             var before = try left()
             #expect(before == (9, 10, 10))

@@ -238,7 +238,8 @@ struct EntityCascadeTests {
             #expect(changed.allSatisfy { $0.isDeleted && $0.version == 2 && $0.fields.isEmpty })
             #expect(Set(changed.map(\.modified)).count == 1)
             #expect(Set(try tablet.pullAll().entities.map(\.id)) == [account.id, other, kept])
-            // A retry of the deletion gets the stored answer, although the user has fewer entities now.
+            // A retry of the deletion gets the stored answer, although the user has fewer entities
+            // now.
             #expect(try phone.push(delete) == .replayed(first))
             try tablet.client.expectSilence()
         }

@@ -261,8 +261,8 @@ final class SyncSequence: @unchecked Sendable {
         }
     }
 
-    /// Restarts the server. In half of the restarts, the server was idle while its clock ran on, and
-    /// the clock is set back.
+    /// Restarts the server. In half of the restarts, the server was idle while its clock ran on,
+    /// and the clock is set back.
     private func restart() throws {
         counts.restarts += 1
         let isIdle = random.chance(50)

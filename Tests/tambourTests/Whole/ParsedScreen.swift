@@ -13,7 +13,8 @@ import TambourProtocol
 ///    (section 4 of `docs/client-sync.md`); a fresh device has no copy.
 /// 4. Waiting and refused actions. Only the device that made them knows them. The plays discard
 ///    refused actions before they compare.
-/// 5. The open chat, the scroll position, the selection, the cursor, and the rule above the messages
+/// 5. The open chat, the scroll position, the selection, the cursor, and the rule above the
+/// messages
 ///    that were unread when the chat was opened. They belong to the reader. The plays open the same
 ///    chat everywhere, after it was read, at its newest message.
 /// 6. Highlighted words. They belong to the search of one screen.

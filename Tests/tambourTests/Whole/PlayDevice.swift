@@ -96,7 +96,8 @@ final class PlayDevice {
 
     /// Starts the program again on the same store.
     ///
-    /// - Parameter isKilled: Whether the program ends at once. Otherwise a key has ended the screen.
+    /// - Parameter isKilled: Whether the program ends at once. Otherwise a key has ended the
+    ///   screen.
     func restart(isKilled: Bool, server: String) async throws {
         if !isKilled { await waitForEnd() }
         await client.stop()

@@ -288,8 +288,8 @@ final class ScreenPlay {
         try await rest(own)
     }
 
-    /// Compares the chat that a device has open with the same chat on a fresh device. Opening a chat
-    /// reads it again, and would hide a screen that is out of date.
+    /// Compares the chat that a device has open with the same chat on a fresh device. Opening a
+    /// chat reads it again, and would hide a screen that is out of date.
     private func compareAsLeft(_ device: PlayDevice, with fresh: PlayDevice) async throws {
         device.press(KeyPress(.end, .alt))
         // The rule above unread messages belongs to the reader.
@@ -323,8 +323,8 @@ final class ScreenPlay {
         try parse(device).chats.filter { !$0.isGone }
     }
 
-    /// Opens a chat on devices, a second time where it had unread messages: the rule above them, and the
-    /// header below the rule, belong to the reader.
+    /// Opens a chat on devices, a second time where it had unread messages: the rule above them,
+    /// and the header below the rule, belong to the reader.
     private func openWithoutRule(_ place: Int, on devices: [PlayDevice]) async throws {
         for device in devices { try open(place, on: device) }
         try await rest(own)

@@ -3,10 +3,11 @@ import Foundation
 import TambourTLS
 import TambourTesting
 
-/// Compares the server's TLS layer with `bench/limits/tls`: the same handshakes and echoes in memory.
+/// Compares the server's TLS layer with `bench/limits/tls`: the same handshakes and echoes in
+/// memory.
 ///
-/// It models the work of a lane without its system calls, which TLS does not change. A full handshake
-/// should cost about 380 us, and an idle session at most 18 KiB.
+/// It models the work of a lane without its system calls, which TLS does not change. A full
+/// handshake should cost about 380 us, and an idle session at most 18 KiB.
 struct TLSCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "tls",
