@@ -30,7 +30,8 @@ struct LimitOverrides {
         return override
     }
 
-    /// - Throws: `LimitError` for an invalid override or an unknown limit; the first by name.
+    /// - Throws: `LimitError` for an invalid override or an unknown limit. If there are several,
+    ///   throws the error whose limit is first by name.
     func finish() throws(LimitError) {
         let unknown = left.keys.map { LimitError(name: $0, reason: "there is no such limit") }
         guard let first = (errors + unknown).min(by: { $0.name < $1.name }) else { return }

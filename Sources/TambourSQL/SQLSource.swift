@@ -47,7 +47,7 @@ package protocol SQLFileConnection: SQLConnection {
     /// If a snapshot is open, copies this snapshot and ignores concurrent writes. The write-ahead
     /// log grows until the snapshot ends. The copy is one file without a log, and is synced to the
     /// disk when this returns.
-    /// - Throws: `SQLError`. In this case an incomplete copy is unusable.
+    /// - Throws: `SQLError`. An incomplete file may then remain at `path` and must not be used.
     func copy(to path: String) throws(SQLError)
 
     /// Rewrites the file without deleted data and empties the log, so that no deleted byte is left.

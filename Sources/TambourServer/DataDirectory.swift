@@ -15,8 +15,9 @@ package final class DataDirectory {
 
     /// Creates the directory when it is missing and takes its lock.
     ///
-    /// - Throws: when another process holds the lock or the directory cannot be written, and for a
-    ///   backup: a program that opened it would change the file that its digests describe.
+    /// - Throws: when another process holds the lock, when the directory cannot be written, and
+    ///   when the directory is a backup. Opening a backup would change the file that its digests
+    ///   describe.
     package init(_ path: String) throws(Failure) {
         self.path = path
         guard access("\(path)/\(Backup.digests)", F_OK) != 0 else {

@@ -4,8 +4,8 @@ import TambourProtocol
 import TambourQueues
 package import TambourStore
 
-/// Commands of the operator. They block until the result is there, so they must not be called on a
-/// queue of the engine, a reader or a door.
+/// Commands of the operator. Each command blocks its caller until the result is available, so never
+/// call one on a queue of the engine, a reader or a door.
 extension Messenger {
     /// Runs a piece of work on the engine. The work runs a second time if its first batch was
     /// rolled back.

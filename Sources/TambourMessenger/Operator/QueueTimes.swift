@@ -10,8 +10,8 @@ package final class QueueTimes: Sendable {
     }
 
     package struct Histogram: Equatable, Sendable {
-        /// The number of waits in each bucket: above the previous bound, and at most the bound with
-        /// the same index. Waits above the last bound are in `count` only.
+        /// The number of waits in each bucket. A wait counts in one bucket only: that of the first
+        /// bound that it does not exceed. Waits above the last bound are in `count` only.
         package fileprivate(set) var counts = [Int](repeating: 0, count: boundsUs.count)
         package fileprivate(set) var count = 0
         package fileprivate(set) var sumUs: Int64 = 0

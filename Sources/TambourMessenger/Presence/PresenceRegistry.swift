@@ -80,7 +80,7 @@ package final class PresenceRegistry: Sendable {
     /// The time when the registry started, by the commit clock. The registry does not know earlier
     /// changes.
     private let started: Int64
-    /// The highest number of users who receive a change.
+    /// The maximum number of followers to whom a change is pushed.
     private let audience: Int
 
     /// - Parameter wall: the wall clock, Unix milliseconds, as in all methods here.
@@ -114,7 +114,7 @@ package final class PresenceRegistry: Sendable {
     /// Records that a session went to the background or closed.
     ///
     /// - Returns: the turn for the call of `settled` after the delay, if this was the user's last
-    ///   session; otherwise nil.
+    ///   interactive session; otherwise nil.
     func left(_ id: UserID, wall: Int64) -> Int? {
         state.withLock { state in
             guard var user = state.users[id], user.interactive > 0 else { return nil }
@@ -140,8 +140,8 @@ package final class PresenceRegistry: Sendable {
     /// Ends the delay after the last `left`.
     ///
     /// - Parameter turn: the value that `left` returned.
-    /// - Returns: the push, if the user stayed away all the time. After a push, call `rested` when
-    ///   another delay is over.
+    /// - Returns: the push, if no session of the user became interactive during the delay. After a
+    ///   push, call `rested` when another delay is over.
     func settled(_ id: UserID, turn: Int, wall: Int64) -> Event? {
         state.withLock { state in
             guard var user = state.users[id], user.turn == turn, user.isOnline else { return nil }
@@ -156,7 +156,8 @@ package final class PresenceRegistry: Sendable {
         state.withLock { state in
             guard var user = state.users[id] else { return nil }
             user.isResting = false
-            // A user without a session has already left again, so the short return is not pushed.
+            // A user without an interactive session has left again, so the short return is not
+            // pushed.
             if user.interactive > 0 { return tell(id, &user, &state) }
             state.users[id] = user
             return nil

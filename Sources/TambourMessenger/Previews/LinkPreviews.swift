@@ -4,8 +4,8 @@ package import TambourProtocol
 
 /// Caches link previews, and looks up unknown links, a few at a time.
 ///
-/// The cache is in memory only and does not receive the requesting user. Doors and the engine call
-/// it concurrently. A lock guards its state; callbacks run without the lock.
+/// The cache is in memory only and does not record which user requested a link. Doors and the
+/// engine call it concurrently. A lock guards its state; callbacks run without the lock.
 package final class LinkPreviews: Sendable {
     package typealias Answer = @Sendable (Attach?) -> Void
 

@@ -1,7 +1,7 @@
 import TambourProtocol
 
-/// Clips formatting ranges to the text. Ranges count UTF-16 units. Ranges that are too long are
-/// clipped and not refused, because one client sends such ranges: it counts code points.
+/// Clips formatting ranges to the text. Ranges count UTF-16 units. Ranges that do not fit the text
+/// are clipped and not refused, because one client does not count in UTF-16 units.
 enum ElementRules {
     static func clipped(_ elements: [Element], to text: Text) -> [Element] {
         guard !elements.isEmpty else { return [] }

@@ -8,8 +8,8 @@ package import TambourProtocol
 package struct EntityBatch {
     private var phase = EntityChangeKind.delete.rawValue
     private var created: [EntityID: EntityID] = [:]
-    /// The ids of entities whose creation or deletion failed, each with the `opID` of the operation
-    /// that failed first.
+    /// The ids of entities with a failed creation, a failed deletion or a skipped operation, each
+    /// with the `opID` of the operation that failed first.
     private var failed: [EntityID: Int64] = [:]
 
     package init() {}

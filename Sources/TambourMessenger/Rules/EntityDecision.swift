@@ -11,6 +11,7 @@ package enum EntityDecision: Hashable, Sendable {
     case conflict(EntityResult.ConflictKind, server: Entity?)
     case rejected(EntityRefusal)
     /// The operation was not tried, because it depends on the failed operation with this `opID`.
+    /// The operation's own `opID` means that it cannot be tried now and the device retries it.
     case skipped(because: Int64)
 
     /// The result on the wire.

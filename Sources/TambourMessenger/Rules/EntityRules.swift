@@ -103,8 +103,8 @@ package struct EntityRules: Sendable {
     /// Returns the time of a change by the server's clock. The time is now minus the change's age
     /// by the device's clock, and never in the future.
     ///
-    /// A wrong device clock shifts both values by the same amount. The device therefore neither
-    /// always wins nor always loses.
+    /// A wrong device clock shifts `modified` and `clientNow` by the same amount, so the age is
+    /// right. A device with a wrong clock therefore neither always wins nor always loses.
     package static func honestTime(of modified: Int64, clientNow: Int64, now: Int64) -> Int64 {
         let (age, overflows) = clientNow.subtractingReportingOverflow(modified)
         if overflows { return clientNow < modified ? now : 0 }

@@ -14,8 +14,8 @@ package final class FoundPeople: Sendable {
         var place = 0
     }
 
-    /// Users fill `young`. Once it holds half of `maxFinders`, it becomes `old`, and the previous
-    /// `old` is dropped.
+    /// Finders are added to `young`. When it already holds half of `maxFinders`, it becomes `old`
+    /// before the next finder is added, and the previous `old` is dropped.
     private struct State {
         var young: [UserID: Ring] = [:]
         var old: [UserID: Ring] = [:]

@@ -100,8 +100,8 @@ package enum LinkRules {
         }
     }
 
-    /// Strips the characters that belong to the surrounding text, such as a full stop or a closing
-    /// bracket that was opened before the link.
+    /// Strips the characters that belong to the surrounding text, such as a full stop, or a closing
+    /// bracket whose opening bracket is before the link.
     private static func withoutLeftOver(
         _ scalars: ArraySlice<Unicode.Scalar>
     ) -> ArraySlice<Unicode.Scalar> {

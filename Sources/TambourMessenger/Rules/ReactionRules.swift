@@ -41,7 +41,7 @@ enum ReactionRules {
         )
     }
 
-    /// The settings of a chat without its own settings.
+    /// The reaction settings of a chat in which nobody has changed them.
     static func standard(of chat: ChatID, _ limits: Limits) -> ChatReactionsSettings {
         ChatReactionsSettings(
             chatID: chat,

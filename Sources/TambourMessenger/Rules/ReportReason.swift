@@ -11,7 +11,8 @@ enum ReportReason: Int64, CaseIterable {
     case impersonation
     case other
 
-    /// The version of the list, which increases by 2 with each change.
+    /// The version of the English list. The Russian list has the next number, so each change
+    /// increases the version by 2.
     static let version: Int64 = 1
     /// The clients' numbers for the kinds of reported subjects.
     static let kinds: ClosedRange<Int64> = 1...8

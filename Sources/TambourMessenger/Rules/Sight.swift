@@ -16,8 +16,9 @@ import TambourStore
 /// - erased users, whose profiles are empty.
 ///
 /// To see a user's presence, the viewer needs a contact, a dialog or a common group with the user.
-/// The user must also show the presence and must not have blocked the viewer. All other users look
-/// like unassigned ids. Reasons: docs/decisions/0022-who-sees-whom.md
+/// The user must also show the presence and must not have blocked the viewer. A user whose profile
+/// the viewer may not see looks like an unassigned id. Reasons:
+/// docs/decisions/0022-who-sees-whom.md
 struct Sight {
     private let found: FoundPeople
     private var meetings: Meetings

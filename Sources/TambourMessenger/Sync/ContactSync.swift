@@ -5,8 +5,8 @@ extension LoginSync {
     /// Returns contacts as sent to clients: in full while they fit `room` bytes, then without
     /// names.
     ///
-    /// A page never splits the contacts of one commit, which may exceed a reply. A client that
-    /// receives a contact without names requests it with CONTACT_INFO.
+    /// A page never splits the contacts of one commit, even if they exceed a reply with their
+    /// names. A client that receives a contact without names requests it with CONTACT_INFO.
     func users(_ contacts: [Contact], room: Int) -> [User] {
         var room = room - contacts.count * Contact.bareSize
         return contacts.map { contact in

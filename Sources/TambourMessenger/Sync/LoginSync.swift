@@ -167,7 +167,8 @@ struct LoginSync: Sendable {
     /// The value -1 of `contactsSync` requests no contacts, 0 all contacts, and a time the contacts
     /// that changed after it. The reply has no cursor. If the oldest changes do not fit, clients
     /// with `sync-more` receive their range in `more`; other clients get these contacts without
-    /// names. If there are several thousand contacts, LOGIN sends the oldest in parts.
+    /// names. With several thousand contacts, the reply to these clients omits the oldest changes;
+    /// LOGIN sends all contacts in parts.
     func login2(
         _ request: Login2Request,
         from requester: Requester,

@@ -1,6 +1,6 @@
 /// The cursors that predate the restore of a backup.
 struct RestoredMarks: Sendable {
-    /// The latest commit time of the earlier cursors; 0 when no backup was ever restored.
+    /// The latest cursor that may predate the last restore; 0 when no backup was ever restored.
     let last: Int64
 
     /// Returns whether a client with this cursor may hold data that the restored store does not

@@ -101,8 +101,8 @@ extension LoginSync {
         let few = Commits.newest(clocks, count: count, bytes: .max) { _ in 0 }
         var chats: [(item: Chat, changed: Int64)] = []
         let pageEnd = snapshot.pageEnd
-        // The commit time of the newest unread change if the page ends early. A page never ends
-        // within a commit.
+        // The commit time of the newest change that is left out because the page ends early;
+        // otherwise 0. A page never ends within a commit.
         var unread: Int64 = 0
         for (item, changed) in few.items {
             if snapshot.rowsRead >= pageEnd, let last = chats.last, last.changed != changed {

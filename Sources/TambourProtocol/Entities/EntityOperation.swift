@@ -1,4 +1,5 @@
-/// The effect of a change on its entity. Its raw value is the phase of a push that executes it.
+/// The effect of a change on its entity. Its raw value is its phase: a push executes all changes of
+/// a phase before those of the next.
 public enum EntityChangeKind: Int, Hashable, Sendable {
     case delete
     case create

@@ -9,7 +9,8 @@ package enum EntityResult: Hashable, Sendable {
     case conflict(ConflictKind, server: Entity?)
     /// The operation can never be applied in this form.
     case rejected(EntityRefusal)
-    /// The server skipped the operation, because the operation that creates its parent failed.
+    /// The server did not try the operation, because it depends on the failed operation with this
+    /// `opID`. The operation's own `opID` means that the device must retry it later.
     case skipped(because: Int64)
 
     package struct Applied: Hashable, Sendable {

@@ -38,7 +38,7 @@ extension AnyValue: WireValue {
         from reader: inout MessagePackReader,
         maxBytes: Int
     ) throws(PayloadError) -> Self {
-        // A stored value was checked under the limits in force at that time.
+        // Stored values are read without limits, because they were checked before they were stored.
         guard reader.limits !== Limits.unlimited else { return try read(from: &reader) }
         let levels = reader.limits.maxAnyDepth
         let (_, bytes) = try reader.readKeepingBytes {

@@ -284,7 +284,7 @@ package struct MessagePackReader: ~Copyable {
 
     // MARK: Strings and bytes
 
-    /// Reads a string without copying it; nil means no limit.
+    /// Reads a string without copying it. A maximum of nil means no limit.
     /// - Throws: `PayloadError`, also for invalid UTF-8.
     package mutating func readText(
         maxUTF16: Int? = nil,
@@ -294,7 +294,7 @@ package struct MessagePackReader: ~Copyable {
         return Text(unchecked: Bytes(owner, range: range))
     }
 
-    /// Reads a string; nil means no limit.
+    /// Reads a string. A maximum of nil means no limit.
     /// - Throws: `PayloadError`, also for invalid UTF-8.
     package mutating func readString(maxBytes: Int? = nil) throws(PayloadError) -> String {
         let range = try validString(maxUTF16: nil, maxBytes: maxBytes)
@@ -304,7 +304,7 @@ package struct MessagePackReader: ~Copyable {
         )
     }
 
-    /// Reads binary, or a string as bytes, without copying; nil means no limit.
+    /// Reads binary, or a string as bytes, without copying. A maximum of nil means no limit.
     package mutating func readBytes(maxBytes: Int? = nil) throws(PayloadError) -> Bytes {
         guard position < end else { throw truncated() }
         let range: Range<Int>

@@ -5,7 +5,7 @@ import CSQLite
 /// One thread at a time may use the connection, because SQLite takes no mutex
 /// (`SQLITE_OPEN_NOMUTEX`).
 package final class SQLiteConnection: SQLConnection {
-    /// The event that a commit waits for.
+    /// Whether a commit waits for the disk.
     package enum SynchronousMode: Int64, Sendable {
         /// The commit does not wait, so a power cut may lose the last commits. For tests only.
         case normal = 1

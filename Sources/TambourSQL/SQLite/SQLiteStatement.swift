@@ -173,7 +173,8 @@ final class SQLiteStatement: SQLStatement {
         note(sqlite3_bind_blob64(compiled, position(index), start, UInt64(bytes.count), owner))
     }
 
-    // When a message is sent, most of this file's work is binding. Only the common path is inlined.
+    // Binding is most of this file's work when a message is sent. The common path is therefore
+    // inlined, without the body of `compile`.
     @inline(__always)
     private var compiled: OpaquePointer? { handle ?? compile() }
 

@@ -4,8 +4,8 @@ import TambourProtocol
 
 /// One connection to the admin socket. It receives one request line and sends answer lines.
 ///
-/// `@unchecked Sendable`: the queue of `readLine` reads. Afterwards only the receiver of the line
-/// writes and closes.
+/// `@unchecked Sendable`: until the request line has ended, only the queue passed to `readLine`
+/// uses the connection. Afterwards only the code that received the line writes and closes.
 final class AdminConnection: @unchecked Sendable {
     private enum Reading {
         case goesOn
@@ -23,7 +23,8 @@ final class AdminConnection: @unchecked Sendable {
     private static let maxLine = 40_000
     /// The time limit for a request to arrive.
     private static let patience = DispatchTimeInterval.seconds(10)
-    /// The seconds after which a client that reads no bytes of an answer is closed.
+    /// The number of seconds after which a connection is closed if the client reads no bytes of an
+    /// answer.
     private static let writePatience = 10
 
     /// - Parameter descriptor: the socket, of which the connection takes ownership.

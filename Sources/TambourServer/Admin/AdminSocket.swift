@@ -110,7 +110,8 @@ final class AdminSocket: @unchecked Sendable {
                 }
             }
         } catch {
-            // The log gets no phone, so it does not get the words that the administrator typed.
+            // The log must not contain phone numbers, so it omits the arguments that the
+            // administrator typed.
             let reason = (error as? AdminService.Failure)?.reason ?? "\(error)"
             logger.notice(
                 "an admin command failed",

@@ -38,8 +38,8 @@ package struct Backup: Sendable {
             throw Failure(description: "there is no store in \(dataDirectory)")
         }
         guard access(path, F_OK) != 0 else { throw Failure(description: "\(path) exists") }
-        // Every change that the server has acknowledged has the time of this last commit or an
-        // earlier one. The snapshot is taken later and therefore contains it.
+        // Every change that the server has acknowledged so far has a commit time of at most
+        // `acknowledged`. The snapshot is taken later and therefore contains these changes.
         let acknowledged = try Self.clock(of: dataDirectory)
         let partial = "\(path).partial"
         Self.remove(partial)

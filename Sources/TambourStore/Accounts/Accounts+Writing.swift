@@ -131,8 +131,9 @@ extension WriteTransaction {
     }
 
     /// Closes all sessions of `user` except one, and voids every code that could open a new
-    /// session. If the excepted session is the only session, the codes stay valid; otherwise a
-    /// thief of the session could keep the owner out.
+    /// session. If the excepted session is the only session, voids only the logins that it
+    /// approved. If the owner's codes became void as well, the thief of a session could keep the
+    /// owner out.
     ///
     /// - Returns: the closed sessions.
     @discardableResult

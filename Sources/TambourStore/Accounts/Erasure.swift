@@ -134,8 +134,8 @@ struct ErasureStatements {
                 """
             )
         }
-        // Users who added or blocked this user receive the removal of the contact; a dialog keeps
-        // its partner.
+        // Users who added or blocked this user receive the removal of the contact. A dialog partner
+        // keeps the contact.
         forgetContacts = try sql.prepare(
             """
             UPDATE contact SET added = 0, blocked = 0, first_name = NULL, last_name = NULL, ct = $2

@@ -48,7 +48,8 @@ struct InvitationStatements {
             """
         )
         delete = try sql.prepare("DELETE FROM invitation WHERE id = $1")
-        // A few at a time: a user's request must not pay for thousands.
+        // Deletes a few rows at a time, so that no user's request waits for the deletion of
+        // thousands.
         prune = try sql.prepare(
             """
             DELETE FROM invitation WHERE id IN (
@@ -214,8 +215,8 @@ extension WriteTransaction {
     ) throws -> InvitationID {
         writes += 1
         try store.invitations.prune.run { $0.bind(1, keptSince) }
-        // Code requests and registrations name invitations, so the id of a deleted one must not
-        // come back.
+        // Code requests and registrations refer to invitations by id, so the id of a deleted
+        // invitation must not be reused.
         let id = try (store.meta.value(Self.lastInvitationKey) ?? 0) + 1
         try store.meta.set(Self.lastInvitationKey, id)
         try store.invitations.insert.run {

@@ -140,7 +140,7 @@ package struct Meetings {
 
     private mutating func compared(_ count: Int64, in snapshot: ReadTransaction) {
         rows -= count
-        // Each row is counted and then looked up, which takes as long as counting four.
+        // Each row is counted and then looked up, which takes as long as counting four rows.
         snapshot.store.noteCounted(4 * Int(clamping: count))
     }
 }

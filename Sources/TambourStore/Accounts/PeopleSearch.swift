@@ -164,8 +164,8 @@ extension ReadTransaction {
             page.rows += 1
             let next = read(row.first())
             guard let names = names(next), query.matches(names.0, names.1) else { return true }
-            // If several words of a name match, only the first counts, on whichever page each match
-            // lies.
+            // If several words of an item's names match, each has a row, perhaps on different
+            // pages. Only the row of the first word counts.
             let words = SearchWords.words(of: names.0).union(SearchWords.words(of: names.1))
             let first = words.filter { $0.starts(with: longest) }
                 .min { $0.lexicographicallyPrecedes($1) }

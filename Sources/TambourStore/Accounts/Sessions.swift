@@ -118,7 +118,7 @@ package struct LoginCode: Sendable {
     package let invitation: InvitationID?
 }
 
-/// A phone whose owner has proved it and may create an account.
+/// A phone whose owner has entered its code and may create an account.
 package struct Registration: Equatable, Sendable {
     package let phone: Int64
     /// The invitation that lets the phone in; nil if none was needed.

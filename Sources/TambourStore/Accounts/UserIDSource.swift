@@ -8,8 +8,8 @@ import TambourProtocol
 package struct UserIDSource: Sendable {
     private static let bits = 43
     private static let bytes = 6
-    /// With two billion users, one id in 4,000 is taken. This number of taken ids in a row means a
-    /// broken random source.
+    /// The number of taken ids in a row that proves a broken random source. Even with two billion
+    /// users, only one id in 4,000 is taken.
     static let maxTries = 64
 
     /// Returns any number; its low 43 bits become the id.
@@ -50,7 +50,7 @@ extension WriteTransaction {
     }
 }
 
-/// The random source repeats itself.
+/// The error for a source that returns only taken ids.
 struct UserIDsExhausted: Error, CustomStringConvertible {
     var description: String {
         "no free user id in \(UserIDSource.maxTries) tries: the random source repeats itself"

@@ -10,8 +10,8 @@ import TambourSQL
 ///     0 1 | time, 42 bits, Unix milliseconds | remaining, 20 bits
 ///
 /// `remaining` counts the chats of that millisecond that no page has contained yet. They come last
-/// in the order, so a chat that meanwhile moves to a newer time does not remove another chat from
-/// its page.
+/// in the order. The next page therefore contains all of them, even if a chat of an earlier page
+/// has moved to a newer time in the meantime.
 package struct ChatCursor: Equatable, Sendable {
     private static let remainingBits: Int64 = 20
     private static let insideMillisecond: Int64 = 1 << 62

@@ -55,7 +55,8 @@ extension WriteTransaction {
 
     func chat(_ key: ChatKey) throws -> ChatState? {
         if let chat = chats[key] { return chat }
-        // The query must be reset before loading the channel of comments runs it again.
+        // End the query before building the state, because for comments, loading the channel runs
+        // the same query again.
         let stored = try store.chats.byID.one {
             $0.bind(1, key.rawValue)
         } read: {

@@ -25,8 +25,8 @@ extension WriteTransaction {
             let before = try revive(id, in: chat)
             let member = MemberState(
                 userID: id,
-                // Even if the clock has not moved, a device that was offline must recognize a new
-                // membership.
+                // The time differs from that of the former membership even if the clock has not
+                // moved, so that a device that was offline recognizes the new membership.
                 joined: max(ct, before.map { $0 + 1 } ?? 0),
                 readTime: read,
                 shownTime: read,

@@ -12,9 +12,9 @@ struct RecentClientIDs {
         let sender: UserID
     }
 
-    /// Microseconds since 1970 until the year 2041. Larger ids are random; caching them would
-    /// displace the ids that come from the clock. The ceiling is constant: if it rose, the cache
-    /// would lack stored ids between the two values.
+    /// The number of microseconds from 1970 to the year 2041. Larger ids are random; caching them
+    /// would displace the ids that come from the clock. The ceiling is constant: if it rose, the
+    /// cache would lack stored ids between the two values.
     static let ceiling: Int64 = 1 << 51
 
     private let kept: Int

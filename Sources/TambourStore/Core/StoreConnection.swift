@@ -93,8 +93,8 @@ package final class StoreConnection {
 
     // MARK: - Restored backups
 
-    /// Returns the latest login mark (commit clock) that may date from before a restored backup; 0
-    /// if no backup was ever restored. A client with such a mark may hold data that the store has
+    /// Returns the latest login mark (commit clock) that may predate the restore of a backup; 0 if
+    /// no backup was ever restored. A client with such a mark may hold data that the store has
     /// lost, including pushes received after the mark.
     package func restored() throws -> Int64 {
         try meta.value(Self.restoredKey) ?? 0

@@ -84,8 +84,8 @@ struct EntityStatements {
         let select = "SELECT \(EntityColumn.list) FROM object WHERE user_id = $1"
         byID = try sql.query("\(select) AND id = $2")
         byCreation = try sql.query("\(select) AND creator = $2 AND created_by = $3")
-        // SQLite estimates ten entities per user and would read all of them; the range makes SQLite
-        // use the index.
+        // SQLite estimates ten entities per user and would read all of them; the range
+        // `BETWEEN $3 AND $3` makes SQLite use the index.
         twin = try sql.query(
             """
             \(select) AND parent = $2 AND natural_key BETWEEN $3 AND $3 AND deleted = 0 AND id <> $4
@@ -393,7 +393,8 @@ extension WriteTransaction {
         }
     }
 
-    /// Deletes the replies to a user's devices from before a time (commit clock), oldest first.
+    /// Deletes replies to a user's devices that were stored before `time` (commit clock), oldest
+    /// first.
     ///
     /// - Returns: the number of deleted replies, at most `limit`.
     package func forgetEntityReplies(

@@ -6,7 +6,8 @@ struct AttachedStatements {
     let newer: SQLQuery<ScannedMessageColumn>
 
     init(_ sql: any SQLConnection) throws {
-        // Must equal the condition of the partial index `message_attached`.
+        // The condition on `attaches` and `forward` must equal that of the partial index
+        // `message_attached`.
         let select = """
             SELECT \(MessageColumn.list(of: "m")), \(IsHiddenColumn.list) FROM message m
             WHERE m.chat = $1 AND m.id > $3 AND m.id <= $4

@@ -148,8 +148,8 @@ struct DelayedStatements {
             )
             """
         )
-        // Commits may share a millisecond; each change of a list still gets its own time, so both
-        // are reported.
+        // Two commits may share a millisecond. Each change of a list still gets a later time than
+        // the previous change, so that devices notice both.
         let time =
             "CASE WHEN delayed_updated < $3 THEN CAST($3 AS bigint) ELSE delayed_updated + 1 END"
         let note = "UPDATE member SET delayed_updated = \(time)"
