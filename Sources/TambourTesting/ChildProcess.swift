@@ -134,8 +134,8 @@ package final class ChildProcess: Sendable {
         return nil
     }
 
-    /// Kills the program after a deadline. Not a pause: the waiting task cancels it when its
-    /// condition is met.
+    /// Kills the program after a deadline. Delays no test: the waiting task cancels the returned
+    /// task when its condition is met.
     private func killer(after deadline: Duration) -> Task<Void, any Error> {
         Task {
             try await Task.sleep(for: deadline)

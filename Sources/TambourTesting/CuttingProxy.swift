@@ -5,8 +5,9 @@ import Synchronization
 /// connection after a number of bytes in either direction, usually in the middle of a packet. A
 /// seed determines the number. Bytes that the proxy reads after the cut are lost.
 ///
-/// Connections are numbered per door, in the order of acceptance. The seed, the door and the number
-/// determine where a connection is cut. One dedicated thread does all the work.
+/// A door is an address that clients connect to. Connections are numbered per door, in the order of
+/// acceptance. The seed, the door and the number determine where a connection is cut. One dedicated
+/// thread does all the work.
 package final class CuttingProxy: Sendable {
     /// A connection that was cut.
     package struct Cut: Sendable {
@@ -110,8 +111,8 @@ struct CutPlan {
         var random = SeededGenerator(
             seed: seeds.next() &+ UInt64(door) << 32 &+ UInt64(connection)
         )
-        // One of twelve connections is cut during login; such cuts make clients back off ever
-        // longer.
+        // Only one of twelve connections is cut during login, because such cuts increase the
+        // clients' retry delay.
         let isEarly = random.next() % 12 == 0
         let down = isEarly ? Int(random.next() % 600) : exponential(&random)
         let up = isEarly ? Int(random.next() % 600) : exponential(&random) / 2

@@ -24,7 +24,8 @@ struct Ink: Sendable {
     )
     static let none = Ink(isTerminal: false, [:])
 
-    /// - Parameter environment: Chooses the colours as for the screen: `NO_COLOR` and `TERM`.
+    /// - Parameter environment: The variables that turn colours off, as for the screen: `NO_COLOR`
+    ///   and `TERM`.
     init(isTerminal: Bool, _ environment: [String: String]) {
         isColored = isTerminal && ColorDepth.detect(environment) != .monochrome
     }

@@ -154,7 +154,7 @@ struct PersonLine: JSONLine {
         case id, name, phone, about, contact, online, seen, role
     }
 
-    /// - Parameter role: The role in a group; nil for a person as such.
+    /// - Parameter role: The role in a group; nil if the line is not about a group.
     init(_ person: Person, role: Client.Member.Role? = nil) {
         id = "\(person.id)"
         name = person.name

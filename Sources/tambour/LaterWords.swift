@@ -3,7 +3,7 @@ import TambourProtocol
 
 /// Parses the times at which users want a message to be sent.
 enum LaterWords {
-    /// A text that names no time to come, described for the user.
+    /// The reason why a text names no future time, in words for the user.
     struct Mistake: Error, Equatable, CustomStringConvertible {
         let description: String
     }

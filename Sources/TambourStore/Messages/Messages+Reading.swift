@@ -163,8 +163,8 @@ extension ReadTransaction {
     /// - latest: the maximum time of a message, Unix milliseconds.
     /// - pageLimit: the number of messages in both directions together; `forward` gets the
     ///   remainder after `backward`.
-    ///   - budget: the page's size in bytes; nil for a whole reply. The page always contains the
-    ///     nearest message of each direction.
+    ///   - budget: the maximum size of the page in bytes; nil for `maxReplyBytes`. It never removes
+    ///     the nearest message of a direction.
     /// - Returns: the messages, oldest first. A page over the budget loses the messages farthest
     ///   from `from`.
     package func history(
@@ -208,7 +208,8 @@ extension ReadTransaction {
             more: &page.more
         )
         if room <= 0, !newer.isEmpty {
-            // The page is full, and requested messages are omitted.
+            // The older messages fill the page. The query for newer messages only tells whether
+            // there are more.
             newer = []
             page.more = true
         }

@@ -228,7 +228,8 @@ extension WriteTransaction {
         try remove(chat, [first.rawValue, last.rawValue, sender?.rawValue ?? 0])
     }
 
-    /// Deletes, for all users, the messages up to `last` whose senders a purge names.
+    /// Deletes, for all users, the messages after `first` up to and including `last` whose senders
+    /// a purge names.
     func removePurged(
         after first: MessageID,
         upTo last: MessageID,
@@ -377,7 +378,8 @@ extension WriteTransaction {
     /// Returns the read counters at the end of this batch, for the chats in which the batch
     /// notified members of messages.
     ///
-    /// Counts in the store for at most `maxUnreadCounts` members and omits further members.
+    /// Members whose unread count is not in memory need a query. After `maxUnreadCounts` queries,
+    /// omits such members.
     /// - Parameter choose: selects the members to notify.
     package func counters(of choose: ([UserID]) -> [UserID]) throws -> [Event] {
         defer { told = [] }

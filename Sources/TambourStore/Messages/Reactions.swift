@@ -142,7 +142,7 @@ extension WriteTransaction {
         touch(chat)
     }
 
-    /// Deletes the reactions and votes of all messages up to `last`; these messages are deleted.
+    /// Deletes the reactions and votes of all messages up to `last`, which the caller has deleted.
     func dropReactions(upTo last: MessageID, in chat: ChatState) throws {
         for statement in [store.reactions.dropUpTo, store.polls.dropUpTo] {
             statement.bind(1, chat.key.rawValue)

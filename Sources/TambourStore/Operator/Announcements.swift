@@ -49,7 +49,7 @@ struct AnnouncementStatements {
 /// An announcement to everybody: first everybody becomes a member of its channel, step by step;
 /// then it is posted there.
 package struct Announcement: Sendable {
-    /// Rises from announcement to announcement; the `cid` of the post.
+    /// Higher than the ids of all earlier announcements; also the `cid` of the post.
     package let id: Int64
     package let chat: ChatKey
     /// Empty once it is posted.
@@ -94,7 +94,7 @@ extension WriteTransaction {
         return chat
     }
 
-    /// Stores an announcement to be made and forgets the earlier ones.
+    /// Stores a pending announcement and deletes the earlier ones.
     package func addAnnouncement(
         _ text: Text,
         in chat: ChatState,
@@ -130,13 +130,13 @@ extension WriteTransaction {
         }
     }
 
-    /// Gives an announcement up.
+    /// Deletes an announcement that will not be posted.
     package func drop(_ announcement: Announcement) throws {
         writes += 1
         try store.announcements.drop.run { $0.bind(1, announcement.id) }
     }
 
-    /// Lets new accounts join a chat.
+    /// Adds a chat to the chats that new accounts join.
     package func addDefaultChat(_ chat: ChatState) throws {
         writes += 1
         try store.announcements.addDefault.run {
@@ -145,7 +145,7 @@ extension WriteTransaction {
         }
     }
 
-    /// - Returns: false if new accounts do not join the chat.
+    /// - Returns: false if the chat was not one of the chats that new accounts join.
     package func removeDefaultChat(_ key: ChatKey) throws -> Bool {
         let removed = try store.announcements.removeDefault.run { $0.bind(1, key.rawValue) }
         guard removed > 0 else { return false }

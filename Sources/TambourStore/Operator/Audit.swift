@@ -50,8 +50,8 @@ struct AuditStatements {
 /// An entry of the audit log: an action of an administrator, a sign-in, or sign-ins that were
 /// refused.
 package struct AuditEntry: Sendable {
-    /// The kinds have separate bounds, so that strangers who are refused displace no other entry.
-    /// The raw values are the values of the column `kind`.
+    /// Each kind has its own maximum number of entries, so refused sign-ins by strangers displace
+    /// no entries of other kinds. The raw values are the values of the column `kind`.
     package enum Kind: Int64, CaseIterable, Sendable {
         case admin = 1
         case signIn = 2
@@ -131,7 +131,7 @@ package struct AuditEntry: Sendable {
 extension WriteTransaction {
     /// Adds an entry to the audit log. At `maxAuditRows` entries of its kind, deletes the oldest.
     ///
-    /// - Parameter detail: words without codes, tokens, phones and texts of messages.
+    /// - Parameter detail: must not contain codes, tokens, phone numbers or message texts.
     package func record(
         _ action: AuditEntry.Action,
         about user: UserID?,
@@ -182,8 +182,8 @@ extension WriteTransaction {
     /// The time that one entry of refused sign-ins covers.
     private static let refusalsMs: Int64 = 3_600_000
 
-    /// Deletes the oldest entries that were created before `time` (Unix milliseconds), a step of
-    /// them.
+    /// Deletes the oldest entries that were created before `time` (Unix milliseconds), at most
+    /// `auditRowsPerStep`.
     ///
     /// - Returns: false when none was deleted.
     package func pruneAudit(before time: Int64) throws -> Bool {

@@ -21,7 +21,7 @@ extension StoreCheck {
         }
     }
 
-    /// The server derives the next id from the last one, and it must fit.
+    /// The range leaves room for the next id, which the server derives from the last one.
     static let ids: ClosedRange<Int64> = 1...(1 << 62)
     /// Counts, and ids where 0 means absent.
     private static let counts: ClosedRange<Int64> = 0...(1 << 62)

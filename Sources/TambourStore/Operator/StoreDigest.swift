@@ -18,7 +18,7 @@ package struct TableDigest: Equatable, Sendable {
 
 /// Computes digests of a whole store, to verify a copy.
 package enum StoreDigest {
-    /// The error for a store with a file that tambourd cannot copy.
+    /// The error for a store that is not a file, which tambourd therefore cannot copy.
     package struct Unsupported: Error, CustomStringConvertible {
         package init() {}
 

@@ -15,7 +15,8 @@ struct ChatSearch {
 
     /// The number of messages read in one step; small, because a search may cover many chats.
     private static let messagesPerStep = 32
-    /// A chat with fewer parts is searched by its parts directly, which saves a lookup.
+    /// If the number of the chat's last part is lower, the search skips the areas, which saves a
+    /// lookup.
     private static let firstPartWithArea: Int64 = 4
 
     private struct Index {

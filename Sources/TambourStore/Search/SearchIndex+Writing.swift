@@ -82,7 +82,7 @@ extension WriteTransaction {
         let start = ends.count > 0 ? ends.last : try reader.end(before: part, in: chat)
         var words = BlockWords()
         let last = try read(&words, of: chat, after: start, count)
-        // If message numbers have gaps, no block may be complete. Stop; otherwise this step would
+        // If message numbers have gaps, this step may complete no block. Stop; otherwise it would
         // repeat forever.
         guard !last.isEmpty else { return (0, true) }
         for end in last { ends.append(end) }
@@ -125,8 +125,8 @@ extension WriteTransaction {
         for (word, mask) in words { try add(word, mask, .part, part, of: chat) }
     }
 
-    /// Adds the words of a complete part to its area. Runs only after completion, because there are
-    /// many words, and each changes another page of the index.
+    /// Adds the words of a complete part to its area. Incomplete parts are not added, because a
+    /// part has many words, and each word changes a different page of the index.
     private func complete(_ part: Int64, of chat: ChatKey) throws {
         let all = try words(of: part, in: chat)
         let words = all.count > SearchIndex.maxPartWords ? [SearchIndex.anyWord] : all
@@ -328,7 +328,7 @@ extension WriteTransaction {
         try drop.run()
     }
 
-    /// Drops the index of all messages up to `number`; these messages are removed.
+    /// Drops the index of all messages up to `number`, which the caller has deleted.
     func dropIndex(of chat: ChatKey, upTo number: Int64) throws {
         guard let last = try reader.lastIndexedPart(of: chat) else { return }
         let part = min(last.part, (number - 1) / SearchIndex.partMessages)

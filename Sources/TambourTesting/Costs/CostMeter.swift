@@ -14,7 +14,7 @@ package struct StoreCost: Sendable {
     /// The duration of each transaction.
     package var transactions: [Duration] = []
 
-    /// The longest transaction; it delays all other work on the engine or on this reader.
+    /// The longest transaction; it delays all other work on the engine or reader that runs it.
     package var longest: Duration { transactions.max() ?? .zero }
 }
 

@@ -152,7 +152,8 @@ package final class WorstCaseWorld {
         let packet = try play.client.reply(
             to: play.client.send(play.opcode, payload: play.payload)
         )
-        // The fence is a transaction too, but accesses no rows.
+        // Waits until the engine is done. The meter counts this transaction too, but it accesses no
+        // rows.
         try run { _ in }
         var measured = Measured()
         measured.store = meter.take()

@@ -60,8 +60,8 @@ package enum WorstCases {
             )
         },
         .config: { world in
-            // Fills the settings limit, with a margin for a few other requests, in the maximum
-            // number of chats.
+            // Spreads settings over the maximum number of chats. Their total is just below
+            // `maxSettingsBytes`; the margin is for a few other requests.
             let chats = world.chats.prefix(limits.maxConfigChats)
             let room = (limits.maxSettingsBytes - 32_768) / chats.count
             let settings = stride(from: 0, to: room - 20, by: limits.maxSettingBytes).map { place in
@@ -244,7 +244,7 @@ package enum WorstCases {
             },
             { world in
                 let deletions = try world.deletions()
-                // By then the stored replies to these operations have expired.
+                // After this time, the stored replies to earlier operations have expired.
                 world.advance(ms: Int64(limits.objectRepliesDays + 1) * 86_400_000)
                 return WorstCase(ObjPushRequest(clientNow: 1, ops: deletions), by: world.alice)
             },

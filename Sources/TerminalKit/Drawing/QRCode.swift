@@ -19,7 +19,8 @@ package struct QRCode: Sendable {
     /// The longest text, in bytes. Its code fits a terminal of 80 columns and 24 rows.
     private static let maxBytes = 106
 
-    /// - Returns: nil for a text of more than 106 bytes in UTF-8, and without memory.
+    /// - Returns: nil if the text is empty or has more than 106 bytes in UTF-8, or if memory runs
+    ///   out.
     package init?(_ text: String) {
         let bytes = Array(text.utf8)
         guard !bytes.isEmpty, bytes.count <= Self.maxBytes,

@@ -35,7 +35,7 @@ package struct KeyParser: Sendable {
     private let maxPasteBytes: Int
     private var state = State.ground
     private var isAlt = false
-    /// Whether no byte has arrived since the last `flush`.
+    /// Whether the rest of a flushed sequence may still arrive.
     private(set) var isLate = false
     private var pasted: [UInt8] = []
     private var events: [InputEvent] = []

@@ -7,7 +7,7 @@ package enum LineBreaking {
         return cluster != "\u{A0}" && cluster != "\u{2007}" && cluster != "\u{202F}"
     }
 
-    /// - Parameter following: The cluster before `last`.
+    /// - Parameter following: The cluster that `last` follows; nil if `last` is the first cluster.
     static func isAllowed(
         after last: Character,
         before next: Character,

@@ -164,7 +164,7 @@ package struct TextLayoutBuilder {
     /// The columns available for the text of the next line.
     private var available: Int { max(1, options.width - indent - (options.hasCursor ? 1 : 0)) }
 
-    /// Returns the end of the line that begins with item `start`: the latest that fits.
+    /// Returns the end of the line that begins with item `start`: the latest end that fits.
     private mutating func lineEnd(from start: Int) -> Int {
         let available = available
         var used = 0

@@ -26,8 +26,8 @@ struct Bounds {
 
     /// Returns the extent of a struct with all its fields.
     ///
-    /// - Parameter oneItem: Whether each page counts as one item, which the server sends even if it
-    ///   exceeds the page.
+    /// - Parameter oneItem: Whether each page counts as a single item. The server sends one item
+    ///   even if this item alone exceeds `maxReplyBytes`.
     mutating func extent(of type: StructType, oneItem: Bool = false) -> Extent {
         extent(of: type, without: [], oneItem: oneItem)
     }
@@ -137,7 +137,7 @@ struct Bounds {
     ) -> Extent {
         let most = oneItem && field.isPage ? 1 : limit(field.limitItems(at: level))
         guard let most else {
-            // The caller caps a page, and a field that has its own bound.
+            // The caller caps the extent of a page, and of a field with `totalBytes`.
             var unlimited = one
             unlimited.failure = one.failure ?? .unlimited
             return unlimited.contained

@@ -20,7 +20,7 @@ struct BoundsCheck {
         var problems: [Problem] = []
         for type in specification.maps {
             for field in type.fields where bounds.extent(of: field).failure == .overflow {
-                // The check of the struct reports this field.
+                // The overflow is inside the nested type, and is reported at a field there.
                 if case .named = Shape(field.type).leaf, field.limitItems.isEmpty { continue }
                 problems.append(
                     Problem(
@@ -98,8 +98,8 @@ struct BoundsCheck {
         ]
     }
 
-    /// Checks that a payload fits with one item of each page. Longer pages are no problem, because
-    /// the server cuts them.
+    /// Checks that a payload with one item in each page fits into `maxReplyBytes`. Longer pages are
+    /// no problem, because the server shortens them.
     private mutating func tooLarge(
         _ whole: Extent,
         _ type: StructType,

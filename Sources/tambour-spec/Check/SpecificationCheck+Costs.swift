@@ -1,5 +1,5 @@
-/// Checks that the cost of every request names an existing bucket, and items that the request
-/// contains.
+/// Checks that the cost of every request names existing buckets, and items from fields that the
+/// request has.
 extension SpecificationCheck {
     mutating func checkCosts() {
         unique(specification.buckets.map { ($0.name, $0.origin) }, "bucket")

@@ -77,7 +77,7 @@ struct PacketText {
     }
 
     /// Writes one packet as lines.
-    /// - Parameter wire: The payload, with the length from the header.
+    /// - Parameter wire: The payload as sent; its size is the length in the header.
     /// - Throws: `Failure` if the payload cannot be read; the lines of the header are written
     ///   first.
     func decode(

@@ -53,8 +53,8 @@ struct ChangeNote: Sendable {
     ) -> (notes: [ChangeNote], problems: [Problem]) {
         let folder = root.appending(path: "protocol-spec/changes")
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
-        // Lists the folders instead of counting versions, because a foreign release may claim any
-        // number.
+        // Lists the folders instead of counting versions, because a release from a folder outside
+        // the repository may have any number.
         let versions = names.compactMap { Int($0) }.filter { $0 > old && $0 <= new }.sorted()
         let loaded = versions.map { load($0, root: root) }
         return (loaded.flatMap(\.notes), loaded.flatMap(\.problems))

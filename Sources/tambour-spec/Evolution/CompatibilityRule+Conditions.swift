@@ -16,7 +16,7 @@ extension CompatibilityRule.Case {
     // MARK: Errors
 
     /// Whether a new error refines an error that clients of the old release know: its code extends
-    /// the known code, its class is the same, and it is not answered more widely.
+    /// the known code, its class is the same, and it is common only if the known error is common.
     var hasParent: Bool {
         guard let new else { return false }
         var code = new.lastWord[...]
@@ -63,7 +63,8 @@ extension CompatibilityRule.Case {
         after.items.contains { $0.kind == .opcode && $0[.name] == old?[.name] }
     }
 
-    /// Whether the number is in Tambour's own range, or serves the known opcode of this number.
+    /// Whether the number is in Tambour's own range, or the list of known opcodes assigns the
+    /// number to this opcode.
     var hasOwnNumber: Bool {
         guard let new, let number = new.number(.number) else { return false }
         // A changed range provides no numbers; a rule for ranges rejects the change.

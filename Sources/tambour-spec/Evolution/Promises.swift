@@ -1,7 +1,7 @@
 /// The promises of a specification, in order and by id.
 ///
-/// Examples, flows, rate limits and costs are not promises. Edge cases are requirements, and these
-/// are promises.
+/// Examples, flows, rate limits and costs are not promises. Requirements are promises, including
+/// edge cases.
 struct Promises: Sendable {
     let version: Int
     let ranges: [Specification.IDRange]

@@ -91,7 +91,8 @@ struct Releases {
                     + "if it is not out yet, --again replaces it"
             )
         }
-        // The first copy of a release seals the previous release. No command writes that again.
+        // The first copy of a release seals the previous release. From then on, no command changes
+        // the previous release.
         if version > 1, present.isEmpty { try seal(version - 1) }
         for path in present.keys where files[path] == nil {
             try FileManager.default.removeItem(at: place.appending(path: path))
@@ -112,7 +113,7 @@ struct Releases {
         return FileManager.default.fileExists(atPath: file.path)
     }
 
-    /// Returns the files that declare promises, by path: everything that a loader reads but
+    /// Returns the files that declare promises, by path: everything that a loader reads except
     /// examples and flows.
     private static func files(in folder: URL) throws -> [String: Data] {
         var files: [String: Data] = [:]

@@ -34,7 +34,7 @@ struct CostEntry: Sendable {
     /// more.
     var perItem: [String]
     var itemUnits: Int
-    /// The limit used for an absent number; nil means 0.
+    /// The name of the limit whose value replaces an absent number; nil if 0 replaces it.
     var pageSize: String?
     /// The limit of a number; units above it are neither served nor charged.
     var maxPage: String?

@@ -39,7 +39,7 @@ struct Example: Sendable {
     var value: WireNode?
     /// The value before the dialect changes it; nil if the dialect changes nothing.
     var plain: WireNode?
-    /// The whole packet; the tool replaces `auto` once.
+    /// The whole packet in hex digits, or `auto` until `ExampleFiller` fills it in.
     var hex: String?
     var hexLine: Int
     var accepts: [Accept]

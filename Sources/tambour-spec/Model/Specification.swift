@@ -78,7 +78,8 @@ struct Specification: Sendable {
         var documented: Documented
         /// The dialect that this dialect builds on; both apply.
         var base: String?
-        /// Numbers with another meaning in the dialect; there they answer `proto.opcode`.
+        /// Numbers with another meaning in the dialect. The server answers clients of the dialect
+        /// that send these numbers with `proto.opcode`.
         var movedOpcodes: [Int]
 
         var name: String { documented.name }
@@ -87,7 +88,8 @@ struct Specification: Sendable {
     /// A feature that the server may enable for client builds that implement it.
     struct Feature: Sendable {
         var documented: Documented
-        /// The names of the opcodes that answer `proto.opcode` while the feature is off.
+        /// The names of the opcodes that the server answers with `proto.opcode` while the feature
+        /// is off.
         var opcodes: [String]
 
         var name: String { documented.name }
@@ -137,7 +139,7 @@ struct Specification: Sendable {
         var swiftName: String
         var errorClass: Class
         var retry: Retry
-        /// Whether any opcode may answer with this error.
+        /// Whether the reply to every opcode may be this error.
         var isCommon: Bool
         var message: String?
         /// The text for users, and the title of a dialog about the error.

@@ -105,7 +105,7 @@ extension SpecificationLoader {
             let map = document(file)
         else { return }
         specification.entities = maps(map, "entities").map { entry in
-            // Name and text are read last, because reading them completes the entry.
+            // Calls `documented` last, because it reports the keys that were not read until then.
             var entity = EntitySpecification(
                 documented: .init(name: "", since: 0, doc: "", origin: entry.origin),
                 parent: entry.string("parent"),

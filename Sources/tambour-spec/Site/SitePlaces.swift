@@ -25,7 +25,7 @@ struct SitePlaces {
 
     private let pageOfOpcode: [String: String]
     private let pageOfRequirement: [String: String]
-    /// The structs that are payloads: by name, the opcode and the part of the opcode.
+    /// For each struct that is a payload, by its name: the opcode, and the part that it describes.
     private let payloads: [String: (opcode: String, part: String)]
     private let names: [String: Target]
 

@@ -133,8 +133,8 @@ private struct Feed {
     /// - Parameter show: Returns false to stop.
     mutating func show(_ show: (HistoryRow, ChatID) throws -> Bool) throws {
         for chat in pending.sorted() {
-            // The account is no longer in an unlisted chat. No further messages arrive, so its gaps
-            // cannot be filled.
+            // A chat that is not listed is a chat that the account has left. No further messages
+            // arrive, so its gaps cannot be filled.
             let isListed = try client.chat(chat) != nil
             var isDone = false
             while !isDone {

@@ -102,7 +102,7 @@ struct Outcome {
     private let isSignedIn: Bool
     private let isOnline: Bool
 
-    /// Whether the server has answered all actions and refused none that stays in the queue.
+    /// Whether the server has answered all actions, and the queue contains no refused one.
     var isDone: Bool { waiting == 0 && failure == nil }
 
     init(of actions: [OutgoingID], _ client: Client) throws {
