@@ -6,7 +6,7 @@ package enum CloseReason: Hashable, Sendable {
     case reset(Int32)
     /// A layer between the socket and the delegate failed. The text is for the log.
     case layer(String)
-    /// The server closed the connection. The text is for the log.
+    /// This program closed the connection. The text is for the log.
     case local(String)
     /// The lane was stopped.
     case laneStopped

@@ -117,7 +117,7 @@ package final class Connection {
         }
     }
 
-    /// Whether the layers still open. Until then the peer gets none of the written bytes.
+    /// Whether the layers are still opening. Until then the peer gets none of the written bytes.
     package internal(set) var isOpening: Bool {
         get { reasonsToWait.contains(.opening) }
         set {

@@ -276,7 +276,7 @@ final class EntitySync {
         }
     }
 
-    /// Stores a part of a series.
+    /// Stores elements of a series that the server returned for a range.
     func keep(_ elements: [Entity], _ tx: StoreTransaction) throws {
         try store(tx) { $0.pulled(elements) }
     }

@@ -6,8 +6,8 @@ package protocol ConnectionLayer: AnyObject {
     /// Whether an incomplete record waits inside the layer.
     var hasPartialInput: Bool { get }
 
-    /// Whether the layer still opens, which costs CPU time. The lane limits the opening steps of a
-    /// round. A layer that opens cheaply returns false.
+    /// Whether the layer is in the middle of an expensive opening, such as a TLS handshake. The
+    /// lane limits the opening steps of a round. A layer that opens cheaply returns false.
     var isOpening: Bool { get }
 
     /// Appends the first bytes for the peer. Called once, before all other methods.

@@ -29,7 +29,8 @@ extension WriteTransaction {
         try chat(record.chat)
     }
 
-    /// Appends a message. Its time is `max(ct, last + 1)`; it counts as read by its sender.
+    /// Appends a message. Its time is the commit time, or one millisecond after the last message of
+    /// the chat if that is later. It counts as read by its sender.
     ///
     /// - Returns: the stored row and the id of the previous message in the chat.
     package func append(

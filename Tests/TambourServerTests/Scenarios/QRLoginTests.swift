@@ -48,7 +48,7 @@ struct QRLoginTests {
             try alice.call(AuthQrApproveRequest(qrLink: shown.qrLink))
             let late = AuthQrApproveRequest(qrLink: shown.qrLink)
             #expect(try bob.code(of: late) == .trackNotFound)
-            // Neither half of the link works in place of the other.
+            // The secret in the link is not accepted as a track id.
             let secret = String(shown.qrLink.dropFirst("tambour:login/".count))
             #expect(try bob.code(of: LoginByQrRequest(trackID: secret)) == .trackNotFound)
             #expect(try web.code(of: GetQrStatusRequest(trackID: "x")) == .trackNotFound)

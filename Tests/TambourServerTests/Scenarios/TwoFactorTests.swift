@@ -126,7 +126,8 @@ struct TwoFactorTests {
                 )
                 #expect(try alice.code(of: request) == .notAllowed, "\(expected)")
             }
-            // A request that expects a change must not remove the password.
+            // A request that removes the password is refused if it expects a new password to
+            // replace the old one.
             for expected: Int64 in [1, 2] {
                 let request = AuthSet2faRequest(
                     trackID: track,
@@ -431,7 +432,7 @@ struct TwoFactorTests {
             let first = try alice.track()
             try verify(address, on: first, alice)
             try alice.call(AuthSet2faRequest(trackID: first, password: "first one"))
-            // The thief of the session knows the password that is about to change.
+            // The thief of the session knows the present password.
             let unchecked = try thief.track()
             let checked = try thief.checkedTrack("first one")
             let asked = try thief.checkedTrack("first one")

@@ -4,8 +4,8 @@ import Testing
 
 /// Plays random lists of steps and reports the shortest failing list.
 ///
-/// Each play depends only on its number: `TAMBOUR_SEED=17` plays only number 17, `TAMBOUR_SOAK=1`
-/// plays `soak` plays.
+/// Each play depends only on its number. A check runs the plays 1 to `plays`; with `TAMBOUR_SOAK=1`
+/// it runs 1 to `soak`, and with `TAMBOUR_SEED=17` only number 17.
 struct Property<Step> {
     var plays: Int
     var soak: Int

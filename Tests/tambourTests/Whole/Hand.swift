@@ -94,7 +94,8 @@ struct Hand {
         type("\(line)\n")
     }
 
-    /// Writes a line and sends it, sometimes after a draft.
+    /// Writes a text and sends it. Sometimes the line is not cleared first, so a draft in it is
+    /// sent together with the text.
     func say(_ text: String) async {
         endEdit()
         if chance(70) { clearLine() }

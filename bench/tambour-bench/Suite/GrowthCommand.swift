@@ -130,8 +130,8 @@ struct GrowthCommand: AsyncParsableCommand {
         }
     }
 
-    /// Returns the messages per second between fifty pairs that have earlier messages. The store
-    /// has `users` users.
+    /// Returns the messages per second of fifty pairs together; in each pair one user sends to the
+    /// other. Each dialog already holds `history` messages. The store has `users` users.
     private func pairs(_ bench: Bench, users: Int, history: Int) async throws -> Double {
         let folder = try bench.folder("growth")
         let accounts = try TambourServer.makeUsers(
