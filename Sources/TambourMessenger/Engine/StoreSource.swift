@@ -38,10 +38,11 @@ final class StoreSource: @unchecked Sendable {
             )
         }
         guard let first = applied.first, let last = applied.last, !isNew else { return }
-        let taken = (ContinuousClock.now - begun) / .milliseconds(1)
         logger.notice(
             "the store is migrated",
-            metadata: ["from": "\(first - 1)", "schema": "\(last)", "ms": "\(Int(taken))"]
+            metadata: [
+                "from": "\(first - 1)", "schema": "\(last)", "took": "\(ContinuousClock.now - begun)",
+            ]
         )
     }
 

@@ -30,7 +30,7 @@ struct MigrationLogTests {
 
         func log(event: Logging.LogEvent) {
             var metadata = event.metadata ?? [:]
-            metadata["ms"] = nil
+            metadata["took"] = nil
             metadata["step"] = nil
             let values = metadata.sorted { $0.key < $1.key }.map { "\($0)=\($1)" }
             lines.withLock { $0.append("\(event.message) \(values.joined(separator: " "))") }
