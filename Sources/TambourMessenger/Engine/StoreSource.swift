@@ -38,11 +38,10 @@ final class StoreSource: @unchecked Sendable {
             )
         }
         guard let first = applied.first, let last = applied.last, !isNew else { return }
+        let took = ContinuousClock.now - begun
         logger.notice(
             "the store is migrated",
-            metadata: [
-                "from": "\(first - 1)", "schema": "\(last)", "took": "\(ContinuousClock.now - begun)",
-            ]
+            metadata: ["from": "\(first - 1)", "schema": "\(last)", "took": "\(took)"]
         )
     }
 
