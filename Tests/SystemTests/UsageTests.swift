@@ -12,7 +12,7 @@ struct UsageTests {
         try await body(TambourAccount(directory: directory, name: "alice"))
     }
 
-    @Test("both programs have the same version")
+    @Test("both programs have the same version, and the server names its schema")
     func version() async throws {
         let programs = try TambourdProcess.program().deletingLastPathComponent()
         let versions = try ["tambour", "tambourd"].map { name in
@@ -21,8 +21,9 @@ struct UsageTests {
             #expect(outcome.status == 0, "\(outcome.errors)")
             return outcome.output
         }
-        #expect(versions[0] == versions[1])
-        #expect(versions[0].wholeMatch(of: #/[0-9]+\.[0-9]+\.[0-9]+\n/#) != nil)
+        let client = try #require(versions[0].wholeMatch(of: #/([0-9]+\.[0-9]+\.[0-9]+)\n/#))
+        let server = try #require(versions[1].wholeMatch(of: #/(.+), store schema [0-9]+\n/#))
+        #expect(client.1 == server.1)
     }
 
     @Test(
