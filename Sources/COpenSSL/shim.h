@@ -59,12 +59,6 @@ static inline int tambour_mac_set_key(EVP_MAC_CTX *context, unsigned char *key, 
     return EVP_MAC_CTX_set_params(context, parameters);
 }
 
-static inline void tambour_ssl_set_message_callback(
-    SSL *ssl, void (*callback)(int, int, int, const void *, size_t, SSL *, void *), void *argument) {
-    SSL_set_msg_callback(ssl, callback);
-    SSL_set_msg_callback_arg(ssl, argument);
-}
-
 static inline void tambour_bio_want_read(BIO *bio) {
     BIO_clear_retry_flags(bio);
     BIO_set_retry_read(bio);

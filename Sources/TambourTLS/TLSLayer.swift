@@ -16,9 +16,6 @@
 
         /// The most plain text in a record.
         private static let recordBytes = 16_384
-        /// The most control messages after the handshake. Peers send a few tickets and key updates;
-        /// a peer that sends nothing else would cost processor time and answers without end.
-        private static let maxControlMessages = 64
 
         let ssl: OpaquePointer
         private let pipe = TLSPipe()
@@ -59,11 +56,7 @@
         var hasPartialInput: Bool {
             // After the header of a record OpenSSL has no pending bytes, but waits for the body.
             SSL_has_pending(ssl) != 0 || SSL_rstate_string(ssl)[1] == Int8(UInt8(ascii: "B"))
-                || state == .open && isInMessage
         }
-
-        /// Whether a handshake message has begun. OpenSSL writes no plain text until it is complete.
-        private var isInMessage: Bool { SSL_in_init(ssl) != 0 }
 
         func open(into output: inout [UInt8]) {
             guard SSL_is_server(ssl) == 0 else { return }
@@ -84,10 +77,6 @@
                 if state != .opening || handshake(&end) {
                     end = read(into: &input, arrived: bytes.count)
                 }
-                if state == .open, !held.isEmpty, !isInMessage { writeHeld() }
-            }
-            if state == .open, pipe.controlMessages > Self.maxControlMessages {
-                end = .failed("TLS: too many messages of the handshake protocol")
             }
             switch end {
             case .moreLater: return false
@@ -101,7 +90,6 @@
         func enclose(_ bytes: UnsafeRawBufferPointer, into output: inout [UInt8]) {
             switch state {
             case .opening: held += bytes
-            case .open where isInMessage || !held.isEmpty: held += bytes
             case .open: withPipe(into: &output) { write(bytes) }
             case .closed: break
             }
@@ -142,8 +130,8 @@
                 let version = SSL_get_version(ssl).map { String(cString: $0) } ?? ""
                 (owner as? TLSClient)?.opened(ssl, to: host)
                 report(.completed(version: version, isResumed: SSL_session_reused(ssl) == 1))
-                pipe.controlMessages = 0
-                writeHeld()
+                held.withUnsafeBytes { write($0) }
+                held = []
                 return true
             }
             if SSL_get_error(ssl, result) != SSL_ERROR_WANT_READ {
@@ -195,11 +183,6 @@
                 }
             }
             return nil
-        }
-
-        private func writeHeld() {
-            held.withUnsafeBytes { write($0) }
-            held = []
         }
 
         private func write(_ bytes: UnsafeRawBufferPointer) {

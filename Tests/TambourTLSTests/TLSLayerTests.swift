@@ -46,26 +46,6 @@
             }
         }
 
-        @Test("changes keys when the peer does, and ends with a peer that does nothing else")
-        func keyUpdates() throws {
-            try World.with { world in
-                let delegate = Echo()
-                let events = delegate.events
-                let peer = try world.peer(world.client(), to: delegate)
-                #expect(try peer.handshake().failure == nil)
-                #expect(try events.next() == .opened)
-                for _ in 0..<8 {
-                    try peer.sendWithNewKey([1])
-                    #expect(try peer.receive(1) == [1])
-                }
-                #expect(events.waiting.isEmpty)
-                // The server may close before it has received everything.
-                for _ in 0..<100 { try? peer.sendWithNewKey([1]) }
-                let reason = CloseReason.layer("TLS: too many messages of the handshake protocol")
-                #expect(try events.next() == .closed(reason))
-            }
-        }
-
         @Test("sends what either side has written before the handshake")
         func early() throws {
             try World.with { world in

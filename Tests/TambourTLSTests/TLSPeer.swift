@@ -1,10 +1,8 @@
 #if TLS
-    import COpenSSL
     import Glibc
     import TambourNet
+    import TambourTLS
     import Testing
-
-    @testable import TambourTLS
 
     /// A blocking socket.
     final class Wire {
@@ -88,13 +86,6 @@
 
         /// Sends bytes; before the end of the handshake they wait for it.
         func send(_ bytes: [UInt8]) throws { try wire.send(enclosed(bytes)) }
-
-        /// Sends a text after a new key of this side, and asks for a new key of the server's side.
-        func sendWithNewKey(_ bytes: [UInt8]) throws {
-            let layer = try #require(layer as? TLSLayer)
-            try #require(SSL_key_update(layer.ssl, SSL_KEY_UPDATE_REQUESTED) == 1)
-            try send(bytes)
-        }
 
         /// Ends the stream with close_notify.
         func end() throws {
