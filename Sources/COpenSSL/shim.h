@@ -44,6 +44,17 @@ static inline void tambour_ssl_ctx_set_rules(SSL_CTX *context) {
     SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
 }
 
+// Neither a session id nor a ticket of TLS 1.2. The number of tickets of TLS 1.3 is set apart.
+static inline void tambour_ssl_ctx_no_tickets(SSL_CTX *context) {
+    SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
+}
+
+static inline void tambour_ssl_set_message_callback(
+    SSL *ssl, void (*callback)(int, int, int, const void *, size_t, SSL *, void *), void *argument) {
+    SSL_set_msg_callback(ssl, callback);
+    SSL_set_msg_callback_arg(ssl, argument);
+}
+
 static const long tambour_no_session_cache = SSL_SESS_CACHE_OFF;
 static const long tambour_client_session_cache =
     SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL;

@@ -17,10 +17,7 @@ extension Client {
         public var id: UserID { person.id }
     }
 
-    /// Returns members of a group or channel, with their roles. Waits for the server.
-    ///
-    /// Requests pages until they contain at least `limit` members or there are no more. The last
-    /// page may exceed `limit`.
+    /// Returns at most `limit` members of a group or channel, with their roles. Waits for the server.
     ///
     /// - Throws: `ClientError.refused` for a channel that this account does not administer.
     public func roster(
@@ -46,7 +43,7 @@ extension Client {
             }
             marker = reply.marker
         } while marker != nil && members.count < limit
-        return members
+        return Array(members.prefix(limit))
     }
 
     private static let rightsOfOwner: Int64 = 2047

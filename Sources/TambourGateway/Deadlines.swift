@@ -21,7 +21,7 @@ struct Deadlines {
 
     private let limits: Limits
     private var openedAt: Int64 = 0
-    /// Whether the connection's layers still open.
+    /// Whether the connection's layers are still opening.
     private var isOpening = false
     private var lastByteAt: Int64 = 0
     /// The time since which a frame is incomplete; nil when there is no incomplete frame.
@@ -32,7 +32,7 @@ struct Deadlines {
         self.limits = limits
     }
 
-    /// - Parameter isOpening: whether the connection's layers still open.
+    /// - Parameter isOpening: whether the connection's layers are still opening.
     mutating func opened(at now: Int64, isOpening: Bool = false) {
         openedAt = now
         lastByteAt = now

@@ -37,6 +37,8 @@ extension Lane {
                 patience: Self.failureDrain
             )
         }
+        // Answers of the layers themselves are work that no delegate charges.
+        charge(answer.count)
         emit(answer, to: connection)
         guard connection.phase == .open else { return }
         if connection.isOpening, !layers.isOpening {

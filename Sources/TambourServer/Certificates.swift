@@ -24,6 +24,8 @@ package final class Certificates: @unchecked Sendable {
     private let wallMs: @Sendable () -> Int64
     private let queue = DispatchQueue(label: "tambour.certificates")
     private let state: Mutex<State>
+    /// Held while files are loaded, so that older contents do not replace newer ones.
+    private let loading = Mutex(())
 
     /// The time before a certificate's end at which the log warns about it.
     private static let warnedSeconds: Int64 = 7 * 86_400
@@ -98,7 +100,7 @@ package final class Certificates: @unchecked Sendable {
 
     private func load() throws(TLSError) {
         do {
-            try tls.reload()
+            try loading.withLock { _ throws(TLSError) in try tls.reload() }
         } catch {
             logger.error(
                 "the changed certificates are refused, the old ones stay",
@@ -115,7 +117,7 @@ package final class Certificates: @unchecked Sendable {
         warnAboutEnds()
     }
 
-    /// Warns once about each certificate that has expired or soon does.
+    /// Warns once about each certificate that has expired or will soon expire.
     private func warnAboutEnds() {
         let now = wallMs() / 1000
         for certificate in tls.certificates where certificate.expires - now < Self.warnedSeconds {

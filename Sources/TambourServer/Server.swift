@@ -126,21 +126,34 @@ package final class Server: @unchecked Sendable {
 
     /// Reloads the certificates, and the feature rules, which it applies.
     ///
+    /// A mistake in one file does not keep the others from being loaded.
     /// - Returns: lines for the operator.
-    /// - Throws: the mistakes in a file. In this case its old content stays in force.
+    /// - Throws: the mistakes in the files. The old content of these files stays in force.
     package func reload() throws -> [String] {
-        var lines: [String] = []
-        if let certificates {
-            try certificates.reload()
-            lines += certificates.summary
-        }
-        if let load = configuration.features.reload {
-            let (rules, told) = try apply(load)
-            lines += rules.summary + ["sessions told: \(told)"]
-        } else if certificates == nil {
+        let load = configuration.features.reload
+        guard certificates != nil || load != nil else {
             throw AdminService.Failure(
                 description: "the server was started without --features and without certificates"
             )
+        }
+        var (lines, mistakes): ([String], [any Error]) = ([], [])
+        do {
+            try certificates?.reload()
+            lines += certificates?.summary ?? []
+        } catch {
+            mistakes.append(error)
+        }
+        do {
+            if let (rules, told) = try load.map(apply) {
+                lines += rules.summary + ["sessions told: \(told)"]
+            }
+        } catch {
+            mistakes.append(error)
+        }
+        if mistakes.count == 1 { throw mistakes[0] }
+        guard mistakes.isEmpty else {
+            let reasons = mistakes.map { "\($0)" }.joined(separator: "; ")
+            throw AdminService.Failure(description: reasons)
         }
         return lines
     }

@@ -42,13 +42,18 @@
         /// - Parameters:
         ///   - identity: the client's own certificate, for a server that requires one.
         ///   - isOld: whether the client knows only TLS 1.2; for tests.
+        ///   - ciphers: the ciphers of TLS 1.2, as OpenSSL names them; for tests.
         package init(
             _ trust: TLSTrust,
             identity: TLSPair? = nil,
-            isOld: Bool = false
+            isOld: Bool = false,
+            ciphers: String = TLSContext.ciphers
         ) throws(TLSError) {
             self.trust = trust
-            context = try TLSContext(TLS_client_method())
+            context = try TLSContext(TLS_client_method(), groups: TLSContext.allGroups)
+            guard SSL_CTX_set_cipher_list(context.pointer, ciphers) == 1 else {
+                throw TLSError("OpenSSL lacks \(ciphers)")
+            }
             if isOld { tambour_ssl_ctx_set_max_version(context.pointer, TLS1_2_VERSION) }
             if let identity { try context.load(identity) }
             SSL_CTX_set_verify(context.pointer, SSL_VERIFY_PEER, nil)
@@ -94,18 +99,27 @@
         ///   - host: a DNS name, or an address without brackets; the certificate must be valid for
         ///     it.
         ///   - report: called at the end of the handshake, where the layer is used.
+        /// - Throws: for a host that no certificate can contain. OpenSSL would check no name.
         package func makeLayer(
             host: String,
             report: @escaping @Sendable (TLSOutcome) -> Void
-        ) -> sending any ConnectionLayer {
+        ) throws(TLSError) -> sending any ConnectionLayer {
             let ssl = context.makeSSL()
             SSL_set_connect_state(ssl)
+            var isChecked: Bool
             if Self.isAddress(host) {
-                X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host)
+                isChecked = X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host) == 1
             } else {
-                _ = tambour_ssl_set_server_name(ssl, host)
-                SSL_set_hostflags(ssl, UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS))
-                SSL_set1_host(ssl, host)
+                isChecked = !host.isEmpty && !host.utf8.contains(0)
+                isChecked = isChecked && tambour_ssl_set_server_name(ssl, host) == 1
+                isChecked = isChecked && SSL_set1_host(ssl, host) == 1
+                let flags =
+                    X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT
+                SSL_set_hostflags(ssl, UInt32(flags))
+            }
+            guard isChecked else {
+                SSL_free(ssl)
+                throw TLSError("“\(host)” is no name of a server")
             }
             if let session = sessions.withLock({ $0[host] }) {
                 SSL_set_session(ssl, session.pointer)
@@ -160,6 +174,7 @@
             let count = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(certificate), &encoded)
             defer { tambour_free(encoded) }
             var digest = [UInt8](repeating: 0, count: 32)
+            guard count > 0 else { return [] }
             EVP_Digest(encoded, Int(count), &digest, nil, EVP_sha256(), nil)
             return digest
         }

@@ -6,16 +6,19 @@
     ///
     /// `@unchecked Sendable`: OpenSSL guards a context that is no longer changed; only the object
     /// that has created it changes it, before others see it.
-    final class TLSContext: @unchecked Sendable {
+    package final class TLSContext: @unchecked Sendable {
         let pointer: OpaquePointer
 
         /// TLS 1.2 with authenticated encryption and ephemeral keys only. TLS 1.3 has nothing else.
-        private static let ciphers = "ECDHE+AESGCM:ECDHE+CHACHA20"
+        package static let ciphers = "ECDHE+AESGCM:ECDHE+CHACHA20"
         private static let ciphers13 =
             "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
-        private static let groups = "X25519:P-256:P-384"
+        /// The groups of a server. Others cost several times as much, and the client chooses.
+        static let cheapGroups = "X25519:P-256"
+        /// The groups of a client, whose server may have a certificate of P-384.
+        static let allGroups = "X25519:P-256:P-384"
 
-        init(_ method: OpaquePointer?) throws(TLSError) {
+        init(_ method: OpaquePointer?, groups: String) throws(TLSError) {
             ERR_clear_error()
             guard let pointer = SSL_CTX_new(method) else {
                 throw TLSError("OpenSSL does not start: \(TLSFailure.ofQueue(0).reason)")
@@ -25,7 +28,7 @@
             guard tambour_ssl_ctx_set_min_version(pointer, TLS1_2_VERSION) == 1,
                 SSL_CTX_set_cipher_list(pointer, Self.ciphers) == 1,
                 SSL_CTX_set_ciphersuites(pointer, Self.ciphers13) == 1,
-                tambour_ssl_ctx_set_groups(pointer, Self.groups) == 1
+                tambour_ssl_ctx_set_groups(pointer, groups) == 1
             else { throw TLSError("OpenSSL lacks ciphers: \(TLSFailure.ofQueue(0).reason)") }
         }
 

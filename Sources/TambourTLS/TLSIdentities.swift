@@ -17,7 +17,9 @@
             var certificates: [TLSCertificate] = []
             var byName: [String: Int] = [:]
             for pair in files.pairs {
-                let context = try TLSContext(TLS_server_method())
+                let context = try TLSContext(TLS_server_method(), groups: TLSContext.cheapGroups)
+                // Clients use a ticket once, and each connection brings a new one.
+                SSL_CTX_set_num_tickets(context.pointer, 1)
                 try context.load(pair)
                 if let path = files.clientAuthorities { try context.requireClients(of: path) }
                 let certificate = try context.certificate(from: pair.certificate)
@@ -45,8 +47,6 @@
             SSL_CTX_set_ex_data(context.pointer, 0, this)
             tambour_ssl_ctx_set_cache_mode(context.pointer, tambour_no_session_cache)
             SSL_CTX_set_timeout(context.pointer, keys.ticketSeconds)
-            // Clients use a ticket once, and each connection brings a new one.
-            SSL_CTX_set_num_tickets(context.pointer, 1)
             tambour_ssl_ctx_set_server_name_callback(
                 context.pointer,
                 { ssl, _, identities in
@@ -112,28 +112,10 @@
             }
             SSL_CTX_set_client_CA_list(pointer, names)
             SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nil)
-            // A ticket contains the client's certificate. It is not checked again, so the ticket
-            // must not outlive a change of the authorities.
-            guard var digest = Self.digest(ofFile: path) else {
-                throw TLSError("cannot read \(path)")
-            }
-            SSL_CTX_set_session_id_context(pointer, &digest, UInt32(digest.count))
-        }
-
-        /// Returns the SHA-256 of a file.
-        private static func digest(ofFile path: String) -> [UInt8]? {
-            guard let file = BIO_new_file(path, "rb") else { return nil }
-            defer { BIO_free(file) }
-            guard let context = EVP_MD_CTX_new() else { return nil }
-            defer { EVP_MD_CTX_free(context) }
-            EVP_DigestInit_ex(context, EVP_sha256(), nil)
-            var chunk = [UInt8](repeating: 0, count: 4096)
-            while case let count = BIO_read(file, &chunk, Int32(chunk.count)), count > 0 {
-                EVP_DigestUpdate(context, chunk, Int(count))
-            }
-            var digest = [UInt8](repeating: 0, count: 32)
-            EVP_DigestFinal_ex(context, &digest, nil)
-            return digest
+            // A resumed session does not check the client's certificate again, and each connection
+            // could bring the ticket for the next.
+            tambour_ssl_ctx_no_tickets(pointer)
+            SSL_CTX_set_num_tickets(pointer, 0)
         }
     }
 #endif

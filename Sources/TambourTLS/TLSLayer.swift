@@ -16,6 +16,9 @@
 
         /// The most plain text in a record.
         private static let recordBytes = 16_384
+        /// The most control messages after the handshake. A peer needs a few, for tickets and new
+        /// keys; a peer that sends them without end would cost processor time and answers.
+        private static let maxControlMessages = 64
 
         let ssl: OpaquePointer
         private let pipe = TLSPipe()
@@ -26,6 +29,8 @@
         private let report: @Sendable (TLSOutcome) -> Void
         private var state = State.opening
         private var hasBegun = false
+        /// The bytes to send after the handshake, or after a handshake message that has arrived in
+        /// part: until it is complete, OpenSSL encloses nothing.
         private var held: [UInt8] = []
 
         /// - Parameter ssl: an SSL object that knows its role; the layer takes ownership of it.
@@ -56,6 +61,7 @@
         var hasPartialInput: Bool {
             // After the header of a record OpenSSL has no pending bytes, but waits for the body.
             SSL_has_pending(ssl) != 0 || SSL_rstate_string(ssl)[1] == Int8(UInt8(ascii: "B"))
+                || state == .open && SSL_in_init(ssl) != 0
         }
 
         func open(into output: inout [UInt8]) {
@@ -77,6 +83,10 @@
                 if state != .opening || handshake(&end) {
                     end = read(into: &input, arrived: bytes.count)
                 }
+                writeHeld()
+            }
+            if state == .open, pipe.controlMessages > Self.maxControlMessages {
+                end = .failed("TLS: too many handshake messages")
             }
             switch end {
             case .moreLater: return false
@@ -90,6 +100,7 @@
         func enclose(_ bytes: UnsafeRawBufferPointer, into output: inout [UInt8]) {
             switch state {
             case .opening: held += bytes
+            case .open where !held.isEmpty: held += bytes
             case .open: withPipe(into: &output) { write(bytes) }
             case .closed: break
             }
@@ -130,8 +141,9 @@
                 let version = SSL_get_version(ssl).map { String(cString: $0) } ?? ""
                 (owner as? TLSClient)?.opened(ssl, to: host)
                 report(.completed(version: version, isResumed: SSL_session_reused(ssl) == 1))
-                held.withUnsafeBytes { write($0) }
-                held = []
+                pipe.controlMessages = 0
+                ERR_clear_error()
+                writeHeld()
                 return true
             }
             if SSL_get_error(ssl, result) != SSL_ERROR_WANT_READ {
@@ -166,9 +178,9 @@
             }
         }
 
-        /// Reads plain text until there is no more.
+        /// Reads plain text while there is some, and room for it.
         ///
-        /// - Returns: nil if there is no more room.
+        /// - Returns: nil if the room is full.
         private func fill(_ room: UnsafeMutableRawBufferPointer, _ used: inout Int) -> ReadEnd? {
             while used < room.count {
                 var count = 0
@@ -185,6 +197,14 @@
             return nil
         }
 
+        private func writeHeld() {
+            guard state == .open, !held.isEmpty else { return }
+            var bytes: [UInt8] = []
+            swap(&bytes, &held)
+            bytes.withUnsafeBytes { write($0) }
+        }
+
+        /// Encloses bytes, or holds them until a handshake message is complete.
         private func write(_ bytes: UnsafeRawBufferPointer) {
             if bytes.isEmpty { return }
             if pipe.outgoing.isEmpty {
@@ -192,8 +212,14 @@
                 pipe.outgoing.reserveCapacity(bytes.count + records * 64)
             }
             var count = 0
-            // The pipe accepts everything, so a failure means that the stream is broken.
-            if SSL_write_ex(ssl, bytes.baseAddress, bytes.count, &count) != 1 { state = .closed }
+            let result = SSL_write_ex(ssl, bytes.baseAddress, bytes.count, &count)
+            if result == 1 { return }
+            // The pipe accepts everything, so OpenSSL waits for a message or the stream is broken.
+            if SSL_get_error(ssl, result) == SSL_ERROR_WANT_READ {
+                held += bytes
+            } else {
+                state = .closed
+            }
         }
     }
 
@@ -204,6 +230,8 @@
         static func ofQueue(_ verified: Int) -> (failure: TLSFailure, reason: String) {
             let error = ERR_peek_error()
             let text = ERR_reason_error_string(error).map { String(cString: $0) } ?? "an error"
+            // Other libraries of OpenSSL use the same numbers for other reasons.
+            guard ERR_GET_LIB(error) == ERR_LIB_SSL else { return (.other, text) }
             let reason = ERR_GET_REASON(error)
             if reason == SSL_R_CERTIFICATE_VERIFY_FAILED {
                 let text = X509_verify_cert_error_string(verified).map { String(cString: $0) }

@@ -9,6 +9,9 @@
         /// The bytes that OpenSSL has not read. Valid only during a call of the layer.
         var incoming = UnsafeRawBufferPointer(start: nil, count: 0)
         var outgoing: [UInt8] = []
+        /// The number of received handshake messages and sent alerts. They cost OpenSSL time and
+        /// answers, and contain no plain text.
+        var controlMessages = 0
 
         /// `nonisolated(unsafe)`: never changed after its initialization.
         private nonisolated(unsafe) static let method: OpaquePointer = {
@@ -40,6 +43,15 @@
             BIO_set_data(bio, Unmanaged.passUnretained(self).toOpaque())
             // The same BIO on both sides counts as one reference.
             SSL_set_bio(ssl, bio, bio)
+            tambour_ssl_set_message_callback(
+                ssl,
+                { isSent, _, type, _, _, _, pipe in
+                    guard let pipe, type == (isSent == 0 ? SSL3_RT_HANDSHAKE : SSL3_RT_ALERT)
+                    else { return }
+                    Unmanaged<TLSPipe>.fromOpaque(pipe).takeUnretainedValue().controlMessages += 1
+                },
+                Unmanaged.passUnretained(self).toOpaque()
+            )
         }
 
         private static func of(_ bio: OpaquePointer) -> TLSPipe? {

@@ -57,6 +57,7 @@ package final class ChildProcess: Sendable {
         readers.enter()
         Thread.detachNewThread {
             Self.readToEnd(of: child.errors) { errorText.append($0) }
+            errorText.finish()
             readers.leave()
         }
         let ending = ending
@@ -132,6 +133,20 @@ package final class ChildProcess: Sendable {
             return String(line.dropFirst(prefix.count))
         }
         return nil
+    }
+
+    /// Waits until standard error contains a text; kills the program when the deadline expires. Only
+    /// one task at a time may wait.
+    ///
+    /// - Returns: false if the program exited without that text.
+    package func errors(contain text: String, within deadline: Duration = .seconds(120)) async
+        -> Bool
+    {
+        if errors.contains(text) { return true }
+        let killer = killer(after: deadline)
+        defer { killer.cancel() }
+        for await _ in errorText.changes where errors.contains(text) { return true }
+        return errors.contains(text)
     }
 
     /// Kills the program after a deadline. Delays no test: the waiting task cancels the returned
@@ -305,12 +320,22 @@ package final class ChildProcess: Sendable {
 
 private final class ErrorText: Sendable {
     private let bytes = Mutex<[UInt8]>([])
+    /// Yields after each change, and ends with the text. Only one task at a time iterates.
+    let changes: AsyncStream<Void>
+    private let feed: AsyncStream<Void>.Continuation
+
+    init() {
+        (changes, feed) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+    }
 
     var string: String { bytes.withLock { String(decoding: $0, as: UTF8.self) } }
 
     func append(_ more: [UInt8]) {
         bytes.withLock { $0 += more }
+        feed.yield()
     }
+
+    func finish() { feed.finish() }
 }
 
 /// The exit of a program, which any number of tasks may await.

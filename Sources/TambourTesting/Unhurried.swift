@@ -29,7 +29,7 @@ package enum Unhurried {
     /// person.
     private static let patience = [
         "loginTimeoutMs": 3_600_000, "idleTimeoutMs": 3_600_000, "sessionInitTimeoutMs": 3_600_000,
-        "codeProgramTimeoutMs": 3_600_000,
+        "codeProgramTimeoutMs": 3_600_000, "handshakeTimeoutMs": 3_600_000,
     ]
 
     /// Returns the contents of a file for `--limits`.

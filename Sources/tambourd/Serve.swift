@@ -160,7 +160,7 @@ extension Tambourd {
                 for line in try server.reload() { logger.notice("\(line)") }
             } catch {
                 logger.error(
-                    "not reloaded, the old settings stay",
+                    "a file is not reloaded, its old content stays",
                     metadata: ["reason": "\(error)"]
                 )
             }

@@ -34,7 +34,7 @@
         }
 
         private func connect(_ address: String, _ host: String, _ client: TLSClient) throws {
-            let layer = client.makeLayer(host: host) { _ in }
+            let layer = try client.makeLayer(host: host) { _ in }
             let wire = try WireClient(address: address, layer: layer)
             while layer.isOpening { try wire.waitForLayer() }
         }
@@ -50,16 +50,14 @@
                 try connect(address, "second.example.net", client)
                 try authority.issue("second", ["DNS:third.example.org"])
                 child.signal(SIGHUP)
-                while !child.errors.contains("certificate \(second.certificate) expires") {
-                    try await Task.sleep(for: .milliseconds(5))
-                }
+                let loaded = "certificate \(second.certificate) expires"
+                try #require(await child.errors(contain: loaded), "\(child.errors)")
                 try connect(address, "third.example.org", client)
                 try connect(address, "first.example.org", client)
                 try authority.run("echo > first.key")
                 child.signal(SIGHUP)
-                while !child.errors.contains("not reloaded") {
-                    try await Task.sleep(for: .milliseconds(5))
-                }
+                let refused = "a file is not reloaded"
+                try #require(await child.errors(contain: refused), "\(child.errors)")
                 #expect(child.errors.contains("\(first.key) is no private key in PEM"))
                 try connect(address, "first.example.org", client)
             }

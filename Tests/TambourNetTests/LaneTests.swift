@@ -1,6 +1,7 @@
 import Dispatch
 import Glibc
 import TambourQueues
+import TambourTesting
 import Testing
 
 @testable import TambourNet

@@ -1,4 +1,5 @@
 import Glibc
+import TambourTesting
 import Testing
 
 @testable import TambourNet

@@ -1,6 +1,7 @@
 import Dispatch
 import Glibc
 import Synchronization
+import TambourTesting
 import Testing
 
 @testable import TambourNet

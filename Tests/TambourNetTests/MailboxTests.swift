@@ -1,5 +1,6 @@
 import Dispatch
 import Synchronization
+import TambourTesting
 import Testing
 
 @testable import TambourQueues

@@ -1,6 +1,7 @@
 import Dispatch
 import Glibc
 import Synchronization
+import TambourTesting
 import Testing
 
 @testable import TambourNet
@@ -8,26 +9,6 @@ import Testing
 
 /// The longest time that a test waits for anything; no test depends on it passing.
 let patience = DispatchTimeInterval.seconds(120)
-
-/// Values that arrive on other threads; a test awaits them one by one.
-final class Arrivals<Value: Sendable>: Sendable {
-    private let values = Mutex<[Value]>([])
-    private let semaphore = DispatchSemaphore(value: 0)
-
-    func add(_ value: Value) {
-        values.withLock { $0.append(value) }
-        semaphore.signal()
-    }
-
-    func next(sourceLocation: SourceLocation = #_sourceLocation) throws -> Value {
-        let outcome = semaphore.wait(timeout: .now() + patience)
-        try #require(outcome == .success, "nothing arrived", sourceLocation: sourceLocation)
-        return values.withLock { $0.removeFirst() }
-    }
-
-    /// The values that have arrived and were not taken.
-    var waiting: [Value] { values.withLock { $0 } }
-}
 
 /// Holds a connection for the blocks that a test runs on the connection's lane.
 ///

@@ -16,28 +16,6 @@
         }
     }
 
-    /// The longest time that a test waits for anything; no test depends on it passing.
-    let patience = DispatchTimeInterval.seconds(120)
-
-    /// Values that arrive on other threads; a test awaits them one by one.
-    final class Arrivals<Value: Sendable>: Sendable {
-        private let values = Mutex<[Value]>([])
-        private let semaphore = DispatchSemaphore(value: 0)
-
-        func add(_ value: Value) {
-            values.withLock { $0.append(value) }
-            semaphore.signal()
-        }
-
-        func next(sourceLocation: SourceLocation = #_sourceLocation) throws -> Value {
-            let outcome = semaphore.wait(timeout: .now() + patience)
-            try #require(outcome == .success, "nothing arrived", sourceLocation: sourceLocation)
-            return values.withLock { $0.removeFirst() }
-        }
-
-        var waiting: [Value] { values.withLock { $0 } }
-    }
-
     /// A clock that a test sets.
     final class ManualClock: Sendable {
         private let ms = Atomic<Int64>(0)
@@ -150,7 +128,7 @@
             let stopped = DispatchSemaphore(value: 0)
             defer {
                 lane.stop { stopped.signal() }
-                #expect(stopped.wait(timeout: .now() + patience) == .success)
+                #expect(stopped.wait(timeout: .now() + .seconds(120)) == .success)
             }
             let world = World(
                 authority: authority,
@@ -163,8 +141,17 @@
         }
 
         /// A client that trusts the authority.
-        func client(isOld: Bool = false, identity: TLSPair? = nil) throws -> TLSClient {
-            try TLSClient(.authorities(authority.certificate), identity: identity, isOld: isOld)
+        func client(
+            isOld: Bool = false,
+            identity: TLSPair? = nil,
+            ciphers: String = TLSContext.ciphers
+        ) throws -> TLSClient {
+            try TLSClient(
+                .authorities(authority.certificate),
+                identity: identity,
+                isOld: isOld,
+                ciphers: ciphers
+            )
         }
 
         /// Connects to the lane without TLS.

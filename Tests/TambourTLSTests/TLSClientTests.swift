@@ -26,9 +26,21 @@
                 #expect(try wrongName.handshake().failure == .wrongName)
                 let wrongAddress = try world.peer(world.client(), host: "127.0.0.2")
                 #expect(try wrongAddress.handshake().failure == .wrongName)
-                let partial = try world.peer(world.client(), host: "ch*.example.org")
-                #expect(try partial.handshake().failure != nil)
             }
+        }
+
+        @Test("accepts no wildcard for a part of a label, and no common name")
+        func lookalikes() throws {
+            try World.with([["DNS:ch*.example.org", "DNS:Test"]]) { world in
+                let peer = try world.peer(world.client(), host: "chat.example.org")
+                #expect(try peer.handshake().failure == .wrongName)
+            }
+        }
+
+        @Test("refuses what is no name", arguments: ["", "chat.example.org\0.example.com"])
+        func noName(host: String) throws {
+            let client = try TLSClient(.system)
+            #expect(throws: TLSError.self) { try client.makeLayer(host: host) { _ in } }
         }
 
         @Test("knows a server that does not speak TLS")

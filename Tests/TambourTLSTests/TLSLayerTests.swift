@@ -2,6 +2,7 @@
     import Glibc
     import TambourNet
     import TambourTLS
+    import TambourTesting
     import Testing
 
     @Suite("TLS on a lane")
@@ -43,6 +44,28 @@
                     try peer.wire.send(Array(bytes.dropFirst(cut)))
                     #expect(try peer.receive(text.count) == text)
                 }
+            }
+        }
+
+        @Test("changes keys when the peer does, and ends with a peer that does it without end")
+        func keyUpdates() throws {
+            try World.with { world in
+                let delegate = Echo()
+                let events = delegate.events
+                let peer = try world.peer(world.client(), to: delegate)
+                #expect(try peer.handshake().failure == nil)
+                #expect(try events.next() == .opened)
+                for _ in 0..<8 {
+                    try peer.wire.send(peer.enclosedWithNewKey([1]))
+                    #expect(try peer.receive(1) == [1])
+                }
+                #expect(events.waiting.isEmpty)
+                var flood: [UInt8] = []
+                for _ in 0..<100 { flood += try peer.enclosedWithNewKey([1]) }
+                try peer.wire.send(flood)
+                #expect(
+                    try events.next() == .closed(.layer("TLS: too many handshake messages"))
+                )
             }
         }
 
@@ -135,7 +158,7 @@
             try World.with { world in
                 let client = try world.client()
                 let layer = world.tls.makeLayer()
-                let other = client.makeLayer(host: "chat.example.org") { _ in }
+                let other = try client.makeLayer(host: "chat.example.org") { _ in }
                 var (toServer, toClient): ([UInt8], [UInt8]) = ([], [])
                 other.open(into: &toServer)
                 func pass(_ bytes: [UInt8], to layer: any ConnectionLayer) throws -> [UInt8] {
@@ -161,7 +184,7 @@
             }
         }
 
-        @Test("opens at most so many connections in a round, after the others")
+        @Test("opens a bounded number of connections in a round, after the others")
         func storm() throws {
             try World.with(openingsPerRound: 3) { world in
                 let client = try world.client()

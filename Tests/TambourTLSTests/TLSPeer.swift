@@ -1,8 +1,11 @@
 #if TLS
+    import COpenSSL
     import Glibc
     import TambourNet
-    import TambourTLS
+    import TambourTesting
     import Testing
+
+    @testable import TambourTLS
 
     /// A blocking socket.
     final class Wire {
@@ -63,7 +66,7 @@
         /// - Parameter isSlow: whether the handshake is sent byte by byte.
         init(_ wire: Wire, _ client: TLSClient, host: String, isSlow: Bool = false) throws {
             self.wire = wire
-            layer = client.makeLayer(host: host) { [outcomes] in outcomes.add($0) }
+            layer = try client.makeLayer(host: host) { [outcomes] in outcomes.add($0) }
             var output: [UInt8] = []
             layer.open(into: &output)
             let parts = isSlow ? output.map { [$0] } : [output]
@@ -86,6 +89,13 @@
 
         /// Sends bytes; before the end of the handshake they wait for it.
         func send(_ bytes: [UInt8]) throws { try wire.send(enclosed(bytes)) }
+
+        /// Encloses a text after a new key of this side, with a request for a new key of the server's.
+        func enclosedWithNewKey(_ bytes: [UInt8]) throws -> [UInt8] {
+            let layer = try #require(layer as? TLSLayer)
+            try #require(SSL_key_update(layer.ssl, SSL_KEY_UPDATE_REQUESTED) == 1)
+            return enclosed(bytes)
+        }
 
         /// Ends the stream with close_notify.
         func end() throws {

@@ -12,6 +12,20 @@
             ["DNS:Special.Example.org"],
         ]
 
+        @Test("prefers the exact name, in any case, to a wildcard")
+        func exactName() throws {
+            try World.with(Self.names) { world in
+                let pair = world.authority.pair("pair2")
+                let pin = try TLSClient.publicKeyDigest(ofFile: pair.certificate)
+                let client = try TLSClient(.pinned(pin))
+                for host in ["special.example.org", "SPECIAL.example.ORG"] {
+                    #expect(try world.peer(client, host: host).handshake().failure == nil)
+                }
+                let other = try world.peer(client, host: "any.example.org").handshake()
+                #expect(other.failure == .untrusted)
+            }
+        }
+
         @Test(
             "shows the certificate for the name that the client asks for",
             arguments: [
@@ -162,16 +176,16 @@
             }
         }
 
-        @Test("resumes no session after its authorities have changed")
-        func changedAuthorities() throws {
+        @Test("checks a client's certificate at each connection", arguments: [false, true])
+        func clientsAnew(isOld: Bool) throws {
             try World.with(requiresClients: true) { world in
                 let known = try world.authority.issue("client", ["DNS:client"])
-                let client = try world.client(identity: known)
-                for isResumed in [false, true] {
+                let client = try world.client(isOld: isOld, identity: known)
+                for _ in 0..<2 {
                     let peer = try world.peer(client)
-                    #expect(try peer.handshake().isResumed == isResumed)
+                    #expect(try peer.handshake().isResumed == false)
                     try peer.roundTrip([1])
-                    #expect(try world.outcomes.next().isResumed == isResumed)
+                    #expect(try world.outcomes.next().isResumed == false)
                 }
                 try world.authority.run(
                     """
@@ -183,6 +197,17 @@
                 let peer = try world.peer(client)
                 _ = try peer.handshake()
                 #expect(try world.outcomes.next().failure == .untrusted)
+            }
+        }
+
+        @Test("has no cipher in common with a client that offers old ones alone")
+        func ciphers() throws {
+            try World.with { world in
+                let peer = try world.peer(
+                    world.client(isOld: true, ciphers: "AES128-SHA:AES256-SHA")
+                )
+                #expect(try peer.handshake().failure == .alert)
+                #expect(try world.outcomes.next().failure == .cipher)
             }
         }
     }

@@ -88,7 +88,7 @@ package final class Limits: Sendable {
     /// a signature takes about 0.4 ms.
     package let maxHandshakesPerRound: Int
     /// 43_200_000 ms. Session tickets of TLS are encrypted with a key that is replaced after half a day and
-    /// forgotten after a day; a thief of a key can read no older connections.
+    /// forgotten after a day; a thief of a key learns nothing of the time before it.
     package let ticketKeyLifetimeMs: Int
     /// 10_000 ms. How often the server looks for changed certificate files. It loads them when they have
     /// stayed the same for one interval.

@@ -4,8 +4,8 @@
 import TambourProtocol
 import Testing
 
-/// A packet of the specification: bytes that decode and encode to themselves, others that decode to the same
-/// value, and some that are refused.
+/// A packet of the specification: bytes that decode and encode to themselves, others
+/// that decode to the same value, and some that are refused.
 struct ExampleVector: Sendable, CustomTestStringConvertible {
     struct Accept: Sendable {
         let name: String

@@ -78,7 +78,10 @@
 
         private func connect(_ client: TLSClient) throws -> Pair {
             let server = measure { tls.makeLayer() }
-            let pair = Pair(server: server, client: client.makeLayer(host: "localhost") { _ in })
+            let pair = Pair(
+                server: server,
+                client: try client.makeLayer(host: "localhost") { _ in }
+            )
             var (toServer, toClient, input): ([UInt8], [UInt8], [UInt8]) = ([], [], [])
             pair.client.open(into: &toServer)
             repeat {

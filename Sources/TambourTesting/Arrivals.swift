@@ -1,0 +1,31 @@
+import Dispatch
+import Synchronization
+
+/// Values that arrive on other threads; a test awaits them one by one.
+package final class Arrivals<Value: Sendable>: Sendable {
+    package struct Nothing: Error, CustomStringConvertible {
+        package let description = "nothing arrived"
+    }
+
+    private let values = Mutex<[Value]>([])
+    private let semaphore = DispatchSemaphore(value: 0)
+
+    /// The longest time that a test waits; no test depends on it passing.
+    private static var patience: DispatchTimeInterval { .seconds(120) }
+
+    package init() {}
+
+    package func add(_ value: Value) {
+        values.withLock { $0.append(value) }
+        semaphore.signal()
+    }
+
+    /// Waits for the next value, and takes it.
+    package func next() throws -> Value {
+        guard semaphore.wait(timeout: .now() + Self.patience) == .success else { throw Nothing() }
+        return values.withLock { $0.removeFirst() }
+    }
+
+    /// The values that have arrived and were not taken.
+    package var waiting: [Value] { values.withLock { $0 } }
+}
