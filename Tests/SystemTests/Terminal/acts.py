@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from harness import IS_LONG, World, fact, is_idle, scenario
+from harness import IS_LONG, World, fact, is_idle, scenario, select_item
 from terminal import Failure, Terminal, check
 
 SIZE = (100, 30)
@@ -121,8 +121,7 @@ class Stage:
     def go_to(self, title: str, *terminals: Terminal) -> None:
         for terminal in terminals or (self.own, self.other):
             self.open("Alt-g", "Go to", terminal)
-            terminal.type(title)
-            terminal.until("its line", lambda terminal=terminal: f"> {title}" in terminal.text)
+            select_item(terminal, title)
             terminal.press("Enter")
             terminal.until(title, lambda terminal=terminal: title in pane(terminal).split("\n")[0] and terminal.cursor)
 
@@ -201,8 +200,7 @@ def members(stage: Stage) -> None:
     stage.own.press("Alt-a")
     stage.answer("to add", f"{stage.carol.phone}\r")
     stage.own.shows("3 members", "Carol")
-    stage.own.type("Carol")
-    stage.own.until("Carol alone", lambda: "> Carol" in stage.own.text and "▌Carol" in stage.own.text)
+    select_item(stage.own, "Carol")
     stage.own.press("Alt-r")
     stage.own.shows("administrator ")
     stage.own.press("Alt-d")
@@ -316,8 +314,7 @@ def edit(stage: Stage) -> None:
 def react(stage: Stage) -> None:
     stage.on_newest("+")
     stage.own.shows("─ React")
-    stage.own.type("heart")
-    stage.own.shows("> heart")
+    select_item(stage.own, "heart")
     stage.own.press("Enter")
     stage.shown("the reaction", lambda terminal: "1*" in pane(terminal))
     stage.on_newest("-")
@@ -365,8 +362,7 @@ def links(stage: Stage) -> None:
 def forward(stage: Stage) -> None:
     stage.on_newest("f")
     stage.own.shows("─ Forward to")
-    stage.own.type("Dave")
-    stage.own.shows("> Dave")
+    select_item(stage.own, "Dave")
     stage.own.press("Enter")
     stage.go_to("Dave", stage.other)
     stage.shown("what was forwarded", lambda terminal: "first https://example.org" in pane(terminal))
@@ -413,8 +409,7 @@ def mute(stage: Stage) -> None:
     stage.shown("a chat with alerts", lambda terminal: not is_muted(terminal))
     for wanted in (True, False):
         stage.open("Alt-g", "Go to")
-        stage.own.type("Friends")
-        stage.own.shows("> Friends")
+        select_item(stage.own, "Friends")
         stage.own.press("Alt-m")
         stage.close()
         stage.shown("muted or not", lambda terminal, wanted=wanted: is_muted(terminal) == wanted)
@@ -428,8 +423,7 @@ def pin(stage: Stage) -> None:
     stage.shown("the chat at its place", lambda terminal: "^Friends" not in terminal.text)
     for mark in ("^Friends", "▌Friends"):
         stage.open("Alt-g", "Go to")
-        stage.own.type("Friends")
-        stage.own.shows("> Friends")
+        select_item(stage.own, "Friends")
         stage.own.press("Alt-p")
         stage.close()
         stage.shown("at the top or not", lambda terminal, mark=mark: mark in row(terminal, "Friends"))
@@ -545,8 +539,7 @@ def contacts(stage: Stage) -> None:
 
 def choose_carol(stage: Stage) -> None:
     stage.open("Alt-c", "Contacts")
-    stage.own.type("Carol")
-    stage.own.shows("> Carol", "▌Carol")
+    select_item(stage.own, "Carol")
 
 
 @act("/name", "/about", "/profile", "You: n", "You: a", short=True)

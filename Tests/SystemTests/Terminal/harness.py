@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -180,6 +181,15 @@ def is_idle(terminal: Terminal) -> bool:
     """Whether the client says that it is connected, and that nothing waits or is being fetched."""
     status = terminal.lines[-1]
     return " waiting" not in status and "updating" not in status and "fetching" not in terminal.text
+
+
+def select_item(terminal: Terminal, name: str) -> None:
+    """Types a name into an open panel, and waits until the item with that name is selected.
+
+    The name in the line is not enough: a panel may open before its items are read, and then a key finds no item.
+    """
+    terminal.type(name)
+    terminal.until(f"{name} selected", lambda: f"> {name}" in terminal.text and re.search(rf"│▌.*{re.escape(name)}", terminal.text))
 
 
 def play(name: str, programs: Path) -> bool:

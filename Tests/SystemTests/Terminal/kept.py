@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-from harness import Person, World, is_idle, scenario
+from harness import Person, World, is_idle, scenario, select_item
 from terminal import Terminal, check
 from typed import stands_behind
 
@@ -12,8 +12,7 @@ from typed import stands_behind
 def go_to(terminal: Terminal, title: str) -> None:
     terminal.press("Alt-g")
     terminal.shows("─ Go to")
-    terminal.type(title)
-    terminal.shows(f"> {title}")
+    select_item(terminal, title)
     terminal.press("Enter")
     terminal.until(title, lambda: "┌" not in terminal.text and any(title in line for line in terminal.lines[:1]))
 
