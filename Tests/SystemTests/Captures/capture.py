@@ -1,6 +1,6 @@
 """Captures of the full-screen client, to be looked at.
 
-    capture.py --tambour PROGRAM --tambourd PROGRAM --out FOLDER [--theme dark,light,mono] [--size 80x24,200x50]
+    capture.py --tambour PROGRAM --tambourd PROGRAM --out FOLDER [--theme dark,light,mono] [--size 80x24,160x45]
 
 Starts a server of its own, puts people and messages on it, and goes through twelve situations in a tmux of its own, once
 for each theme and size. `FOLDER/THEME-SIZE/NN-NAME.txt` is the text of each, `.ansi` the same with its colours.
@@ -145,6 +145,8 @@ class Screen:
             subprocess.run([*self.tmux, "send-keys", key], check=True)
 
     def choose_message(self) -> None:
+        # A frame that is half drawn may still show the hint of the last choice.
+        self.waits_for_end("r reply")
         self.escape()
         self.waits_for("r reply")
 
@@ -360,7 +362,7 @@ def main() -> int:
     parser.add_argument("--tambourd", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--theme", default="dark,light,mono")
-    parser.add_argument("--size", default="80x24,200x50")
+    parser.add_argument("--size", default="80x24,160x45")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="tambour-captures-"))
     server = Server(options.tambourd.resolve(), folder)
